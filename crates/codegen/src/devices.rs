@@ -5,7 +5,7 @@
 use indexmap::IndexMap;
 use relaxide_ir::{Ref, Target};
 use relaxide_tir::PrimFunc;
-use relaxide_tir::lower::{Launch, Split, split_device};
+use relaxide_tir::lower::{DeviceLimits, Launch, Split, split_device};
 
 use crate::backend::{Artifact, DeviceCode, backend};
 use crate::{CodegenError, CompileSettings};
@@ -31,7 +31,11 @@ pub fn host_of(target: &Target) -> Target {
 
 /// A lowered kernel for a device in its parts.
 pub(crate) fn split(kernel: &PrimFunc, target: &Target) -> Result<Split, CodegenError> {
-    split_device(kernel, target.device_type()).map_err(|error| CodegenError::Malformed {
+    let split = split_device(kernel, target.device_type()).and_then(|split| {
+        let limits = DeviceLimits::of(target);
+        split.launches.iter().try_for_each(|launch| limits.check(launch)).map(|()| split)
+    });
+    split.map_err(|error| CodegenError::Malformed {
         kernel: kernel.global_symbol().unwrap_or("?").to_string(),
         what: error.to_string(),
         statement: None,

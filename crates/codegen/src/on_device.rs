@@ -1,7 +1,10 @@
 //! What functions of devices have in common, whatever they are written in.
 
 use relaxide_ffi::DataType;
+use relaxide_ir::prim::{PrimExpr, PrimVisitor};
+use relaxide_ir::{Buffer, Ref};
 use relaxide_tir::lower::Fault;
+use relaxide_tir::{Stmt, StmtVisitor};
 
 /// What a function of a device has in place of the runtime: it raises no error, takes no memory and calls nobody.
 #[derive(Debug)]
@@ -27,4 +30,34 @@ pub(crate) fn passed_as(dtype: DataType) -> Option<DataType> {
         _ if is_integer && dtype.bits < 32 => Some(DataType::int(32)),
         _ => None,
     }
+}
+
+/// Whether all threads of a block have a buffer together.
+pub(crate) fn is_shared(buffer: &Buffer) -> bool {
+    buffer.scope == "shared"
+}
+
+/// The buffers that the threads of a block share, in the order in which they are asked for.
+pub(crate) fn shared_memory(stmt: &Stmt) -> Vec<Ref<Buffer>> {
+    struct Shared(Vec<Ref<Buffer>>);
+    impl PrimVisitor for Shared {
+        fn visit_prim(&mut self, _: &PrimExpr) {}
+    }
+    impl StmtVisitor for Shared {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            match stmt {
+                Stmt::Alloc(n) if is_shared(&n.buffer) => self.0.push(n.buffer.clone()),
+                _ => self.walk_stmt(stmt),
+            }
+        }
+    }
+    let mut shared = Shared(Vec::new());
+    shared.visit_stmt(stmt);
+    shared.0
+}
+
+/// How large a buffer is, where its dimensions are numbers.
+pub(crate) fn bytes_of(buffer: &Buffer) -> Option<i64> {
+    let count = buffer.shape.iter().try_fold(1i64, |all, extent| all.checked_mul(extent.as_int()?))?;
+    i64::try_from(buffer.dtype.bytes_of(usize::try_from(count).ok()?)?).ok()
 }

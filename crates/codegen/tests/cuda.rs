@@ -1,7 +1,8 @@
 //! Kernels for CUDA without a device: what becomes of them on the way to PTX runs on the processor, under a driver that has no device.
 //!
 //! The driver (`cuda/driver.c`) stands in the place of NVIDIA's, so that devices, memory, launches and faults are those of the runtime. Its
-//! modules are libraries of the very functions that LLVM makes PTX of, compiled for the processor, one thread after the other.
+//! modules are libraries of the very functions that LLVM makes PTX of, compiled for the processor; threads run in turn from barrier to
+//! barrier.
 
 mod devices;
 
@@ -41,6 +42,15 @@ fn emulated(kernels: &[(Ref<PrimFunc>, Target)], code: DeviceCode) -> DeviceCode
         let read = format!("define internal i32 @axis.{axis}() {{\n  %v = load i32, ptr {place}\n  ret i32 %v\n}}");
         text = text.replace(&declared, &read);
     }
+    // Memory of a block is memory, for one block runs at a time.
+    let as_memory = |line: &str| match line.split_once("= addrspacecast ptr addrspace(3) ") {
+        Some((value, of)) => format!("{value}= getelementptr i8, ptr {}, i64 0", of.trim_end_matches(" to ptr")),
+        None => line.replace("internal addrspace(3) global", "internal global"),
+    };
+    text = text.lines().map(as_memory).collect::<Vec<_>>().join("\n");
+    text = text.replace("declare void @llvm.nvvm.barrier0()", "").replace("@llvm.nvvm.barrier0", "@wait_for_block");
+    text.push_str("\n@barrier_of_block = global ptr null\n");
+    text.push_str("define internal void @wait_for_block() {\n  %f = load ptr, ptr @barrier_of_block\n  call void %f()\n  ret void\n}\n");
     for (_, info) in &payload.kernels {
         let mut body = String::new();
         let mut args = Vec::new();
@@ -119,6 +129,44 @@ fn with_driver(test: &str) -> bool {
 fn random_kernels_compute_the_same_over_threads() {
     if with_driver("random_kernels_compute_the_same_over_threads") {
         CUDA.random_kernels(true);
+    }
+}
+
+#[test]
+fn threads_of_a_block_work_together() {
+    if with_driver("threads_of_a_block_work_together") {
+        CUDA.threads_together(true);
+    }
+}
+
+/// With `PTXAS=path` NVIDIA's assembler takes the kernels, and finds registers enough for them.
+#[test]
+fn the_assembler_takes_kernels_whose_threads_work_together() {
+    let Some(assembler) = std::env::var_os("PTXAS") else {
+        eprintln!("not assembled: `PTXAS` does not say where NVIDIA's assembler is");
+        return;
+    };
+    for device in ["sm_80", "sm_90", "sm_100"] {
+        let text = CUDA.text_of_teamwork(&format!("cuda -arch={device}"));
+        assert!(text.contains("bar.sync") || text.contains("barrier.sync"), "{text}");
+        assert!(
+            text.contains("ld.shared.v4") && text.contains("st.shared"),
+            "pointers of shared memory were not followed"
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &text).unwrap();
+        let done = Command::new(&assembler)
+            .args(["-v", "-arch", device, "-o", "/dev/null"])
+            .arg(file.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{said}");
+        let spilled = said
+            .lines()
+            .find(|line| line.contains("spill") && !line.contains("0 bytes spill stores, 0 bytes spill loads"));
+        assert!(spilled.is_none() && said.contains("0 bytes spill stores"), "{device}: {said}");
+        eprintln!("{device}: {}", said.lines().filter(|line| line.contains("Used")).collect::<Vec<_>>().join("\n"));
     }
 }
 

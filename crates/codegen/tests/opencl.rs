@@ -29,6 +29,11 @@ fn random_kernels_compute_the_same_over_threads() {
 }
 
 #[test]
+fn threads_of_a_block_work_together() {
+    OPENCL.threads_together(has_device());
+}
+
+#[test]
 fn an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on() {
     OPENCL.index_outside(has_device());
 }

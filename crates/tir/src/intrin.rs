@@ -166,6 +166,9 @@ intrinsics! {
     IgnoreLoopPartition = "ignore_loop_partition", Exactly(1);
     /// The value itself, which is the same in all threads.
     ThreadInvariant = "tvm_thread_invariant", Exactly(1);
+    /// Where the threads of a block wait for each other: what one has written to memory of the scope that the first argument names,
+    /// the others read behind it.
+    StorageSync = "tvm_storage_sync", AtLeast(1);
     /// A promise that the condition holds.
     Assume = "assume", Exactly(1);
     /// The lower half of a vector's lanes.
@@ -248,6 +251,7 @@ impl Intrinsic {
             CheckedIndex
                 | IsNullptr
                 | Assume
+                | StorageSync
                 | VectorLow
                 | VectorHigh
                 | VectorCombine

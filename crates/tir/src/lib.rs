@@ -5,6 +5,7 @@
 //! make it flat: one-dimensional buffers, explicit vectors, nothing that a back end would have to guess.
 
 pub mod analysis;
+mod barriers;
 mod display;
 pub mod expand;
 pub mod func;

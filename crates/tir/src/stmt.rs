@@ -3,8 +3,8 @@
 use relaxide_ffi::{
     Any, AnyView, Error, ErrorKind, Field, FromAny, Object, ObjectEnum, Ref, StructuralEqual, StructuralHash,
 };
-use relaxide_ir::prim::PrimExpr;
-use relaxide_ir::{Attrs, Buffer, Var};
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{Attrs, Buffer, DataType, Var};
 
 /// A statement.
 #[derive(ObjectEnum, Debug)]
@@ -424,6 +424,11 @@ impl Stmt {
         Ref::new(DeclBuffer { buffer: buffer.clone(), data: data.into() }).into()
     }
 
+    /// A barrier: the threads of a block wait for each other, and see what was written to memory that they share.
+    pub fn barrier() -> Stmt {
+        Stmt::evaluate(prim::call(DataType::void(), BARRIER, vec![prim::string("shared")]))
+    }
+
     /// Leaves the innermost loop.
     pub fn break_loop() -> Stmt {
         Ref::new(Break {}).into()
@@ -443,6 +448,14 @@ impl Stmt {
     pub fn alloc(buffer: &Ref<Buffer>) -> Stmt {
         Ref::new(AllocBuffer { buffer: buffer.clone(), annotations: Attrs::new() }).into()
     }
+}
+
+/// The name of a barrier among intrinsics.
+pub const BARRIER: &str = "tirx.tvm_storage_sync";
+
+/// Whether an expression is a barrier of the threads of a block.
+pub fn is_barrier(e: &PrimExpr) -> bool {
+    matches!(e, PrimExpr::Call(n) if n.op == BARRIER)
 }
 
 macro_rules! enum_field {

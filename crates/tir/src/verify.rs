@@ -100,6 +100,14 @@ pub enum VerifyError {
         /// The block.
         block: String,
     },
+    /// A barrier that not all threads of a block come to, or not all as often. The kernel's fault.
+    #[error("{what}, in `{place}`: all threads of a block have to come to a barrier, or none of them goes on")]
+    Barrier {
+        /// What is wrong.
+        what: String,
+        /// The statement that it stands in.
+        place: String,
+    },
     /// A block is given values for fewer or more axes than it has.
     #[error("block `{block}` has {axes} axes but is given {values} values")]
     AxisValues {
@@ -127,6 +135,7 @@ pub fn verify(func: &PrimFunc) -> Result<()> {
         added: Vec::new(),
         target: Target::None,
         unordered: None,
+        has_barriers: false,
     };
     for buffer in func.buffers.iter().flatten() {
         let own = [&buffer.elem_offset];
@@ -137,7 +146,8 @@ pub fn verify(func: &PrimFunc) -> Result<()> {
     for buffer in func.buffers.iter().flatten() {
         scope.buffer(buffer)?;
     }
-    scope.stmt(&func.body)
+    scope.stmt(&func.body)?;
+    if scope.has_barriers { crate::barriers::check(func) } else { Ok(()) }
 }
 
 /// What may be used at a place. It is one for the whole kernel: what a scope adds is taken out at its end, so that the time
@@ -154,6 +164,8 @@ struct Scope {
     target: Target,
     /// The innermost loop without an order around.
     unordered: Option<(&'static str, String)>,
+    /// Whether threads wait for each other somewhere.
+    has_barriers: bool,
 }
 
 /// What a scope has added.
@@ -212,7 +224,7 @@ fn mismatch(what: &'static str, found: DataType, expected: impl ToString, place:
 }
 
 /// The first line of a statement, to name it.
-fn headline(stmt: &Stmt) -> String {
+pub(crate) fn headline(stmt: &Stmt) -> String {
     stmt.to_string().lines().next().unwrap_or_default().to_string()
 }
 
@@ -392,7 +404,10 @@ impl Scope {
                 Ok(())
             }
             Stmt::Alloc(n) => self.allocate(&n.buffer),
-            Stmt::Evaluate(n) => self.expr(&n.value).map(drop),
+            Stmt::Evaluate(n) => {
+                self.has_barriers |= is_barrier(&n.value);
+                self.expr(&n.value).map(drop)
+            }
             Stmt::Assert(n) => self.condition(&n.condition).map(drop),
             Stmt::Block(n) => self.block(n),
             Stmt::Attr(n) => {

@@ -52,9 +52,19 @@ impl Body<'_, '_> {
             ("call_extern" | "call_pure_extern", [PrimExpr::Str(function), args @ ..]) => {
                 self.call_foreign(&function.value, args, n)
             }
+            ("tvm_storage_sync", [PrimExpr::Str(scope), ..]) => self.barrier(&scope.value),
             ("ret", _) => Err(self.kernel.unsupported("a return inside of an expression")),
             _ => self.eval_operator(name, n),
         }
+    }
+
+    /// The threads of a block wait for each other, and see what all of them have written.
+    fn barrier(&mut self, scope: &str) -> Result<Code, CodegenError> {
+        if self.kernel.device.is_none() || scope != "shared" {
+            return Err(self.kernel.unsupported(format!("a barrier of the scope `{scope}`")));
+        }
+        self.line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
+        Ok(Code::atom("0"))
     }
 
     fn result_type(&self, n: &PrimCall) -> Result<Option<Ty>, CodegenError> {

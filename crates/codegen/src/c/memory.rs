@@ -18,6 +18,7 @@ use super::{
 use crate::{
     error::CodegenError,
     llvm::{Kind, Ty},
+    on_device::is_shared,
 };
 
 impl Body<'_, '_> {
@@ -180,6 +181,13 @@ impl Body<'_, '_> {
 
     /// Allocates a buffer, on the stack or, where it is large, from the workspace until the end of its sequence.
     pub fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<(), CodegenError> {
+        if is_shared(buffer) {
+            // On a device it is declared already; a host has no threads that could share it.
+            return match self.kernel.device {
+                Some(_) => Ok(()),
+                None => Err(self.kernel.unsupported(format!("memory `{}` of the scope `shared`", buffer.name))),
+            };
+        }
         let element = self.kernel.ty(buffer.dtype)?;
         let size = i64::from(element.lanes) * element.kind.bytes() as i64;
         let pointer = self.kernel.pointers.pointer(&buffer.data);

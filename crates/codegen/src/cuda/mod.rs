@@ -9,7 +9,9 @@
 //!           LLVM, NVPTX  ──▶ .visible .entry f_kernel(.param .u64 .ptr .align 1 f_kernel_param_0, …)
 //! ```
 //!
-//! Leaves out: memory that threads share, tensor cores, functions in double precision that no instruction has.
+//! Memory that the threads of a block share is a global of the module in the address space of such memory; LLVM follows its pointers there.
+//!
+//! Leaves out: tensor cores, functions in double precision that no instruction has.
 
 mod backend;
 mod ptx;

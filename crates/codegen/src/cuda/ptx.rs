@@ -10,8 +10,9 @@ use crate::compile::{optimize, parse, refused, write};
 use crate::llvm::{ModuleText, write_device_function};
 use crate::{CodegenError, NativeTarget};
 
-/// What LLVM does to functions of a device: its usual passes, for no schedule has chosen and unrolled their loops.
-const PASSES: &str = "default<O2>";
+/// What LLVM does to functions of a device: its usual passes, for no schedule has chosen and unrolled their loops. Pointers get their address
+/// spaces first: only then are their alignments seen, without which neighbours are not loaded together.
+const PASSES: &str = "function(infer-address-spaces),default<O2>";
 
 /// The module as its loader reads it.
 pub(super) fn payload(launches: &[Launch], native: &NativeTarget) -> Result<Payload, CodegenError> {

@@ -11,7 +11,7 @@
 //!
 //! So neighbours share all of their address but a constant, and loops add what they count; LLVM finds the same by passes that
 //! take a third of the time for a kernel (`docs/performance.md`). Loops without vectors are left to LLVM's vectorizer, which
-//! wants addresses in one piece.
+//! wants addresses in one piece; devices have none.
 
 use relaxide_ir::prim::is_data;
 use relaxide_ir::{BinaryOp, PrimExpr};
@@ -109,7 +109,9 @@ impl Sum {
 impl Body<'_, '_> {
     /// The address of the element of a buffer at `base` that `index` names; of the first one of a vector.
     pub fn element_address(&mut self, base: &Val, element: Ty, index: &PrimExpr) -> Result<Val, CodegenError> {
-        let vectors = self.f.innermost_loop().is_none_or(|(_, vectors, _)| vectors);
+        // A device has no vectorizer, and constants that stay apart are what its neighbouring loads are known by.
+        let scalar_loop = self.f.innermost_loop().is_some_and(|(_, vectors, _)| !vectors);
+        let vectors = !scalar_loop || self.kernel.device.is_some();
         let dtype = index.dtype();
         if vectors && self.mask.is_none() && dtype.is_int() && dtype.bits == 64 && dtype.lanes == 1 && !is_data(index) {
             let outer = std::mem::replace(&mut self.overflow, Overflow::Never);

@@ -8,9 +8,16 @@ use super::{
     value::{Ty, Val},
 };
 use crate::error::CodegenError;
+use crate::on_device::{bytes_of, is_shared};
 
 /// The alignment of buffers that kernels allocate: a cache line, and the widest vector.
 const ALIGNMENT: u64 = 64;
+
+/// The alignment of memory that threads share: the widest vector that a thread loads.
+const SHARED_ALIGNMENT: u64 = 16;
+
+/// A barrier of all threads of a block; later versions of LLVM read it as their own function for that.
+const BARRIER: &str = "llvm.nvvm.barrier0";
 
 /// The device type of memory that the processor reaches.
 const CPU: i64 = 1;
@@ -18,6 +25,9 @@ const CPU: i64 = 1;
 impl Body<'_, '_> {
     /// Allocates a buffer, on the stack or, where it is large, from the workspace until the end of its sequence.
     pub fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<(), CodegenError> {
+        if is_shared(buffer) {
+            return self.share_memory(buffer);
+        }
         let element = self.kernel.ty(buffer.dtype)?;
         let on_host = self.kernel.device_type == CPU;
         if let Some(total) = self.stack.take(buffer).filter(|_| on_host) {
@@ -40,6 +50,35 @@ impl Body<'_, '_> {
         let pointer = self.allocate_workspace(&size, buffer);
         self.vars.insert(buffer.data.clone(), pointer);
         Ok(())
+    }
+
+    /// Memory of all threads of a block: a global of the module, in an address space of its own.
+    fn share_memory(&mut self, buffer: &Ref<Buffer>) -> Result<(), CodegenError> {
+        let refused = |what: &str| format!("memory `{}` of the scope `shared` {what}", buffer.name);
+        if self.kernel.device.is_none() {
+            return Err(self.kernel.unsupported(refused("on a processor")));
+        }
+        let Some(bytes) = bytes_of(buffer) else {
+            return Err(self.kernel.unsupported(refused("and of unknown size")));
+        };
+        let number = self.f.module.fresh_number();
+        let name = format!("shared.{number}");
+        self.f.module.define(&name, || {
+            format!("@{name} = internal addrspace(3) global [{} x i8] undef, align {SHARED_ALIGNMENT}", bytes.max(1))
+        });
+        let pointer = self.f.emit(Ty::PTR, format_args!("addrspacecast ptr addrspace(3) @{name} to ptr"));
+        self.vars.insert(buffer.data.clone(), pointer);
+        Ok(())
+    }
+
+    /// The threads of a block wait for each other, and see what all of them have written.
+    pub fn barrier(&mut self, scope: &str) -> Result<Val, CodegenError> {
+        if self.kernel.device.is_none() || scope != "shared" {
+            return Err(self.kernel.unsupported(format!("a barrier of the scope `{scope}`")));
+        }
+        self.f.effect_call(BARRIER, &[], &[]);
+        self.forget_values();
+        Ok(Val::int(Ty::I32, 0))
     }
 
     fn allocate_workspace(&mut self, size: &Val, buffer: &Buffer) -> Val {

@@ -100,7 +100,9 @@ pub(crate) fn write_device_function(
     }
     body.stmt(&func.body)?;
     body.leave(0);
-    let text = body.f.finish(&format!("define ptx_kernel void @{name}({}) #0", params.join(", ")));
+    // Registers are shared out among as many threads.
+    let block = launch.threads.map(|threads| format!(" \"nvvm.maxntid\"=\"{threads}\"")).unwrap_or_default();
+    let text = body.f.finish(&format!("define ptx_kernel void @{name}({}) #0{block}", params.join(", ")));
     module.function(&text);
     if let Some(function) = module.needed_of_host() {
         return Err(kernel.unsupported(format!("`{function}`, a function of the host,")));

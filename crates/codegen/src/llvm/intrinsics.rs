@@ -76,6 +76,7 @@ impl Body<'_, '_> {
             ("call_extern" | "call_pure_extern", [PrimExpr::Str(function), args @ ..]) => {
                 self.call_foreign(&function.value, args, n)
             }
+            ("tvm_storage_sync", [PrimExpr::Str(scope), ..]) => self.barrier(&scope.value),
             ("ret", [value]) => self.return_value(value),
             _ => self.eval_operator(name, n),
         }

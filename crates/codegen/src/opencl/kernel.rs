@@ -9,7 +9,7 @@ use crate::c::{
     Body, Code, FAULTS, Kernel, Known, Source, comment, declare, identifier, separate_rounding, value_type,
 };
 use crate::error::CodegenError;
-use crate::on_device::{OnDevice, passed_as};
+use crate::on_device::{OnDevice, bytes_of, passed_as, shared_memory};
 use crate::signature::signature;
 
 /// The text of a function, and what its callers must know.
@@ -59,6 +59,20 @@ pub(super) fn write(launch: &Launch) -> Result<(Info, String), CodegenError> {
                 body.vars.insert(param.clone(), Known { code: Code::atom(&name), ..Known::scalar(&name, ty) });
             }
         }
+    }
+    // OpenCL has it declared at the beginning of a function only.
+    for buffer in shared_memory(&func.body) {
+        let name = body.fresh(&buffer.name);
+        let (element, bytes) = (kernel.ty(buffer.dtype)?, bytes_of(&buffer));
+        let typed = kernel.pointers.element(&buffer.data).filter(|_| element.lanes == 1);
+        let (Some(typed), Some(bytes)) = (typed, bytes) else {
+            let what =
+                format!("memory `{}` that threads share and that has several types or an unknown size", buffer.name);
+            return Err(kernel.unsupported(what));
+        };
+        let count = (bytes / element.kind.bytes() as i64).max(1);
+        opening.push_str(&format!("    __local {typed} {name}[{count}];\n"));
+        body.vars.insert(buffer.data.clone(), Known::scalar(name, format!("__local {typed} *")));
     }
     body.stmt(&func.body)?;
     let text = body.finish(&format!("__kernel void {name}({})", params.join(", ")), &opening);

@@ -14,7 +14,9 @@
 //! wrap around, floats of sixteen bits are computed in 32, halves are rounded to even. What OpenCL leaves to the driver stays its own:
 //! divisions and functions are as exact as it makes them.
 //!
-//! Leaves out: memory that threads share, images, vectors.
+//! Memory that the threads of a block share is `__local`, at the beginning of the function, and barriers are for both kinds of memory.
+//!
+//! Leaves out: images, vectors.
 
 mod backend;
 mod kernel;

@@ -1,5 +1,6 @@
-/* A driver of CUDA's interface without a device: memory is the host's, and a module is a shared library whose kernels run one thread after
-   the other. */
+/* A driver of CUDA's interface without a device: memory is the host's, and a module is a shared library whose kernels run on the processor.
+   The threads of a block run one after the other, each to its end or to its next barrier; when all of them are there, they go on. A block
+   whose threads do not all come to a barrier is an error, as it would be a hang. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -7,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 typedef void *raw;
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500, INVALID_IMAGE = 200 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500, INVALID_IMAGE = 200, LAUNCH_FAILED = 719 };
 
 int cuInit(unsigned flags) { return flags == 0 ? SUCCESS : INVALID_VALUE; }
 int cuDriverGetVersion(int *version) { *version = 12080; return SUCCESS; }
@@ -91,16 +93,71 @@ int cuModuleGetFunction(raw *function, raw module, const char *name) {
     return found->run ? SUCCESS : NOT_FOUND;
 }
 
+/* A thread of a block, with a stack of its own. */
+enum { MOST_THREADS = 1024, STACK = 1 << 20 };
+struct thread { ucontext_t state; int at[3]; int done; };
+
+static struct thread threads[MOST_THREADS];
+static char *stacks;
+static ucontext_t scheduler;
+static struct thread *running;
+static void (*kernel)(void **);
+static void **kernel_args;
+
+static void begin(void) {
+    kernel(kernel_args);
+    running->done = 1;
+}
+
+/* What kernels call: the thread waits until all others have come as far. */
+static void barrier(void) { swapcontext(&running->state, &scheduler); }
+
+/* Runs the threads of one block; the numbers of the thread that runs are where the kernel reads them. */
+static int run_block(int *at, const unsigned *size) {
+    unsigned count = 0, left;
+    for (unsigned x = 0; x < size[0]; ++x)
+        for (unsigned y = 0; y < size[1]; ++y)
+            for (unsigned z = 0; z < size[2]; ++z, ++count) {
+                struct thread *thread = &threads[count];
+                *thread = (struct thread){.at = {(int)x, (int)y, (int)z}};
+                getcontext(&thread->state);
+                thread->state.uc_stack.ss_sp = stacks + (size_t)count * STACK;
+                thread->state.uc_stack.ss_size = STACK;
+                thread->state.uc_link = &scheduler;
+                makecontext(&thread->state, begin, 0);
+            }
+    do {
+        left = 0;
+        for (unsigned number = 0; number < count; ++number) {
+            running = &threads[number];
+            if (running->done) continue;
+            memcpy(at, running->at, sizeof running->at);
+            swapcontext(&scheduler, &running->state);
+            left += !running->done;
+        }
+    } while (left && left == count);
+    return left == 0 ? SUCCESS : LAUNCH_FAILED;
+}
+
 int cuLaunchKernel(raw function, unsigned bx, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz, unsigned shared, raw stream,
                    void **args, void **extra) {
     struct function *found = function;
-    if (tx * ty * tz > 1024 || shared || extra) return INVALID_VALUE;
+    const unsigned size[] = {tx, ty, tz};
+    if (tx * ty * tz > MOST_THREADS || shared || extra) return INVALID_VALUE;
+    if (!stacks) {
+        void *memory = mmap(NULL, (size_t)MOST_THREADS * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) return OUT_OF_MEMORY;
+        stacks = memory;
+    }
     int *at = dlsym(found->module, "thread_axes");
+    void (**wait)(void) = dlsym(found->module, "barrier_of_block");
+    if (!at || !wait) return INVALID_IMAGE;
+    *wait = barrier, kernel = found->run, kernel_args = args;
     for (at[0] = 0; at[0] < (int)bx; ++at[0])
         for (at[1] = 0; at[1] < (int)by; ++at[1])
-            for (at[2] = 0; at[2] < (int)bz; ++at[2])
-                for (at[3] = 0; at[3] < (int)tx; ++at[3])
-                    for (at[4] = 0; at[4] < (int)ty; ++at[4])
-                        for (at[5] = 0; at[5] < (int)tz; ++at[5]) found->run(args);
+            for (at[2] = 0; at[2] < (int)bz; ++at[2]) {
+                int code = run_block(at + 3, size);
+                if (code) return code;
+            }
     return (void)stream, SUCCESS;
 }

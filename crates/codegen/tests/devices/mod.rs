@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use relaxide_codegen::{CompileSettings, DeviceCode, Emitted, emit, export_library};
+use relaxide_codegen::{CompileSettings, DeviceCode, Emitted, backend, emit, export_library};
 use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Module, Ref, Saved, Tensor, get_global};
 use relaxide_ir::Target;
 use relaxide_runtime::device::{copy_tensor, empty_tensor, on_host};
 use relaxide_tir::interp::Scalar;
-use relaxide_tir::testing::{Options, Random, Sample, elements, sample_from};
+use relaxide_tir::testing::{Options, Random, Sample, Teamwork, elements, random_tensor, sample_from, teamwork};
 use relaxide_tir::{PrimFunc, lower, schedule, te};
 
 pub const F32: DataType = DataType::float(32);
@@ -97,6 +97,61 @@ impl Kind {
         }
     }
 
+    /// Kernels that the threads of a block carry out together, lowered, with what the interpreter makes of them.
+    fn teamwork(&self) -> Vec<(String, Sample, PrimFunc)> {
+        let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 900 } else { 9 };
+        let kernel = |seed| {
+            let (name, Teamwork { sample, rule }) = (format!("team{seed}"), teamwork(seed).unwrap());
+            let notes = schedule::apply(&sample.func, &self.target()).unwrap().notes;
+            assert!(notes.iter().any(|note| note.rule == rule), "{notes:?} for {rule}");
+            let lowered = self.lowered(&named(&sample.func, &name)).1;
+            (name, sample, lowered)
+        };
+        (0..count).map(kernel).collect()
+    }
+
+    /// The device computes together what the interpreter computes alone; a large product, too.
+    pub fn threads_together(&self, has_device: bool) {
+        let kernels = self.teamwork();
+        let (large, shape) = (large_product(), [(1024, 40), (40, 1024)]);
+        let all = kernels.iter().map(|(_, _, lowered)| lowered.clone()).chain([self.lowered(&large).1]);
+        let all: Vec<PrimFunc> = all.collect();
+        for kernel in &all {
+            let split = lower::split_device(kernel, self.device.device_type).unwrap();
+            assert!(split.launches.iter().any(|launch| launch.shared_bytes > 0), "{kernel}");
+        }
+        if !has_device {
+            return;
+        }
+        let library = self.library(&all);
+        for (name, sample, lowered) in &kernels {
+            let expected = sample.interpret(&sample.func).unwrap();
+            let found = self.run(&library, name, sample).unwrap_or_else(|error| panic!("{error}\n{lowered}"));
+            if let Some((output, at)) = sample.difference(&found, &expected) {
+                panic!("{:?} for {:?} at {at}\n{lowered}", found[output][at], expected[output][at]);
+            }
+        }
+        let mut random = Random::new(7);
+        let inputs = shape.map(|(rows, columns)| random_tensor(&mut random, &[rows, columns], F32).unwrap());
+        let [a, b] = inputs.each_ref().map(|tensor| tensor.to_vec::<f32>().unwrap());
+        let outputs = vec![(vec![1024, 1024], F32)];
+        let sample = Sample { func: large.clone(), inputs: inputs.to_vec(), outputs, scalars: vec![] };
+        let found = self.run(&library, "large", &sample).unwrap();
+        for (at, found) in found[0].iter().enumerate().step_by(97) {
+            let (m, n) = (at / 1024, at % 1024);
+            let expected: f32 = (0..40).map(|k| a[m * 40 + k] * b[k * 1024 + n]).sum();
+            assert_eq!(*found, Scalar::Float(f64::from(expected)), "at {m}, {n}");
+        }
+    }
+
+    /// The same kernels as code of the device, for an assembler.
+    pub fn text_of_teamwork(&self, target: &str) -> String {
+        let target: Target = target.parse().unwrap();
+        let kernels = self.teamwork().into_iter().map(|(_, _, lowered)| lowered);
+        let kernels: Vec<_> = kernels.chain([self.lowered(&large_product()).1]).map(Ref::new).collect();
+        backend(&target).unwrap().text(&kernels, &target, "").unwrap().unwrap()
+    }
+
     /// An index that is data: outside of its extent it is an error, and the device goes on.
     pub fn index_outside(&self, has_device: bool) {
         let (_, lowered) = self.lowered(&rows());
@@ -155,4 +210,14 @@ fn rows() -> PrimFunc {
     let (table, at) = (te::placeholder("table", [4, 3], F32), te::placeholder("at", [5], DataType::int(64)));
     let out = te::compute("out", [5, 3], |i| table.at(&[at.at(&i[..1]), i[1].clone()]));
     named(&te::create_prim_func(&[table, at, out]).unwrap(), "rows")
+}
+
+/// A product that is large enough for the largest tiles.
+fn large_product() -> PrimFunc {
+    let (a, b) = (te::placeholder("A", [1024, 40], F32), te::placeholder("B", [40, 1024], F32));
+    let k = te::reduce_axis(40);
+    let product = te::compute("product", [1024, 1024], |i| {
+        te::sum(a.at(&[i[0].clone(), k.var()]) * b.at(&[k.var(), i[1].clone()]), [&k])
+    });
+    named(&te::create_prim_func(&[a, b, product]).unwrap(), "large")
 }

@@ -130,6 +130,10 @@ impl Interp {
                 self.eval_at(side, lane)
             }
             Intrinsic::CheckedIndex => self.checked_index(n, lane),
+            // Those of whole blocks are carried out where their statements are.
+            Intrinsic::StorageSync => {
+                Err(InterpError::Malformed("a barrier that not all threads of a block come to".into()))
+            }
             Intrinsic::Prefetch | Intrinsic::PrefetchWrite => Ok(Scalar::Int(0)),
             Intrinsic::VScale => Ok(Scalar::Int(1)),
             Intrinsic::VectorReduceAdd

@@ -3,12 +3,13 @@
 use relaxide_ffi::Ref;
 
 use super::scalar::{Scalar, Value};
+use super::threads::{is_thread, waits};
 use super::{Interp, InterpError, Result};
 use crate::jump::Jump;
 use crate::stmt::*;
 
 /// Where execution goes on behind a statement.
-enum Flow {
+pub(super) enum Flow {
     /// With the next statement.
     Next,
     /// Behind the innermost loop.
@@ -29,7 +30,7 @@ impl Interp {
         }
     }
 
-    fn exec(&mut self, stmt: &Stmt) -> Result<Flow> {
+    pub(super) fn exec(&mut self, stmt: &Stmt) -> Result<Flow> {
         if let Some(jump) = stmt.jump() {
             return self.exec_jump(jump);
         }
@@ -101,6 +102,9 @@ impl Interp {
     }
 
     fn exec_for(&mut self, n: &For) -> Result<Flow> {
+        if is_thread(n) && waits(&n.body) {
+            return self.exec_team(n).map(|()| Flow::Next);
+        }
         let dtype = n.var.dtype();
         let (min, extent) = (self.eval_int(&n.min)?, self.eval_int(&n.extent)?);
         for i in 0..extent {

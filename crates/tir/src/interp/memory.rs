@@ -19,6 +19,17 @@ struct Storage {
     written: Option<Vec<u8>>,
     /// Where they came from and go back to.
     tensor: Option<Tensor>,
+    /// Of memory that threads share: who used each byte last.
+    users: Option<Vec<Users>>,
+}
+
+/// Who used a byte last: in which phase, from one barrier to the next, and which thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Users {
+    written: Option<(u64, u32)>,
+    read: Option<(u64, u32)>,
+    /// Whether several threads read it in that phase.
+    read_by_many: bool,
 }
 
 /// An address: a byte of some storage.
@@ -32,7 +43,9 @@ pub(super) struct Pointer {
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     storages: Vec<Storage>,
-    by_pointer: ByNode<Var, Pointer>,
+    pub by_pointer: ByNode<Var, Pointer>,
+    /// The phase and the thread that runs, while threads of a block wait for each other.
+    pub running: Option<(u64, u32)>,
 }
 
 /// A buffer with its dimensions evaluated.
@@ -56,7 +69,7 @@ impl Memory {
             Some(at) => at,
             None => {
                 let bytes = tensor.to_bytes()?;
-                self.storages.push(Storage { bytes, written: None, tensor: Some(tensor.clone()) });
+                self.storages.push(Storage { bytes, written: None, tensor: Some(tensor.clone()), users: None });
                 self.storages.len() - 1
             }
         };
@@ -66,7 +79,8 @@ impl Memory {
 
     /// Fresh, unwritten memory of that many bytes for a buffer.
     pub fn allocate(&mut self, buffer: &Ref<Buffer>, size: usize) {
-        let fresh = Storage { bytes: vec![0; size], written: Some(vec![0; size]), tensor: None };
+        let users = buffer.scope.starts_with("shared").then(|| vec![Users::default(); size]);
+        let fresh = Storage { bytes: vec![0; size], written: Some(vec![0; size]), tensor: None, users };
         // A buffer that is allocated again, as in a loop, gives up what it had.
         match self.by_pointer.get(&buffer.data).filter(|at| self.storages[at.storage].tensor.is_none()) {
             Some(at) => self.storages[at.storage] = fresh,
@@ -75,6 +89,40 @@ impl Memory {
                 self.by_pointer.insert(buffer.data.clone(), Pointer { storage: self.storages.len() - 1, byte: 0 });
             }
         }
+    }
+
+    /// How much memory there is, for [`Memory::release`].
+    pub fn mark(&self) -> usize {
+        self.storages.len()
+    }
+
+    /// Gives up what was allocated since a mark. No pointer to it may be left.
+    pub fn release(&mut self, mark: usize) {
+        self.storages.truncate(mark);
+    }
+
+    /// Notes that the thread at hand uses an element of memory that threads share.
+    fn note_use(&mut self, view: &View, indices: &[i64], first_bit: usize, writes: bool) -> Result<()> {
+        let (Some(now), Some(users)) = (self.running, &mut self.storages[view.pointer.storage].users) else {
+            return Ok(());
+        };
+        let user = &mut users[first_bit / 8];
+        let other =
+            |then: Option<(u64, u32)>| then.filter(|then| then.0 == now.0 && then.1 != now.1).map(|then| then.1);
+        let by_many = user.read_by_many && user.read.is_some_and(|read| read.0 == now.0);
+        let reader = other(user.read).or_else(|| by_many.then_some(u32::MAX));
+        let before = other(user.written).or(reader.filter(|_| writes));
+        if let Some(before) = before {
+            let (buffer, indices) = (view.buffer.name.clone(), indices.to_vec());
+            return Err(InterpError::Race { buffer, indices, threads: [before, now.1] });
+        }
+        if writes {
+            user.written = Some(now);
+        } else {
+            user.read_by_many = by_many || other(user.read).is_some();
+            user.read = Some(now);
+        }
+        Ok(())
     }
 
     /// A copy of some elements behind a pointer, as a tensor, and where they lie.
@@ -162,8 +210,9 @@ impl Memory {
     }
 
     /// Reads a lane of an element.
-    pub fn load(&self, view: &View, indices: &[i64], lane: usize) -> Result<Scalar> {
+    pub fn load(&mut self, view: &View, indices: &[i64], lane: usize) -> Result<Scalar> {
         let place = self.place("load", view, indices, lane)?;
+        self.note_use(view, indices, place.first, false)?;
         let storage = &self.storages[view.pointer.storage];
         if storage.written.as_ref().is_some_and(|written| !place.all_set(written)) {
             return Err(InterpError::Unwritten { buffer: view.buffer.name.clone(), indices: indices.to_vec() });
@@ -176,6 +225,7 @@ impl Memory {
     pub fn store(&mut self, view: &View, indices: &[i64], lanes: &[Scalar]) -> Result<()> {
         for (lane, value) in lanes.iter().enumerate() {
             let place = self.place("store", view, indices, lane)?;
+            self.note_use(view, indices, place.first, true)?;
             let bytes = value.to_bytes(view.dtype.element());
             if bytes.len() != place.width.div_ceil(8) {
                 let (name, dtype) = (&view.buffer.name, view.dtype);

@@ -26,6 +26,7 @@
 //! | `if_then_else(c, a, b)` | only the picked side is evaluated; on vectors, loads in a side see only its lanes |
 //! | predicated load | lanes that are off are zero, and their indices are not looked at |
 //! | parallel loop | iterations run last to first, so that a dependence between them shows |
+//! | threads of a block | one after the other up to each barrier; what two of them use of shared memory between barriers, and one writes, is an error |
 //! | a block's `init` | runs where every reduction axis is at its first value |
 //! | scratch buffers | begin unwritten; zeroed where the back end happens to, which no program may rely on |
 //!
@@ -37,6 +38,7 @@ mod math;
 mod memory;
 mod pointer;
 mod scalar;
+mod threads;
 
 #[cfg(test)]
 mod tests;
@@ -123,6 +125,19 @@ pub enum InterpError {
         buffer: String,
         /// Where.
         indices: Vec<i64>,
+    },
+    /// Threads of a block use an element of memory that they share, one of them to write it, and no barrier says in which order. The
+    /// kernel's fault.
+    #[error(
+        "threads {threads:?} of a block use `{buffer}` at {indices:?}, and one writes it, without a barrier between them"
+    )]
+    Race {
+        /// The buffer.
+        buffer: String,
+        /// Where.
+        indices: Vec<i64>,
+        /// The threads.
+        threads: [u32; 2],
     },
     /// An integer division without a result. The kernel's fault.
     #[error("`{expression}` divides {a} by {b}")]

@@ -18,6 +18,7 @@ mod bounds;
 mod canonical_loop;
 mod common_subexpr;
 mod compact_allocations;
+mod device_limits;
 mod drop_statements;
 mod filled_before_read;
 mod flatten;
@@ -43,6 +44,7 @@ mod single_definition;
 mod split_device;
 mod split_pattern;
 mod table;
+mod thread_sync;
 mod unroll;
 mod unsafe_select;
 mod vectorize;
@@ -58,6 +60,7 @@ mod tests;
 
 use relaxide_ir::pass::PassInfo;
 
+pub use device_limits::DeviceLimits;
 pub use open_packed::{is_opened, open_packed, stores_packed};
 pub use split_device::{DEVICE_TYPE, FAULT_WORDS, Fault, Launch, Split, split_device};
 pub use table::{PASSES, absent, pass};

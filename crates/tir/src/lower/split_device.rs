@@ -14,8 +14,8 @@
 //! numbers, into a buffer that the host clears before and looks at behind the call; the thread ends there. Kernels without such checks have
 //! no such buffer.
 //!
-//! Needs: the lowered form, all memory accesses in bound loops. Leaves out: memory that the threads of a block share, and thread axes other
-//! than those of blocks and threads, which are refused. Source: TVM's `SplitHostDevice` for the form of the call.
+//! Needs: the lowered form, all memory accesses in bound loops; memory that the threads of a block share (scope `shared`) is asked for inside
+//! of them. Leaves out: other scopes of such memory, and thread axes other than those of blocks and threads, which are refused. Source: TVM's `SplitHostDevice` for the form of the call.
 
 use std::collections::HashSet;
 
@@ -25,6 +25,7 @@ use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, int};
 use relaxide_ir::{Attrs, Buffer, Type, Var};
 
 use super::LowerError;
+use super::thread_sync::order_threads;
 use crate::PrimFunc;
 use crate::functor::StmtVisitor;
 use crate::stmt::*;
@@ -50,6 +51,10 @@ pub struct Launch {
     pub faults: Vec<Fault>,
     /// Where it says which of them failed; the last parameter.
     pub fault: Option<Ref<Buffer>>,
+    /// Threads of a block, where their number is known.
+    pub threads: Option<i64>,
+    /// Bytes that the threads of a block share.
+    pub shared_bytes: i64,
 }
 
 /// What a check of a device says.
@@ -72,6 +77,7 @@ pub struct Split {
 
 /// Splits a lowered kernel for a device of a type.
 pub fn split_device(func: &PrimFunc, device_type: i32) -> Result<Split, LowerError> {
+    let func = &order_threads(func)?;
     let kernel = func.global_symbol().unwrap_or("kernel").to_string();
     let mut memory: IndexMap<Ref<Var>, Ref<Buffer>> = IndexMap::new();
     for buffer in func.buffers.iter().flatten() {
@@ -135,6 +141,12 @@ impl Splitter {
                 let body = self.host(&n.body)?;
                 Ref::new(AttrStmt { key: n.key.clone(), value: n.value.clone(), body }).into()
             }
+            Stmt::Alloc(n) if is_shared(&n.buffer) => {
+                let name = &n.buffer.name;
+                return Err(
+                    self.refused(format!("the memory `{name}` that threads share is asked for outside of them"))
+                );
+            }
             Stmt::Alloc(n) => {
                 // Memory of the device, which the host asks for.
                 self.memory.insert(n.buffer.data.clone(), n.buffer.clone());
@@ -186,9 +198,23 @@ impl Splitter {
         if let Some(tag) = found.twice {
             return Err(self.refused(format!("two loops with different extents are bound to `{tag}`")));
         }
-        if let Some(scope) = found.shared {
-            return Err(self.refused(format!("memory of the scope `{scope}` is not made yet")));
+        if let Some(scope) = found.unknown {
+            return Err(
+                self.refused(format!("memory of the scope `{scope}` is not made: there are `shared` and `local`"))
+            );
         }
+        let mut shared_bytes = 0i64;
+        for buffer in &found.shared {
+            let Some(bytes) = bytes_of(buffer) else {
+                let name = &buffer.name;
+                return Err(
+                    self.refused(format!("the memory `{name}` that threads share has a size that is not known"))
+                );
+            };
+            shared_bytes = shared_bytes.saturating_add(bytes);
+        }
+        let of_block = found.axes.iter().filter(|(tag, _)| tag.starts_with("threadIdx."));
+        let threads = of_block.map(|(_, extent)| extent.as_int()).try_fold(1i64, |all, n| all.checked_mul(n?));
         let (mut params, mut buffers, mut args) = (Vec::new(), Vec::new(), Vec::new());
         for var in found.used.iter().filter(|var| !found.defined.contains(*var)) {
             args.push(PrimExpr::from(var));
@@ -221,7 +247,8 @@ impl Splitter {
         let faults: Vec<Fault> = found.faults.into_iter().collect();
         let tags = found.axes.into_keys().collect();
         let looked = fault.as_ref().map(|fault| looks_at(&self.kernel, fault, &faults));
-        self.launches.push(Launch { name, kernel: self.kernel.clone(), func, tags, faults, fault });
+        let kernel = self.kernel.clone();
+        self.launches.push(Launch { name, kernel, func, tags, faults, fault, threads, shared_bytes });
         Ok(Stmt::seq([Some(launched), looked].into_iter().flatten()))
     }
 }
@@ -239,6 +266,17 @@ fn looks_at(kernel: &str, memory: &Ref<Buffer>, faults: &[Fault]) -> Stmt {
     call("relaxide.raise_faults", args)
 }
 
+/// Whether all threads of a block have it together.
+fn is_shared(buffer: &Buffer) -> bool {
+    buffer.scope == "shared"
+}
+
+/// How large a buffer is, where its dimensions are numbers.
+fn bytes_of(buffer: &Buffer) -> Option<i64> {
+    let count = buffer.shape.iter().try_fold(1i64, |all, extent| all.checked_mul(extent.as_int()?))?;
+    i64::try_from(buffer.dtype.bytes_of(usize::try_from(count).ok()?)?).ok()
+}
+
 /// What a bound loop uses, defines and checks.
 #[derive(Default)]
 struct Found {
@@ -246,7 +284,10 @@ struct Found {
     defined: HashSet<Ref<Var>>,
     axes: IndexMap<String, PrimExpr>,
     twice: Option<String>,
-    shared: Option<String>,
+    /// Memory that the threads of a block share.
+    shared: IndexSet<Ref<Buffer>>,
+    /// A scope of memory that no device here has.
+    unknown: Option<String>,
     faults: IndexSet<Fault>,
     visited: HashSet<PrimExpr>,
 }
@@ -302,8 +343,10 @@ impl StmtVisitor for Found {
             Stmt::Bind(n) => drop(self.defined.insert(n.var.clone())),
             Stmt::Alloc(n) => {
                 self.defined.insert(n.buffer.data.clone());
-                if n.buffer.scope.starts_with("shared") || n.buffer.scope.starts_with("warp") {
-                    self.shared = Some(n.buffer.scope.clone());
+                match n.buffer.scope.as_str() {
+                    "global" | "local" | "" => {}
+                    _ if is_shared(&n.buffer) => drop(self.shared.insert(n.buffer.clone())),
+                    other => self.unknown = Some(other.to_string()),
                 }
             }
             Stmt::Decl(n) if !n.is_view() => drop(self.defined.insert(n.buffer.data.clone())),

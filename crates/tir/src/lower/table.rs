@@ -89,7 +89,7 @@ const ABSENT: &[(&[&str], &str)] = &[
             "DefaultGPUSchedule",
             "DecorateDeviceScope",
         ],
-        "it is about memory that the threads of a device share, which kernels here do not have",
+        "it is about memory that the threads of a device share: code generation sees to its barriers and limits, and kernels here have no other kinds of it",
     ),
 ];
 

@@ -5,6 +5,8 @@
 
 use relaxide_ir::{DataType, Target};
 
+use crate::lower::DeviceLimits;
+
 /// Bytes of a line of the cache, which come at once. No vector is longer.
 const LINE: i64 = 64;
 
@@ -28,15 +30,15 @@ pub struct Machine {
     pub l2: i64,
     /// Simple operations below which threads cost more than they save; none where there is but one thread.
     pub parallel_threshold: Option<i64>,
-    /// Whether it is a device, whose threads the loops are for.
-    pub is_device: bool,
+    /// What a block of threads may use, if it is a device, whose threads the loops are for.
+    pub device: Option<DeviceLimits>,
 }
 
 impl Machine {
     /// The machine that a target names; the host's own where it names none.
     pub fn of(target: &Target) -> Machine {
         if target.is_gpu() {
-            return Machine::device();
+            return Machine::device(target);
         }
         let features = Features::of(target);
         let (vector_bytes, vector_registers) = match features.level {
@@ -52,12 +54,12 @@ impl Machine {
             l1: 32 << 10,
             l2: 512 << 10,
             parallel_threshold: Some(32 << 10),
-            is_device: false,
+            device: None,
         }
     }
 
     /// A device: a thread has no vectors, and threads cost nothing.
-    fn device() -> Machine {
+    fn device(target: &Target) -> Machine {
         Machine {
             vector_bytes: 1,
             vector_registers: 16,
@@ -65,7 +67,7 @@ impl Machine {
             l1: 32 << 10,
             l2: 512 << 10,
             parallel_threshold: Some(0),
-            is_device: true,
+            device: Some(DeviceLimits::of(target)),
         }
     }
 

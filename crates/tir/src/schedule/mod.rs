@@ -51,6 +51,8 @@ pub use group::{Reduce, Work};
 use lanes::Views;
 pub use machine::Machine;
 pub use stage::{Axis, Item, Program, Reduction, Stage};
+#[cfg(test)]
+pub(crate) use threads::launch;
 use turns::Laid;
 pub use turns::TURNS;
 
@@ -162,7 +164,8 @@ fn schedule(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError
     {
         let stage = func.global_symbol().unwrap_or("kernel").to_string();
         let note = Note { stage, rule: "by hand", refused: vec![("all rules", Refusal::new(reason))] };
-        let func = if target.is_gpu() { func.with_body(threads::bind(&func.body)) } else { func.clone() };
+        let bind = target.is_gpu() && !threads::has_threads(&func.body);
+        let func = if bind { func.with_body(threads::bind(&func.body)) } else { func.clone() };
         return Ok(Scheduled { func, notes: vec![note] });
     }
     let mut notes = Vec::new();
@@ -193,10 +196,10 @@ fn lay_out(mut program: Program, target: &Target, notes: &mut Vec<Note>) -> Resu
     }
     let work = group::plan(&program);
     let work = compact::run(&mut program, work);
-    // Threads of a device do not keep rows between them.
-    let work = if target.is_gpu() { work } else { rows::join(&program, work) };
+    let machine = Machine::of(target);
+    let work = rows::join(&program, work, machine.device);
     let private = private(&program, &work);
-    let mut cx = Cx { machine: Machine::of(target), views: Views::default(), private };
+    let mut cx = Cx { machine, views: Views::default(), private };
     let mut body = Vec::new();
     for piece in &work {
         body.push(rules::schedule(&mut cx, piece, notes)?);

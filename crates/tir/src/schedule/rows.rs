@@ -30,10 +30,11 @@ use super::group::{Reduce, Work};
 use super::machine::elements_in_line;
 use super::nest::Tail;
 use super::read_ahead::{ReadAhead, WrittenRow, first_of_sums};
-use super::rules::{Contraction, has_choice};
+use super::rules::{Contraction, fits_threads, has_choice};
 use super::shown_by_sum;
 use super::stage::{Axis, Program, Reduction, Stage};
 use super::sum_of_exponentials;
+use crate::lower::DeviceLimits;
 
 /// Elements of a row below which there is nothing to share.
 const SHORT: i64 = 2;
@@ -78,17 +79,29 @@ impl Together {
     const SHORT_NORM: i64 = Together::SHORT / 8;
 }
 
-/// Joins neighbours that share rows.
-pub fn join(program: &Program, work: Vec<Work>) -> Vec<Work> {
+/// Elements of a row from which the threads of a block of a device share it.
+const LONG_FOR_THREADS: i64 = 32;
+
+/// Joins neighbours that share rows. On a device the threads of a block share a row, one piece after the other, and what lies between the
+/// pieces is memory that they share.
+pub fn join(program: &Program, work: Vec<Work>, device: Option<DeviceLimits>) -> Vec<Work> {
     let mut joined = Vec::new();
     let mut position = 0;
     while position < work.len() {
-        let run = Run::longest(&work[position..]).filter(Run::pays);
-        match run {
-            Some(run) => {
-                let end = position + run.pieces.len();
-                let others = work[..position].iter().chain(&work[end..]).flat_map(Work::buffers).collect();
-                joined.push(Work::Rows(run.into_rows(program, &others)));
+        let least = if device.is_some() { LONG_FOR_THREADS } else { SHORT };
+        let run = Run::longest(&work[position..]).filter(|run| run.pays(least));
+        let rows = run.and_then(|run| {
+            let end = position + run.pieces.len();
+            let others = work[..position].iter().chain(&work[end..]).flat_map(Work::buffers).collect();
+            let rows = match device {
+                Some(limits) => run.on_device(program, &others, limits)?,
+                None => run.into_rows(program, &others),
+            };
+            Some((rows, end))
+        });
+        match rows {
+            Some((rows, end)) => {
+                joined.push(Work::Rows(rows));
                 position = end;
             }
             None => {
@@ -249,14 +262,15 @@ impl<'a> Run<'a> {
     }
 
     /// Whether row after row is better than piece after piece.
-    fn pays(run: &Run<'_>) -> bool {
+    fn pays(&self, least: i64) -> bool {
+        let run = self;
         let reduces = run.pieces.iter().any(|p| p.stage.reduction.is_some());
         let longest = run.pieces.iter().map(|p| p.row_elements().unwrap_or(i64::MAX)).max().unwrap_or(0);
         let alive = run.alive();
         let known = |row: &usize| run.extents.get(*row).and_then(PrimExpr::as_int);
         let rows = alive.iter().map(known).try_fold(1i64, |all, n| all.checked_mul(n?));
         let idle = rows.is_some_and(|n| n < FEW) && longest != i64::MAX && longest > LONG;
-        run.pieces.len() > 1 && reduces && !alive.is_empty() && longest >= SHORT && !idle
+        run.pieces.len() > 1 && reduces && !alive.is_empty() && longest >= least && !idle
     }
 
     /// The piece that may lend the row that it writes to an earlier one: the only one that reads it late, element by
@@ -298,7 +312,7 @@ impl<'a> Run<'a> {
     /// The pieces over one row, in two ways if nobody knows how long it is.
     fn into_rows(self, program: &Program, read_elsewhere: &HashSet<Ref<Buffer>>) -> Rows {
         let longest = self.pieces.iter().map(Piece::row_elements).try_fold(0, |longest, n| Some(longest.max(n?)));
-        let laid_out = |is_short| self.laid_out(program, read_elsewhere, is_short);
+        let laid_out = |is_short| self.laid_out(program, read_elsewhere, is_short, None);
         let is_norm = first_of_sums(self.pieces.iter().map(|p| p.work)).is_some();
         let most = if is_norm { Together::SHORT_NORM } else { Together::SHORT };
         match longest {
@@ -307,7 +321,30 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn laid_out(&self, program: &Program, read_elsewhere: &HashSet<Ref<Buffer>>, is_short: bool) -> Rows {
+    /// The pieces over one row, with what lies between them in memory that threads share; `None` where that does not fit.
+    fn on_device(
+        &self,
+        program: &Program,
+        read_elsewhere: &HashSet<Ref<Buffer>>,
+        limits: DeviceLimits,
+    ) -> Option<Rows> {
+        let rows = self.laid_out(program, read_elsewhere, false, Some("shared"));
+        let bytes_of = |buffer: &Ref<Buffer>| {
+            let elements = product(&buffer.shape).as_int()?;
+            i64::try_from(buffer.dtype.bytes_of(usize::try_from(elements).ok()?)?).ok()
+        };
+        let bytes = rows.scratch.iter().map(bytes_of).try_fold(0i64, |all, bytes| all.checked_add(bytes?))?;
+        let fits = rows.pieces.iter().all(|piece| fits_threads(piece).is_ok());
+        (fits && bytes <= limits.shared_bytes / 2).then_some(rows)
+    }
+
+    fn laid_out(
+        &self,
+        program: &Program,
+        read_elsewhere: &HashSet<Ref<Buffer>>,
+        is_short: bool,
+        scope: Option<&str>,
+    ) -> Rows {
         let mut order: Vec<usize> = self.alive().into_iter().collect();
         order.sort_unstable();
         let names = &self.pieces[0].rows;
@@ -328,7 +365,7 @@ impl<'a> Run<'a> {
             let host = self.host(at).filter(|host| !private(host) && !lent.contains(host.output));
             let guest =
                 host.and_then(|host| Scratch::inside(piece, host, &names).inspect(|_| _ = lent.insert(host.output)));
-            let own = || Scratch::of(piece, together.as_ref());
+            let own = || Scratch::of(piece, together.as_ref(), scope);
             let row = guest.as_ref().filter(|_| is_short && matches!(piece.work, Work::Map(_)));
             if let Some(row) = row.and_then(Scratch::written_row) {
                 asked.insert(at, row);
@@ -381,7 +418,7 @@ enum Place {
 
 impl Scratch {
     /// A buffer of its own.
-    fn of(piece: &Piece<'_>, together: Option<&Together>) -> Scratch {
+    fn of(piece: &Piece<'_>, together: Option<&Together>, scope: Option<&str>) -> Scratch {
         let dims = piece.dims();
         let kept: Vec<usize> = (0..dims.len()).filter(|d| dims[*d].is_none()).collect();
         let shape: Vec<PrimExpr> = kept.iter().filter_map(|d| piece.output.shape.get(*d).cloned()).collect();
@@ -400,7 +437,7 @@ impl Scratch {
             shape.insert(0, count);
             places.insert(0, Place::Fixed(PrimExpr::from(&together.slot)));
         }
-        let scope = if one { "local" } else { "global" };
+        let scope = scope.unwrap_or(if one { "local" } else { "global" });
         let name = piece.output.name.clone();
         Scratch { buffer: Buffer::scoped(name, piece.output.dtype, shape, scope), is_own: true, places, is_padded }
     }
@@ -408,7 +445,7 @@ impl Scratch {
     /// The row that a later piece writes: what it keeps until then is scratch for free, and the memory is asked for early,
     /// while there is still something to compute.
     fn inside(piece: &Piece<'_>, host: &Piece<'_>, rows: &[(usize, PrimExpr)]) -> Option<Scratch> {
-        if piece.output.dtype != host.output.dtype || product(&Scratch::of(piece, None).buffer.shape).is_int(1) {
+        if piece.output.dtype != host.output.dtype || product(&Scratch::of(piece, None, None).buffer.shape).is_int(1) {
             return None;
         }
         let reads: Vec<_> = host.loads.iter().filter(|l| l.buffer == *piece.output).collect();

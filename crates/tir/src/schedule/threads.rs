@@ -15,13 +15,13 @@
 //! ```
 //!
 //! What stays outside is what the host can do: memory for intermediate results, names of numbers, checks of numbers, and choices by
-//! numbers. A loop inside of a bound one is carried out by the thread that meets it. Threads do not talk to each other here: there is no
-//! memory that a block shares, and no barrier. No roof: this is where rules for devices will begin.
+//! numbers. A loop inside of a bound one is carried out by the thread that meets it. Threads do not talk to each other here; rules for
+//! devices, whose threads do, bind their loops themselves, and what they bound stays as it is. No roof.
 
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, PrimVisitor, add, int_of, lt, mul};
+use relaxide_ir::prim::{PrimExpr, PrimVisitor, add, int, int_of, lt, mul};
 use relaxide_ir::{Buffer, Var};
 
 use super::affine::ceil_div;
@@ -33,11 +33,8 @@ use crate::stmt::*;
 /// Threads of a block, where there are as many. Small: what is left over of a block does nothing.
 const THREADS: i64 = 64;
 
-/// A kernel in which all that touches memory is bound to threads. One that binds loops itself stays as it is.
+/// A kernel in which all that touches memory is bound to threads. What binds loops itself stays as it is.
 pub fn bind(body: &Stmt) -> Stmt {
-    if has_threads(body) {
-        return body.clone();
-    }
     Stmt::seq(bind_list(std::slice::from_ref(body)))
 }
 
@@ -90,8 +87,12 @@ fn holds_to_the_end(stmt: &Stmt) -> bool {
         Stmt::Alloc(n) => n.buffer.scope != "global",
         Stmt::Bind(n) => touches_memory(&n.value),
         Stmt::Decl(n) => !n.is_view(),
-        _ => stmt.has_jump() && !is_parallel(stmt),
+        _ => stmt.has_jump() && !is_parallel(stmt) && !is_bound(stmt),
     }
+}
+
+fn is_bound(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::For(n) if n.kind == ForKind::ThreadBinding)
 }
 
 fn is_parallel(stmt: &Stmt) -> bool {
@@ -107,7 +108,7 @@ fn is_parallel(stmt: &Stmt) -> bool {
 /// Whether it touches memory outside of any parallel loop.
 fn needs_one_thread(stmt: &Stmt) -> bool {
     match stmt {
-        _ if is_parallel(stmt) => false,
+        _ if is_parallel(stmt) || is_bound(stmt) => false,
         Stmt::Alloc(_) | Stmt::Decl(_) => false,
         Stmt::Bind(n) => touches_memory(&n.value),
         Stmt::Seq(n) => n.seq.iter().all(needs_one_thread) && !n.seq.is_empty(),
@@ -162,10 +163,16 @@ fn spread(n: &For) -> Stmt {
 }
 
 fn one_thread(body: Stmt) -> Stmt {
-    let [block, thread] = ["block", "thread"].map(Var::dim);
-    let one = |var: &Ref<Var>| int_of(var.dtype(), 1);
-    let (blocks, threads) = (one(&block), one(&thread));
-    bound(block, blocks, "blockIdx.x", bound(thread, threads, "threadIdx.x", body))
+    launch(&Var::dim("block"), int(1), &Var::dim("thread"), 1, body)
+}
+
+/// Blocks of threads. A launch has one block at least: where none may be meant, it does nothing.
+pub(crate) fn launch(block: &Ref<Var>, blocks: PrimExpr, thread: &Ref<Var>, threads: i64, body: Stmt) -> Stmt {
+    let body = match blocks.as_int() {
+        Some(1..) => body,
+        _ => Stmt::when(lt(PrimExpr::from(block), blocks.clone()), body),
+    };
+    bound(block.clone(), blocks, "blockIdx.x", bound(thread.clone(), int(threads), "threadIdx.x", body))
 }
 
 fn bound(var: Ref<Var>, extent: PrimExpr, tag: &str, body: Stmt) -> Stmt {

@@ -15,6 +15,7 @@ mod programs;
 mod random;
 mod shrink;
 mod steps;
+mod teamwork;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,7 @@ pub use programs::{Program, ProgramOptions, program};
 pub use random::Random;
 pub use shrink::{Failure, attempt, check_seeds, report, seeds, shrink};
 pub use steps::{Drawn, schedule_at_random, schedule_from};
+pub use teamwork::{Teamwork, teamwork};
 
 /// A dimension: its size, and how what is made writes it.
 #[derive(Clone, Debug)]

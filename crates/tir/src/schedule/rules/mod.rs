@@ -4,6 +4,7 @@ mod clipped;
 mod contraction;
 mod conv;
 mod depthwise;
+mod device;
 mod elementwise;
 mod fallback;
 mod independent;
@@ -20,6 +21,7 @@ mod transpose;
 mod window;
 
 pub use contraction::Contraction;
+pub(super) use device::fits_threads;
 pub use row::has_choice;
 pub(super) use window::{Window, slide};
 
@@ -47,8 +49,6 @@ const REDUCTIONS: &[Rule<Reduce>] = &[
     Rule { name: "fallback", apply: fallback::reduce },
 ];
 
-const ELEMENTS: &[Rule<Stage>] = &[Rule { name: "fallback", apply: fallback::map }];
-
 const PLAIN: &[Rule<Reduce>] = &[Rule { name: "fallback", apply: fallback::reduce }];
 
 /// Merges axes that move together, and makes the loop nest of a piece of work by the first rule that does not refuse.
@@ -64,8 +64,8 @@ pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt,
         notes.push(Note { stage: name, rule: "empty", refused: Vec::new() });
         return Ok(Stmt::nop());
     }
-    if cx.machine.is_device {
-        return on_device(cx, work, name, notes);
+    if let Some(limits) = cx.machine.device {
+        return device::schedule(cx, limits, work, name, notes);
     }
     match work {
         Work::Map(stage) => first(cx, MAPS, &merge::run(stage), name, notes),
@@ -84,22 +84,6 @@ pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt,
             let rule = if rows.is_some() { "independent" } else { "opaque" };
             notes.push(Note { stage: name, rule, refused: Vec::new() });
             Ok(rows.unwrap_or_else(|| fallback::opaque(stmt)))
-        }
-    }
-}
-
-/// Rules for processors write vectors and keep rows in caches; a device's threads take elements.
-fn on_device(cx: &mut Cx, work: &Work, name: String, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
-    match work {
-        Work::Map(stage) => first(cx, ELEMENTS, stage, name, notes),
-        Work::Reduce(reduce) => first(cx, PLAIN, reduce, name, notes),
-        Work::Rows(rows) => {
-            let reason = format!("rows of {} pieces are joined, which no device keeps", rows.pieces.len());
-            Err(ScheduleError::NoRule { stage: name, reason })
-        }
-        Work::Opaque(stmt) => {
-            notes.push(Note { stage: name, rule: "opaque", refused: Vec::new() });
-            Ok(fallback::opaque(stmt))
         }
     }
 }

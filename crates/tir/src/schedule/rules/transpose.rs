@@ -86,7 +86,7 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
 }
 
 /// What is contiguous along `y` and not along `x`, where something is.
-fn column(stage: &Stage, x: &Axis, y: &Axis) -> Option<Ref<BufferLoad>> {
+pub(super) fn column(stage: &Stage, x: &Axis, y: &Axis) -> Option<Ref<BufferLoad>> {
     let is_column = |read: &BufferLoad| {
         let flat = flat_index(&read.buffer, &read.indices);
         let far = uses(&flat, &x.var) && coefficient(&flat, &x.var) != Some(1);
@@ -119,9 +119,9 @@ fn bound(axis: &Ref<Var>, first: &PrimExpr, count: &PrimExpr, body: Stmt) -> Stm
 }
 
 /// Puts what was put aside in the place of what was read.
-struct Replace<'a> {
-    read: &'a Ref<BufferLoad>,
-    by: &'a PrimExpr,
+pub(super) struct Replace<'a> {
+    pub(super) read: &'a Ref<BufferLoad>,
+    pub(super) by: &'a PrimExpr,
 }
 
 impl PrimMutator for Replace<'_> {

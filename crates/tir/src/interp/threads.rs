@@ -1,0 +1,194 @@
+//! The threads of a block, up to each barrier in turn.
+//!
+//! A statement with a barrier in it is carried out by all threads together, part by part; one without by each thread to its end, one
+//! thread after the other. Each thread has variables and memory of its own; memory of the scope `shared` is one for the block.
+//!
+//! ```text
+//! s[t] = A[t]                 thread 0, 1, 2 …
+//! sync                        all of them are here
+//! B[t] = s[n - 1 - t]         thread 0, 1, 2 …
+//! ```
+//!
+//! A loop or choice around a barrier is taken by all threads in the same way, or it is an error. Between two barriers no thread may
+//! write an element of shared memory that another one uses: [`InterpError::Race`].
+
+use relaxide_ir::prim::{PrimExpr, PrimVisitor};
+use relaxide_ir::{Buffer, Ref, Var};
+
+use super::exec::Flow;
+use super::memory::{Pointer, View};
+use super::scalar::{Scalar, Value};
+use super::{ByNode, Interp, InterpError, Result};
+use crate::functor::StmtVisitor;
+use crate::stmt::*;
+
+/// Most threads of a block.
+const MOST_THREADS: i64 = 1024;
+
+/// Whether the iterations of a loop are threads of a block.
+pub(super) fn is_thread(n: &For) -> bool {
+    n.kind == ForKind::ThreadBinding && n.thread_tag.starts_with("threadIdx.")
+}
+
+/// Whether threads have to carry a statement out together: it has a barrier, or memory that they share.
+pub(super) fn waits(stmt: &Stmt) -> bool {
+    struct Waits(bool);
+    impl PrimVisitor for Waits {
+        fn visit_prim(&mut self, _: &PrimExpr) {}
+    }
+    impl StmtVisitor for Waits {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            self.0 |= match stmt {
+                Stmt::Evaluate(n) => is_barrier(&n.value),
+                Stmt::Alloc(n) => n.buffer.scope.starts_with("shared"),
+                _ => false,
+            };
+            if !self.0 {
+                self.walk_stmt(stmt);
+            }
+        }
+    }
+    let mut waits = Waits(false);
+    waits.visit_stmt(stmt);
+    waits.0
+}
+
+/// What a thread has for itself.
+#[derive(Clone)]
+struct Thread {
+    number: u32,
+    vars: ByNode<Var, Value>,
+    pointers: ByNode<Var, Pointer>,
+    views: ByNode<Buffer, std::rc::Rc<View>>,
+}
+
+impl Interp {
+    /// Carries out a loop over threads that wait for each other.
+    pub(super) fn exec_team(&mut self, n: &For) -> Result<()> {
+        let (mark, outside) = (self.memory.mark(), self.memory.running);
+        let before = Thread {
+            number: 0,
+            vars: self.vars.clone(),
+            pointers: self.memory.by_pointer.clone(),
+            views: self.views.clone(),
+        };
+        let mut phase = outside.map_or(0, |(phase, _)| phase);
+        let done = self.team_loop(n, vec![before.clone()], &mut phase);
+        (self.vars, self.memory.by_pointer, self.views) = (before.vars, before.pointers, before.views);
+        self.memory.running = outside;
+        self.memory.release(mark);
+        done
+    }
+
+    /// Something of one thread.
+    fn with_thread<T>(
+        &mut self,
+        thread: &mut Thread,
+        phase: u64,
+        f: impl FnOnce(&mut Interp) -> Result<T>,
+    ) -> Result<T> {
+        let swap = |this: &mut Interp, thread: &mut Thread| {
+            std::mem::swap(&mut this.vars, &mut thread.vars);
+            std::mem::swap(&mut this.memory.by_pointer, &mut thread.pointers);
+            std::mem::swap(&mut this.views, &mut thread.views);
+        };
+        swap(self, thread);
+        self.memory.running = Some((phase, thread.number));
+        let result = f(self);
+        swap(self, thread);
+        result
+    }
+
+    /// A value that all threads have.
+    fn alike(&mut self, threads: &mut [Thread], phase: u64, e: &PrimExpr) -> Result<i64> {
+        let mut common = None;
+        for thread in threads {
+            let value = self.with_thread(thread, phase, |this| this.eval_at(e, 0))?;
+            let value = value.as_int().ok_or_else(|| InterpError::Malformed(format!("`{e}` is not an integer")))?;
+            if common.is_some_and(|common| common != value) {
+                let message = format!("threads of a block differ in `{e}`, on which a barrier depends");
+                return Err(InterpError::Malformed(message));
+            }
+            common = Some(value);
+        }
+        Ok(common.unwrap_or(0))
+    }
+
+    /// A loop over threads: each of those that are there becomes as many.
+    fn team_loop(&mut self, n: &For, mut threads: Vec<Thread>, phase: &mut u64) -> Result<()> {
+        let (min, extent) = (self.alike(&mut threads, *phase, &n.min)?, self.alike(&mut threads, *phase, &n.extent)?);
+        if extent.checked_mul(threads.len() as i64).is_none_or(|count| count > MOST_THREADS) {
+            return Err(InterpError::Unsupported(format!(
+                "blocks of more than {MOST_THREADS} threads that wait for each other"
+            )));
+        }
+        let mut team = Vec::new();
+        for thread in &threads {
+            for i in 0..extent {
+                let mut thread = Thread { number: team.len() as u32, ..thread.clone() };
+                let value = Scalar::Int(min.wrapping_add(i)).wrapped(n.var.dtype());
+                thread.vars.insert(n.var.clone(), Value::One(value));
+                team.push(thread);
+            }
+        }
+        self.team(&n.body, &mut team, phase)
+    }
+
+    /// A statement of all threads.
+    fn team(&mut self, stmt: &Stmt, threads: &mut [Thread], phase: &mut u64) -> Result<()> {
+        if !waits(stmt) {
+            for thread in threads {
+                match self.with_thread(thread, *phase, |this| this.exec(stmt))? {
+                    Flow::Next => {}
+                    _ => return Err(InterpError::Malformed("a jump out of a loop with a barrier".into())),
+                }
+            }
+            return Ok(());
+        }
+        match stmt {
+            Stmt::Seq(n) => n.seq.iter().try_for_each(|stmt| self.team(stmt, threads, phase)),
+            Stmt::For(n) if is_thread(n) => self.team_loop(n, threads.to_vec(), phase),
+            Stmt::For(n) => {
+                let (min, extent) = (self.alike(threads, *phase, &n.min)?, self.alike(threads, *phase, &n.extent)?);
+                for i in 0..extent {
+                    let value = Value::One(Scalar::Int(min.wrapping_add(i)).wrapped(n.var.dtype()));
+                    threads.iter_mut().for_each(|thread| drop(thread.vars.insert(n.var.clone(), value.clone())));
+                    self.team(&n.body, threads, phase)?;
+                }
+                Ok(())
+            }
+            Stmt::While(n) => {
+                while self.alike(threads, *phase, &n.condition)? != 0 {
+                    self.team(&n.body, threads, phase)?;
+                }
+                Ok(())
+            }
+            Stmt::If(n) => match (self.alike(threads, *phase, &n.condition)?, &n.else_case) {
+                (0, Some(other)) => self.team(other, threads, phase),
+                (0, None) => Ok(()),
+                _ => self.team(&n.then_case, threads, phase),
+            },
+            Stmt::Attr(n) => self.team(&n.body, threads, phase),
+            Stmt::Alloc(n) => self.share(&n.buffer, threads, *phase),
+            Stmt::Evaluate(_) => {
+                *phase += 1;
+                Ok(())
+            }
+            other => Err(InterpError::Unsupported(format!("barriers inside of `{other}`"))),
+        }
+    }
+
+    /// Memory that all threads share.
+    fn share(&mut self, buffer: &Ref<Buffer>, threads: &mut [Thread], phase: u64) -> Result<()> {
+        let Some((first, rest)) = threads.split_first_mut() else { return Ok(()) };
+        let pointer = self.with_thread(first, phase, |this| {
+            this.allocate(buffer)?;
+            Ok(this.memory.pointer(&buffer.data))
+        })?;
+        for thread in rest {
+            thread.views.remove(buffer);
+            thread.pointers.extend(pointer.map(|at| (buffer.data.clone(), at)));
+        }
+        Ok(())
+    }
+}
