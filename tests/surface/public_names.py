@@ -42,6 +42,11 @@ OUT_OF_SCOPE = (
     "support.rocm",
     "support.xcode",
     "tirx.bench",
+    # The language of tiles, which is of one vendor's GPUs: `tirx.lang` below is its other half.
+    "tirx.exec_context",
+    "tirx.exec_scope",
+    "tirx.layout",
+    "tirx.tile_primitive",
     "tirx.lang",
     "tirx.operator",
     "tirx.script",
@@ -91,6 +96,10 @@ def public(module, whole):
             continue
         owner = getattr(value, "__module__", None)
         if callable(value) and isinstance(owner, str) and not f"{owner}.".startswith(f"{whole}."):
+            continue
+        # What a module hands on from one that is out of scope is, too; `TYPE_CHECKING` is Python's.
+        package = whole.partition(".")[0]
+        if name == "TYPE_CHECKING" or (isinstance(owner, str) and owner.startswith(f"{package}.") and not is_in_scope(owner[len(package) + 1 :])):
             continue
         if callable(value) or isinstance(value, (bool, int, float, str)):
             yield name, value

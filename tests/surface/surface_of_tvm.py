@@ -21,7 +21,6 @@ REASONS = (
     (r"s_tir\.meta_schedule\.post_optimization\b", "tuning of the best schedules beyond the search is not here"),
     (r"(s_tir\.meta_schedule|.*MetaSchedule)", "rules for tensor cores, layouts of weights and anchors of traces are not here"),
     (r"relax\.frontend\.(tflite|stablehlo|tensorflow)\b", "an importer that is not here"),
-    (r"relax\.frontend\.nn\.llm\b", "paged caches of several sequences are not here"),
     (r"(s_tir\.)?dlight\b", "rules for tensor cores, and benchmarks of kernels, are not here"),
     (r"(contrib|runtime|rpc)\..*(hexagon|vulkan|metal|rocm|cuda|nvcc|cudnn|cublas|thrust)", "a vendor's hardware or library"),
     (r"tirx\.(exec_context|exec_scope|layout|tile_primitive|.*Layout|DispatchContext|ExecScope|ScopeId|Tile|TensorMap)", "programs of tiles for one vendor's GPUs"),

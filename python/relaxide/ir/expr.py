@@ -324,6 +324,8 @@ class Call(ExprWithOp):
     def __init__(self, op: Any, args: Any, attrs: Any = None, ty_args: Any = None, span: Any = None, ret_ty: Any = None) -> None:
         from .op import Op
 
+        if op is None:
+            raise ValueError("a call needs a defined operator: an operator's name, an operator, a function or a variable, not None")
         op = Op.get(op) if isinstance(op, str) else op
         if isinstance(ret_ty, str):
             ret_ty = PrimType(ret_ty)

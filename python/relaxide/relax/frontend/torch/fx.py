@@ -52,14 +52,19 @@ def from_fx(
     model = model.eval()
     given = tuple(dynamic) if any(dynamic) else None
     program = module.export.export(model, tuple(arguments), dynamic_shapes=given)
-    return from_exported_program(
-        program,
-        keep_params_as_input=keep_params_as_input,
+    options = {
+        "keep_params_as_input": keep_params_as_input,
         # A result that the module does not put into a tuple is in none.
-        unwrap_unit_return_tuple=unwrap_unit_return_tuple or program.call_spec.out_spec.is_leaf(),
-        no_bind_return_tuple=no_bind_return_tuple,
-        custom_convert_map=custom_convert_map,
-    )
+        "unwrap_unit_return_tuple": unwrap_unit_return_tuple or program.call_spec.out_spec.is_leaf(),
+        "no_bind_return_tuple": no_bind_return_tuple,
+        "custom_convert_map": custom_convert_map,
+    }
+    try:
+        # The module's own operators, as it calls them.
+        return from_exported_program(program, run_ep_decomposition=False, **options)
+    except NotImplementedError:
+        # PyTorch writes those that are not known in terms of others.
+        return from_exported_program(program, **options)
 
 
 def _example(module, sizes, dtype):
