@@ -37,6 +37,11 @@ pub(crate) fn is_shared(buffer: &Buffer) -> bool {
     buffer.scope == "shared"
 }
 
+/// What a processor cannot do with memory that threads share.
+pub(crate) fn in_turn(buffer: &Buffer) -> String {
+    format!("memory `{}`, in which threads would read what others write and on a processor take turns,", buffer.name)
+}
+
 /// The buffers that the threads of a block share, in the order in which they are asked for.
 pub(crate) fn shared_memory(stmt: &Stmt) -> Vec<Ref<Buffer>> {
     struct Shared(Vec<Ref<Buffer>>);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use relaxide_ir::{Buffer, PrimExpr, Ref, Var};
 use relaxide_tir::PrimFunc;
-use relaxide_tir::lower::fix_vscale;
+use relaxide_tir::lower::{fix_vscale, not_in_turn};
 
 use super::{
     body::{Body, Kernel, Known},
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     error::CodegenError,
     llvm::{Kind, Ty, index},
+    on_device::in_turn,
     signature::{expected, signature},
     uses::Uses,
 };
@@ -38,6 +39,9 @@ pub(crate) fn write_kernel(
     let kernel = Kernel::new(name, func, identifier);
     if func.buffers.len() != func.params.len() {
         return Err(kernel.malformed("parameters and buffers differ in number"));
+    }
+    if let Some(buffer) = not_in_turn(func) {
+        return Err(kernel.unsupported(in_turn(&buffer)));
     }
     if kernel.separate_rounding {
         floats::separate_rounding(source);

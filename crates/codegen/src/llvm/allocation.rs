@@ -25,7 +25,7 @@ const CPU: i64 = 1;
 impl Body<'_, '_> {
     /// Allocates a buffer, on the stack or, where it is large, from the workspace until the end of its sequence.
     pub fn allocate(&mut self, buffer: &Ref<Buffer>) -> Result<(), CodegenError> {
-        if is_shared(buffer) {
+        if is_shared(buffer) && self.kernel.device.is_some() {
             return self.share_memory(buffer);
         }
         let element = self.kernel.ty(buffer.dtype)?;
@@ -55,9 +55,6 @@ impl Body<'_, '_> {
     /// Memory of all threads of a block: a global of the module, in an address space of its own.
     fn share_memory(&mut self, buffer: &Ref<Buffer>) -> Result<(), CodegenError> {
         let refused = |what: &str| format!("memory `{}` of the scope `shared` {what}", buffer.name);
-        if self.kernel.device.is_none() {
-            return Err(self.kernel.unsupported(refused("on a processor")));
-        }
         let Some(bytes) = bytes_of(buffer) else {
             return Err(self.kernel.unsupported(refused("and of unknown size")));
         };

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use relaxide_ir::{BinaryOp, Buffer, PrimExpr, Ref, Var};
 use relaxide_tir::PrimFunc;
-use relaxide_tir::lower::fix_vscale;
+use relaxide_tir::lower::{fix_vscale, not_in_turn};
 
 use super::{
     function::{FunctionText, Label, join},
@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     error::CodegenError,
+    on_device::in_turn,
     signature::{expected, signature},
     target::NativeTarget,
     uses::Uses,
@@ -59,6 +60,9 @@ pub(crate) fn write_kernel(
     let kernel = Kernel::new(name.to_string(), func, native, module);
     if func.buffers.len() != func.params.len() {
         return Err(kernel.malformed("parameters and buffers differ in number"));
+    }
+    if let Some(buffer) = not_in_turn(func) {
+        return Err(kernel.unsupported(in_turn(&buffer)));
     }
     let mut entry = Entry::new(&kernel, func, module);
     let symbol = format!("{ENTRY_PREFIX}{name}");

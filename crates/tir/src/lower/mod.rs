@@ -45,6 +45,7 @@ mod split_device;
 mod split_pattern;
 mod table;
 mod thread_sync;
+mod threads_in_turn;
 mod unroll;
 mod unsafe_select;
 mod vectorize;
@@ -65,6 +66,7 @@ pub use open_packed::{is_opened, open_packed, stores_packed};
 pub use split_device::{DEVICE_TYPE, FAULT_WORDS, Fault, Launch, Split, split_device};
 pub use table::{PASSES, absent, pass};
 use table::{kernel_pass, kernel_pass_with};
+pub use threads_in_turn::not_in_turn;
 pub use vscale::fix_vscale;
 
 use crate::PrimFunc;
