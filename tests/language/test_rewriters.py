@@ -96,5 +96,5 @@ def test_a_rule_does_what_it_does_in_tvm(rule, tmp_path):
 
 def test_a_class_that_is_no_rule_is_refused(tmp_path):
     module = programs(tmp_path, "relaxide")["Module"]
-    with pytest.raises(ValueError, match="pattern"):
+    with pytest.raises(KeyError, match="pattern"):
         relaxide.script.relax.rewriter(module)

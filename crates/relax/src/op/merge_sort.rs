@@ -31,8 +31,8 @@ pub fn rank(element: &PrimExpr, descending: bool) -> PrimExpr {
         let value = cast(DataType::float(ty.bits), element.clone());
         let bits = prim::call(ty, "tirx.reinterpret", vec![value.clone()]);
         // Of negative numbers, the one with the larger magnitude is the smaller.
-        let ordered = prim::select(prim::lt(&bits, &constant(0)), flipped(bits.clone(), largest), bits.clone());
-        let is_zero = prim::eq(&value, &prim::constant(value.dtype(), 0.0));
+        let ordered = prim::select(prim::lt(&bits, constant(0)), flipped(bits.clone(), largest), bits.clone());
+        let is_zero = prim::eq(&value, prim::constant(value.dtype(), 0.0));
         let is_nan = prim::call(DataType::bool(), "tirx.isnan", vec![value]);
         prim::select(is_nan, constant(largest), prim::select(is_zero, constant(0), ordered))
     } else if dtype.is_uint() && dtype.bits == 64 {

@@ -144,9 +144,9 @@ fn rank_of_last(ranks: &Ref<Buffer>, size: &PrimExpr, bounds: &Ref<Buffer>, coun
     let bits = Stmt::each("b", PrimExpr::from(i64::from(ty.bits)), |_| {
         let tried = Var::prim("tried", ty);
         let next = prim::select(
-            prim::lt(bit.get(), &constant(0)),
+            prim::lt(bit.get(), constant(0)),
             constant(1 << (ty.bits - 2)),
-            prim::floordiv(bit.get(), &constant(2)),
+            prim::floordiv(bit.get(), constant(2)),
         );
         Stmt::seq([
             Stmt::bind(tried.clone(), prim::call(ty, "tirx.bitwise_xor", vec![last.get(), bit.get()])),

@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_reads_must_have_written_all() {
-        let own = kernel(|s, a, t| copied(s, a, t));
+        let own = kernel(copied);
         assert_eq!(not_in_turn(&own).unwrap().name, "s");
         let renamed = kernel(|s, a, t| {
             let also = Var::dim("also");
