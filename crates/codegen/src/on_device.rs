@@ -4,6 +4,7 @@ use relaxide_ffi::DataType;
 use relaxide_ir::prim::{PrimExpr, PrimVisitor};
 use relaxide_ir::{Buffer, Ref};
 use relaxide_tir::lower::Fault;
+pub(crate) use relaxide_tir::lower::{bytes_of, is_shared};
 use relaxide_tir::{Stmt, StmtVisitor};
 
 /// What a function of a device has in place of the runtime: it raises no error, takes no memory and calls nobody.
@@ -32,11 +33,6 @@ pub(crate) fn passed_as(dtype: DataType) -> Option<DataType> {
     }
 }
 
-/// Whether all threads of a block have a buffer together.
-pub(crate) fn is_shared(buffer: &Buffer) -> bool {
-    buffer.scope == "shared"
-}
-
 /// What a processor cannot do with memory that threads share.
 pub(crate) fn in_turn(buffer: &Buffer) -> String {
     format!("memory `{}`, in which threads would read what others write and on a processor take turns,", buffer.name)
@@ -59,10 +55,4 @@ pub(crate) fn shared_memory(stmt: &Stmt) -> Vec<Ref<Buffer>> {
     let mut shared = Shared(Vec::new());
     shared.visit_stmt(stmt);
     shared.0
-}
-
-/// How large a buffer is, where its dimensions are numbers.
-pub(crate) fn bytes_of(buffer: &Buffer) -> Option<i64> {
-    let count = buffer.shape.iter().try_fold(1i64, |all, extent| all.checked_mul(extent.as_int()?))?;
-    i64::try_from(buffer.dtype.bytes_of(usize::try_from(count).ok()?)?).ok()
 }

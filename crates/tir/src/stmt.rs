@@ -426,7 +426,7 @@ impl Stmt {
 
     /// A barrier: the threads of a block wait for each other, and see what was written to memory that they share.
     pub fn barrier() -> Stmt {
-        Stmt::evaluate(prim::call(DataType::void(), BARRIER, vec![prim::string("shared")]))
+        Stmt::evaluate(prim::call(DataType::void(), BARRIER, vec![prim::string(crate::lower::SHARED)]))
     }
 
     /// Leaves the innermost loop.

@@ -25,6 +25,7 @@ use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, int};
 use relaxide_ir::{Attrs, Buffer, Type, Var};
 
 use super::LowerError;
+use super::shared_memory::{bytes_of, is_shared};
 use super::thread_sync::order_threads;
 use crate::PrimFunc;
 use crate::functor::StmtVisitor;
@@ -264,17 +265,6 @@ fn looks_at(kernel: &str, memory: &Ref<Buffer>, faults: &[Fault]) -> Stmt {
         args.extend([prim::string(kind), prim::string(text.as_str())]);
     }
     call("relaxide.raise_faults", args)
-}
-
-/// Whether all threads of a block have it together.
-fn is_shared(buffer: &Buffer) -> bool {
-    buffer.scope == "shared"
-}
-
-/// How large a buffer is, where its dimensions are numbers.
-fn bytes_of(buffer: &Buffer) -> Option<i64> {
-    let count = buffer.shape.iter().try_fold(1i64, |all, extent| all.checked_mul(extent.as_int()?))?;
-    i64::try_from(buffer.dtype.bytes_of(usize::try_from(count).ok()?)?).ok()
 }
 
 /// What a bound loop uses, defines and checks.

@@ -19,6 +19,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::prim::PrimVisitor;
 use relaxide_ir::{Buffer, Var};
 
+use super::shared_memory::is_shared;
 use crate::PrimFunc;
 use crate::barriers::{self, Varying};
 use crate::functor::StmtVisitor;
@@ -49,7 +50,7 @@ struct Used {
 
 impl PrimVisitor for Used {
     fn visit_buffer_use(&mut self, buffer: &Ref<Buffer>) {
-        if buffer.scope == "shared" {
+        if is_shared(buffer) {
             self.read.insert(buffer.data.clone());
         }
     }
@@ -57,7 +58,7 @@ impl PrimVisitor for Used {
 
 impl StmtVisitor for Used {
     fn visit_buffer_store(&mut self, buffer: &Ref<Buffer>) {
-        if buffer.scope == "shared" {
+        if is_shared(buffer) {
             self.written.insert(buffer.data.clone());
         }
     }

@@ -16,6 +16,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::prim::PrimVisitor;
 use relaxide_ir::{Buffer, Var};
 
+use super::shared_memory::is_shared;
 use crate::PrimFunc;
 use crate::barriers::Varying;
 use crate::functor::StmtVisitor;
@@ -51,7 +52,7 @@ struct Turns {
 
 impl PrimVisitor for Turns {
     fn visit_buffer_use(&mut self, buffer: &Ref<Buffer>) {
-        if buffer.scope == "shared" {
+        if is_shared(buffer) {
             self.read.extend(self.around.iter().map(|thread| (thread.var.clone(), buffer.data.clone())));
         }
     }
@@ -90,7 +91,7 @@ impl StmtVisitor for Turns {
                 }
                 self.walk_stmt(stmt);
             }
-            Stmt::Store(n) if n.buffer.scope == "shared" => {
+            Stmt::Store(n) if is_shared(&n.buffer) => {
                 for thread in &self.around {
                     if thread.conditions > 0 || n.indices.iter().any(|index| thread.varying.varies(index)) {
                         self.written_in_part.push((thread.var.clone(), n.buffer.clone()));

@@ -34,7 +34,7 @@ use super::rules::{Contraction, fits_threads, has_choice};
 use super::shown_by_sum;
 use super::stage::{Axis, Program, Reduction, Stage};
 use super::sum_of_exponentials;
-use crate::lower::DeviceLimits;
+use crate::lower::{DeviceLimits, SHARED, bytes_of};
 
 /// Elements of a row below which there is nothing to share.
 const SHORT: i64 = 2;
@@ -328,12 +328,9 @@ impl<'a> Run<'a> {
         read_elsewhere: &HashSet<Ref<Buffer>>,
         limits: DeviceLimits,
     ) -> Option<Rows> {
-        let rows = self.laid_out(program, read_elsewhere, false, Some("shared"));
-        let bytes_of = |buffer: &Ref<Buffer>| {
-            let elements = product(&buffer.shape).as_int()?;
-            i64::try_from(buffer.dtype.bytes_of(usize::try_from(elements).ok()?)?).ok()
-        };
-        let bytes = rows.scratch.iter().map(bytes_of).try_fold(0i64, |all, bytes| all.checked_add(bytes?))?;
+        let rows = self.laid_out(program, read_elsewhere, false, Some(SHARED));
+        let bytes =
+            rows.scratch.iter().map(|buffer| bytes_of(buffer)).try_fold(0i64, |all, bytes| all.checked_add(bytes?))?;
         let fits = rows.pieces.iter().all(|piece| fits_threads(piece).is_ok());
         (fits && bytes <= limits.shared_bytes / 2).then_some(rows)
     }
