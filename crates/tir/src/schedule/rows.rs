@@ -263,14 +263,13 @@ impl<'a> Run<'a> {
 
     /// Whether row after row is better than piece after piece.
     fn pays(&self, least: i64) -> bool {
-        let run = self;
-        let reduces = run.pieces.iter().any(|p| p.stage.reduction.is_some());
-        let longest = run.pieces.iter().map(|p| p.row_elements().unwrap_or(i64::MAX)).max().unwrap_or(0);
-        let alive = run.alive();
-        let known = |row: &usize| run.extents.get(*row).and_then(PrimExpr::as_int);
+        let reduces = self.pieces.iter().any(|p| p.stage.reduction.is_some());
+        let longest = self.pieces.iter().map(|p| p.row_elements().unwrap_or(i64::MAX)).max().unwrap_or(0);
+        let alive = self.alive();
+        let known = |row: &usize| self.extents.get(*row).and_then(PrimExpr::as_int);
         let rows = alive.iter().map(known).try_fold(1i64, |all, n| all.checked_mul(n?));
         let idle = rows.is_some_and(|n| n < FEW) && longest != i64::MAX && longest > LONG;
-        run.pieces.len() > 1 && reduces && !alive.is_empty() && longest >= least && !idle
+        self.pieces.len() > 1 && reduces && !alive.is_empty() && longest >= least && !idle
     }
 
     /// The piece that may lend the row that it writes to an earlier one: the only one that reads it late, element by
