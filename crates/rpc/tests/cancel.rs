@@ -17,6 +17,8 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// Tells a test that a call runs.
 static ENTERED: Mutex<Option<mpsc::Sender<()>>> = Mutex::new(None);
+/// What the next call of `cancel.held` waits for.
+static HELD: Mutex<Option<mpsc::Receiver<()>>> = Mutex::new(None);
 /// One test at a time has calls that say they run.
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -55,6 +57,16 @@ fn functions() {
             Function::typed(|ms: u64| {
                 enter();
                 std::thread::sleep(Duration::from_millis(ms));
+                Ok::<_, Error>(7_i64)
+            }),
+        );
+        enter_function(
+            "cancel.held",
+            Function::typed(|| {
+                let held = HELD.lock().unwrap().take();
+                enter();
+                // Ends when the test lets go of the other side.
+                held.map(|held| held.recv_timeout(LONG));
                 Ok::<_, Error>(7_i64)
             }),
         );
@@ -185,7 +197,9 @@ fn one_that_does_not_end_takes_the_session_with_it() {
 fn tvms_protocol_says_that_it_cannot() {
     let _turn = TURN.lock();
     let (session, entered) = session(Dialect::Tvm);
-    let call = start(&session, "cancel.stubborn", &[200_i64.into()]);
+    let (let_go, held) = mpsc::channel();
+    *HELD.lock().unwrap() = Some(held);
+    let call = start(&session, "cancel.held", &[]);
     entered.recv().unwrap();
     for error in [call.cancel(LONG).unwrap_err(), session.cancel(LONG).unwrap_err()] {
         assert_eq!(error.kind(), "NotImplementedError");
@@ -194,6 +208,7 @@ fn tvms_protocol_says_that_it_cannot() {
             "{error}"
         );
     }
+    let_go.send(()).unwrap();
     assert_eq!(outcome(&call).unwrap().as_int(), Some(7), "nothing has happened to it");
     assert!(count(&session) >= 0);
 }
