@@ -225,6 +225,23 @@ def families():
             x = f"r{i}"
         return model(nodes, [info("c", T.BOOL, [8]), floats("x", [8])] + [floats(f"z{i}", [8]) for i in range(n)], [floats(x, None)])
 
+    def gathers(n):
+        nodes = [h.make_node("Gather", [f"y{i}" if i else "x", "i"], [f"y{i + 1}"]) for i in range(n)]
+        return model(nodes, [floats("x", ["n", 4]), info("i", T.INT64, ["n"])], [floats(f"y{n}", None)])
+
+    def computed_lengths(n):
+        nodes = [h.make_node("Shape", ["x"], ["s"]), h.make_node("Gather", ["s", "first"], ["n0"])]
+        for i in range(n):
+            nodes += [
+                h.make_node("Div", [f"n{i}", "two"], [f"h{i}"]),
+                h.make_node("Unsqueeze", [f"h{i}", "zero"], [f"u{i}"]),
+                h.make_node("Slice", ["x", "zero", f"u{i}", "zero"], [f"y{i}"]),
+                h.make_node("Add", [f"n{i}", "one"], [f"n{i + 1}"]),
+            ]
+        nodes.append(h.make_node("Concat", [f"y{i}" for i in range(n)], ["y"], axis=0))
+        weights = [("first", np.array(0)), ("two", np.array(2)), ("one", np.array(1)), ("zero", np.array([0]))]
+        return model(nodes, [floats("x", ["n", 4])], [floats("y", None)], weights)
+
     return [
         ("Concat of N along the last axis", concat(1, [8, 6]), [25, 50, 100]),
         ("Concat of N columns of one", concat(1, [8, 1]), [200, 400, 800]),
@@ -237,6 +254,8 @@ def families():
         ("N slices x[1:-1] of a named length", slices_named(1, -1, 1), [16, 32, 64]),
         ("N slices x[-2:-9:-2] of a named length", slices_named(-2, -9, -2), [16, 32, 64]),
         ("N places of a sequence, joined", places, [50, 100, 200]),
+        ("N gathers in a row", gathers, [50, 100, 200]),
+        ("Concat of N computed lengths", computed_lengths, [25, 50, 100]),
         ("chain whose N values are outputs", outputs, [400, 800, 1600]),
         ("N skips to the input", skips, [400, 800, 1600]),
         ("N Softmax in a row", chain("Softmax"), [64, 128, 256]),

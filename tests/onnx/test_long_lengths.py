@@ -63,3 +63,48 @@ def test_names_of_lengths_keep_what_was_equal():
     wanted = onnxruntime.InferenceSession(model).run(None, {"x": x})
     for a, b in zip(wanted, InferenceSession(model).run(None, {"x": x})):
         assert np.array_equal(a, b)
+
+
+def run_beside(nodes, inputs, outputs, weights, feeds):
+    """Runs nodes here and by ONNX Runtime."""
+    weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+    peer = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    ours = InferenceSession(model)
+    for feed in feeds:
+        for given, wanted in zip(ours.run(None, feed), peer.run(None, feed)):
+            np.testing.assert_array_equal(given, wanted)
+
+
+def test_gathers_in_a_row():
+    """Each looks twice at its index, which may count from the end: written into one another, forty would be 2^40 indices."""
+    info, count = helper.make_tensor_value_info, 40
+    nodes = [helper.make_node("Gather", [f"y{k}" if k else "x", "i"], [f"y{k + 1}"]) for k in range(count)]
+    inputs = [info("x", TensorProto.FLOAT, ["n", 3]), info("i", TensorProto.INT64, ["n"])]
+    feeds = [
+        {"x": np.random.default_rng(n).random((n, 3), "f4"), "i": np.random.default_rng(n).integers(-n, n, n)}
+        for n in (1, 5, 16)
+    ]
+    run_beside(nodes, inputs, [info(f"y{count}", TensorProto.FLOAT, None)], {}, feeds)
+
+
+@pytest.mark.parametrize("count, axis", [(14, 0), (30, 1), (40, -2)])
+def test_tensors_of_computed_lengths_are_joined(count, axis):
+    """Each begins at the sum of the lengths in front of it, which are no names."""
+    info = helper.make_tensor_value_info
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "axis0"], ["n0"])]
+    for k in range(count):
+        nodes += [
+            helper.make_node("Div", [f"n{k}", "two"], [f"h{k}"]),
+            helper.make_node("Unsqueeze", [f"h{k}", "zero"], [f"u{k}"]),
+            helper.make_node("Slice", ["x", "zero", f"u{k}", "along"], [f"y{k}"]),
+            helper.make_node("Add", [f"n{k}", "one"], [f"n{k + 1}"]),
+        ]
+    nodes.append(helper.make_node("Concat", [f"y{k}" for k in range(count)], ["y"], axis=axis))
+    shape = [3, 3]
+    shape[axis] = "n"
+    weights = {"axis0": np.array(axis % 2), "two": np.array(2), "one": np.array(1), "zero": np.array([0]), "along": np.array([axis])}
+    sizes = [[n if d == "n" else d for d in shape] for n in (1, 4, 60)]
+    feeds = [{"x": np.random.default_rng(0).random(size, "f4")} for size in sizes]
+    run_beside(nodes, [info("x", TensorProto.FLOAT, shape)], [info("y", TensorProto.FLOAT, None)], weights, feeds)

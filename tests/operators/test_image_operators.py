@@ -172,6 +172,17 @@ def test_all_class_non_max_suppression(most, overlap, score):
         np.testing.assert_allclose(values[image, : len(own)], scores[image, own[:, 1], own[:, 2]])
 
 
+@pytest.mark.parametrize("count, steps, most", [(1, 3, 1), (2, 1, 5), (150, 7, 20), (400, 1000, 400), (257, 2, 40)])
+def test_of_equal_scores_the_first_box_is_taken(count, steps, most):
+    """Scores of few values, so that many are equal, a third of which do not count."""
+    places = RNG.uniform(0, 9, (2, count, 4)).astype("float32")
+    scores = (RNG.integers(0, steps, (2, 2, count)) / steps).astype("float32")
+    limits = [np.array([most], "int64"), np.array([0.3], "float32"), np.array([0.33], "float32")]
+    expect = onnx_runtime("NonMaxSuppression", [places, scores, *limits], {}, opset=11)[0]
+    rows, _ = ours('R.vision.all_class_non_max_suppression(x0, x1, x2, x3, x4, output_format="onnx")', places, scores, *limits)
+    np.testing.assert_array_equal(rows, expect)
+
+
 def overlap_of(a, b):
     width = max(0, min(a[2], b[2]) - max(a[0], b[0]))
     height = max(0, min(a[3], b[3]) - max(a[1], b[1]))

@@ -251,8 +251,9 @@ impl PrimExpr {
             PrimExpr::Str(_) => DataType::handle(),
             PrimExpr::Var(e) => e.dtype(),
             PrimExpr::Cast(e) => e.dtype,
-            PrimExpr::Binary(e) if e.op.is_comparison() => DataType::bool().with_lanes(e.a.dtype().lanes),
-            PrimExpr::Binary(e) => e.a.dtype(),
+            // Operands have one type. A long sum is deep on the left: its last term says the type without a walk down.
+            PrimExpr::Binary(e) if e.op.is_comparison() => DataType::bool().with_lanes(e.b.dtype().lanes),
+            PrimExpr::Binary(e) => e.b.dtype(),
             PrimExpr::Not(e) => e.a.dtype(),
             PrimExpr::Select(e) => e.true_value.dtype(),
             PrimExpr::Let(e) => e.body.dtype(),

@@ -4,8 +4,8 @@
 //! threshold. The overlap of two boxes is their intersection over their union.
 
 use relaxide_ffi::DataType;
+use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
-use relaxide_ir::{Type, Var};
 use relaxide_tir::{Stmt, te};
 
 use super::loops::{Cell, axes, nest};
@@ -69,8 +69,8 @@ pub static TABLE: &[OpDef] = &[
             ArgDef::tensor("score_threshold", "Boxes count whose score is larger."),
         ],
         &[AttrDef::str("output_format", "onnx", "onnx or tensorflow.")],
-        all_class_type,
-        all_class,
+        all_class_nms::all_class_type,
+        all_class_nms::all_class,
         "Suppression for each class on its own. onnx: a tuple of rows (image, class, box) and their number; tensorflow: a tuple \
          of rows (class, box), their scores, and their number for each image. ONNX: NonMaxSuppression.",
     ),
@@ -109,7 +109,7 @@ fn box_length(data: &TensorInfo) -> Option<i64> {
     data.dims.as_ref().and_then(|d| d.last()).and_then(PrimExpr::as_int)
 }
 
-fn check_boxes(cx: &CallCx) -> Result<TensorInfo, OpError> {
+pub(super) fn check_boxes(cx: &CallCx) -> Result<TensorInfo, OpError> {
     let data = cx.tensor(0)?;
     match data.ndim {
         Some(n) if n != 3 => cx.invalid(format!("the boxes have {n} dimensions, not 3")),
@@ -265,7 +265,7 @@ impl Boxes<'_> {
 }
 
 /// The overlap of two boxes, each given by two opposite corners.
-fn overlap(a: [PrimExpr; 4], b: [PrimExpr; 4]) -> PrimExpr {
+pub(super) fn overlap(a: [PrimExpr; 4], b: [PrimExpr; 4]) -> PrimExpr {
     let zero = constant(a[0].dtype(), 0.0);
     let low = |c: &[PrimExpr; 4], axis: usize| prim::min(&c[axis], &c[axis + 2]);
     let high = |c: &[PrimExpr; 4], axis: usize| prim::max(&c[axis], &c[axis + 2]);
@@ -454,209 +454,6 @@ fn moved_to_front(data: &te::Tensor, score: i64) -> te::Tensor {
         })
     });
     outs.swap_remove(0)
-}
-
-// Suppression for each class.
-
-fn all_class_type(cx: &CallCx) -> Result<Type, OpError> {
-    let (boxes, scores) = (check_boxes(cx)?, cx.tensor(1)?);
-    if let Some(n) = scores.ndim.filter(|n| *n != 3) {
-        return cx.invalid(format!("`scores` has {n} dimensions, not 3"));
-    }
-    let onnx = cx.str("output_format")? == "onnx";
-    let dims = boxes.dims.and(scores.dims);
-    let product = |d: &[PrimExpr]| relaxide_ir::arith::Analyzer::new().simplify(&crate::shape::num_elements(d));
-    let rows = |first: usize| dims.as_ref().map(|d| product(&d[first..]));
-    if onnx {
-        // How many boxes are kept is known when the program runs: no type promises more than there is.
-        return Ok(Type::tuple(vec![tensor_type(None, Some(2), I64), Type::tensor([1], I64)]));
-    }
-    let batch = || dims.as_ref().map(|d| d[0].clone());
-    let pair = batch().zip(rows(1));
-    let indices = pair.clone().map(|(b, n)| vec![b, n, PrimExpr::from(2)]);
-    Ok(Type::tuple(vec![
-        tensor_type(indices, Some(3), I64),
-        tensor_type(pair.map(|(b, n)| vec![b, n]), Some(2), DataType::float(32)),
-        tensor_type(batch().map(|b| vec![b]), Some(1), I64),
-    ]))
-}
-
-fn all_class(cx: &CallCx, b: &mut crate::BlockBuilder) -> Result<Expr, OpError> {
-    let plain = |e| OpError::of_build(cx.name(), e);
-    let (boxes, scores) = (cx.dims(0)?, cx.dims(1)?);
-    if boxes.len() != 3 || scores.len() != 3 {
-        return cx.invalid("needs boxes and scores of 3 dimensions");
-    }
-    let onnx = cx.str("output_format")? == "onnx";
-    let result = b.emit_te("all_class_non_max_suppression", cx.args.to_vec(), |t| match onnx {
-        true => per_class(t, Format::Onnx),
-        false => per_class(t, Format::TensorFlow),
-    });
-    let result = result.map_err(plain)?;
-    if !onnx {
-        return Ok(result);
-    }
-    // Rows behind the last one that counts are cut off.
-    let field = |b: &mut crate::BlockBuilder, i: usize| b.emit(Expr::field(result.clone(), i)).map_err(plain);
-    let (rows, count) = (field(b, 0)?, field(b, 1)?);
-    let shape = b.op("tensor_to_shape", [count.clone()], relaxide_ir::Attrs::new()).map_err(plain)?;
-    let selected = PrimExpr::from(&relaxide_ir::Var::dim("num_selected"));
-    b.match_cast(shape, Type::shape([selected.clone()])).map_err(plain)?;
-    let cut = b.emit_te("selected_rows", vec![rows], |t| {
-        vec![te::compute("T_selected", [selected, PrimExpr::from(3)], |at| t[0].at(at))]
-    });
-    Ok(Expr::tuple([cut.map_err(plain)?, count]))
-}
-
-/// How rows of kept boxes are written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Onnx,
-    TensorFlow,
-}
-
-/// The boxes of each image and class whose scores are high enough: their scores, their places, and how many they are. What lies behind
-/// those in the first two is not read.
-fn candidates(t: &[te::Tensor]) -> Vec<te::Tensor> {
-    let scores = &t[1];
-    let [batch, classes, count] = [0, 1, 2].map(|i| scores.shape()[i].clone());
-    let outs = [
-        ("candidate_scores".to_string(), scores.shape().to_vec(), scores.dtype()),
-        ("candidate_places".to_string(), scores.shape().to_vec(), I64),
-        ("candidates".to_string(), vec![batch.clone(), classes.clone()], I64),
-        ("state".to_string(), vec![PrimExpr::from(1)], I64),
-    ];
-    let lowest = first_load(&t[4]);
-    te::extern_stage("nms_candidates", t, outs, |source, target| {
-        let found = Cell::new(&target[3], 0);
-        let (vars, at) = axes(&[batch.clone(), classes.clone()], "i");
-        let place = |j: PrimExpr| at.iter().cloned().chain([j]).collect::<Vec<_>>();
-        // Every element is written: what is sorted must be there.
-        let pick = Stmt::each("j", count.clone(), |j| {
-            let score = prim::load(&source[1], place(j.clone()));
-            let entry = Stmt::seq([
-                Stmt::store(&target[0], place(found.get()), score.clone()),
-                Stmt::store(&target[1], place(found.get()), j.clone()),
-                found.next(),
-            ]);
-            Stmt::when(prim::gt(score, cast(scores.dtype(), lowest(&source[4]))), entry)
-        });
-        let clear = Stmt::each("j", count.clone(), |j| {
-            let zero = constant(scores.dtype(), 0.0);
-            Stmt::seq([
-                Stmt::store(&target[0], place(j.clone()), zero),
-                Stmt::store(&target[1], place(j.clone()), PrimExpr::from(0)),
-            ])
-        });
-        let tell = Stmt::store(&target[2], at.clone(), found.get());
-        nest(&vars, &[batch.clone(), classes.clone()], Stmt::seq([clear, found.set(0), pick, tell]))
-    })
-}
-
-/// The kernel: for each image and class the boxes in order of score, without those that overlap a kept one. A box is compared with the
-/// kept ones, which are few, and nothing is looked at any more when enough are kept.
-fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
-    let (boxes, scores) = (&t[0], &t[1]);
-    let [batch, classes, count] = [0, 1, 2].map(|i| scores.shape()[i].clone());
-    let candidates = candidates(t);
-    let sorted = order(&candidates[0], 2, true, Some(&candidates[2]));
-    let mut outs = match format {
-        Format::Onnx => vec![
-            ("selected".to_string(), vec![&batch * &classes * &count, PrimExpr::from(3)], I64),
-            ("total".to_string(), vec![PrimExpr::from(1)], I64),
-        ],
-        Format::TensorFlow => vec![
-            ("selected".to_string(), vec![batch.clone(), &classes * &count, PrimExpr::from(2)], I64),
-            ("selected_scores".to_string(), vec![batch.clone(), &classes * &count], DataType::float(32)),
-            ("total".to_string(), vec![batch.clone()], I64),
-        ],
-    };
-    let results = outs.len();
-    // The boxes that are kept of the class; how many they are, how many rows are written, whether a box overlaps a kept one.
-    outs.push(("kept".to_string(), vec![count.clone(), PrimExpr::from(4)], boxes.dtype()));
-    outs.push(("state".to_string(), vec![PrimExpr::from(3)], I64));
-    let inputs: Vec<te::Tensor> = t.iter().chain([&sorted]).chain(&candidates[..3]).cloned().collect();
-    let (most, overlap_limit) = (first_load(&t[2]), first_load(&t[3]));
-    let mut tensors = te::extern_stage("all_class_nms", &inputs, outs, |source, target| {
-        let [kept, row, meets] = [0, 1, 2].map(|i| Cell::new(&target[results + 1], i));
-        let kept_box =
-            |k: &PrimExpr| [0, 1, 2, 3].map(|c| prim::load(&target[results], [k.clone(), PrimExpr::from(c)]));
-        let (vars, at) = axes(&[batch.clone(), classes.clone()], "i");
-        let (image, class) = (&at[0], &at[1]);
-        let of_class =
-            |buffer: &Ref<relaxide_ir::Buffer>, j: PrimExpr| prim::load(buffer, [image.clone(), class.clone(), j]);
-        let rank = |j: &PrimExpr| of_class(&source[5], j.clone());
-        let write = |place: &PrimExpr, score: PrimExpr| match format {
-            Format::Onnx => {
-                let entry = |k: i64, v: PrimExpr| Stmt::store(&target[0], [row.get(), PrimExpr::from(k)], v);
-                Stmt::seq([entry(0, image.clone()), entry(1, class.clone()), entry(2, place.clone())])
-            }
-            Format::TensorFlow => {
-                let entry =
-                    |k: i64, v: PrimExpr| Stmt::store(&target[0], [image.clone(), row.get(), PrimExpr::from(k)], v);
-                let value = Stmt::store(&target[1], [image.clone(), row.get()], cast(DataType::float(32), score));
-                Stmt::seq([entry(0, class.clone()), entry(1, place.clone()), value])
-            }
-        };
-        let sweep = Stmt::each("j", count.clone(), |j| {
-            let (entry, place) = (Var::dim("entry"), Var::dim("place"));
-            let (entry_at, place_at) = (PrimExpr::from(&entry), PrimExpr::from(&place));
-            let corners =
-                [0, 1, 2, 3].map(|k| prim::load(&source[0], [image.clone(), place_at.clone(), PrimExpr::from(k)]));
-            let compare = Stmt::each("k", count.clone(), |k| {
-                let limit = cast(boxes.dtype(), overlap_limit(&source[3]));
-                let hit = prim::ge(overlap(corners.clone(), kept_box(k)), limit);
-                Stmt::seq([
-                    Stmt::when(prim::ge(k, kept.get()), Stmt::break_loop()),
-                    Stmt::when(hit, Stmt::seq([meets.set(1), Stmt::break_loop()])),
-                ])
-            });
-            // There is room: a class keeps at most as many boxes as it has.
-            let last = prim::min(kept.get(), &count - 1);
-            let keep = (0..4)
-                .zip(corners.clone())
-                .map(|(c, corner)| Stmt::store(&target[results], [last.clone(), PrimExpr::from(c)], corner));
-            let keep = keep.chain([write(&place_at, of_class(&source[6], entry_at.clone())), kept.next(), row.next()]);
-            let done = prim::or(
-                prim::ge(j, prim::load(&source[8], at.clone())),
-                prim::ge(kept.get(), cast(I64, most(&source[2]))),
-            );
-            Stmt::seq([
-                Stmt::when(done, Stmt::break_loop()),
-                Stmt::bind(entry, rank(j)),
-                Stmt::bind(place, of_class(&source[7], entry_at)),
-                meets.set(0),
-                compare,
-                Stmt::when(prim::eq(meets.get(), 0), Stmt::seq(keep)),
-            ])
-        });
-        let of_class = Stmt::seq([kept.set(0), sweep]);
-        let zero = |out: usize| {
-            let dims = &target[out].shape;
-            let (vars, at) = axes(dims, "z");
-            nest(&vars, dims, Stmt::store(&target[out], at, constant(target[out].dtype, 0.0)))
-        };
-        match format {
-            Format::Onnx => {
-                let total = Stmt::store(&target[1], [PrimExpr::from(0)], row.get());
-                Stmt::seq([zero(0), row.set(0), nest(&vars, &[batch.clone(), classes.clone()], of_class), total])
-            }
-            Format::TensorFlow => {
-                let total = Stmt::store(&target[2], [image.clone()], row.get());
-                let of_image =
-                    Stmt::seq([row.set(0), nest(&vars[1..], std::slice::from_ref(&classes), of_class), total]);
-                Stmt::seq([zero(0), zero(1), nest(&vars[..1], std::slice::from_ref(&batch), of_image)])
-            }
-        }
-    });
-    tensors.truncate(results);
-    tensors
-}
-
-/// A load of the first element of a tensor's buffer, whatever its rank.
-fn first_load(t: &te::Tensor) -> impl Fn(&Ref<relaxide_ir::Buffer>) -> PrimExpr {
-    let ndim = t.ndim();
-    move |buffer| prim::load(buffer, vec![PrimExpr::from(0); ndim])
 }
 
 // Decoding.

@@ -112,7 +112,7 @@ fn collect(ty: &Type, devices: &mut Vec<Ref<VDevice>>) {
 }
 
 /// A type whose tensors lie on a device.
-fn on(ty: &Type, device: &Ref<VDevice>) -> Type {
+pub fn on(ty: &Type, device: &Ref<VDevice>) -> Type {
     match ty {
         Type::Tensor(t) if t.vdevice.is_none() => {
             Ref::new(TensorType { shape: t.shape.clone(), dtype: t.dtype, ndim: t.ndim, vdevice: Some(device.clone()) })

@@ -12,7 +12,7 @@ use relaxide_tir::Stmt;
 use super::loops::Cell;
 
 /// The type of places.
-const PLACE: DataType = DataType::int(64);
+pub const PLACE: DataType = DataType::int(64);
 
 /// The type of the ranks of elements.
 pub fn rank_type(dtype: DataType) -> DataType {
@@ -127,7 +127,7 @@ impl Sorting {
 }
 
 /// How often a run of one element must be doubled to be as long as a row, at most.
-fn levels(size: &PrimExpr) -> i64 {
+pub fn levels(size: &PrimExpr) -> i64 {
     match size.as_int() {
         Some(size) => i64::from(64 - (size - 1).max(0).leading_zeros()),
         None => 62,

@@ -6,6 +6,7 @@
 pub mod activation;
 pub mod adaptive_pool;
 pub mod advanced_index;
+mod all_class_nms;
 pub mod attention;
 pub mod backward;
 pub mod binary;
@@ -25,6 +26,7 @@ pub mod einsum;
 mod error;
 pub mod gradient;
 pub mod grid;
+mod heap;
 mod hooks;
 mod idle_taps;
 pub mod index;

@@ -411,11 +411,16 @@ fn concat_type(cx: &CallCx) -> Result<Type, OpError> {
         return Ok(tensor_type(None, Some(ndim), dtype));
     };
     let Some(mut dims) = all.first().cloned() else { return cx.invalid("needs one tensor at least") };
+    // Each length is compared with the first and not with the sum so far, which would be as long as there are tensors.
+    let first = dims[axis].clone();
+    if all.iter().skip(1).all(|other| prove_equal(&first, &other[axis])) {
+        dims[axis] = &first * all.len() as i64;
+    } else {
+        dims[axis] = all.iter().skip(1).fold(first, |sum, other| sum + &other[axis]);
+    }
     for other in all.iter().skip(1) {
         for (i, (a, b)) in dims.iter_mut().zip(other).enumerate() {
-            if i == axis {
-                *a = if prove_equal(a, b) { &*a * 2 } else { &*a + b };
-            } else if a.as_int().is_none() && b.as_int().is_some() {
+            if i != axis && a.as_int().is_none() && b.as_int().is_some() {
                 *a = b.clone();
             }
         }

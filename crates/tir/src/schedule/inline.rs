@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
+use relaxide_ir::arith::dims::weight;
 use relaxide_ir::prim::{BufferLoad, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, any, substitute};
 use relaxide_ir::{Buffer, Var};
 
@@ -24,6 +25,9 @@ use super::stage::{Item, Program, Stage};
 const CHEAP: i64 = 12;
 /// Operations beyond which a body is not grown by cheap producers with several readers.
 const LARGE: i64 = 160;
+/// Nodes that inlining may write beyond those of both stages. A row of gathers that look at their indices twice, `i < 0 ? i + n : i`,
+/// would double with each.
+const MOST_COPIED: usize = 400;
 
 /// Inlines what can be inlined, in program order, and drops the stages that nothing reads any more.
 pub fn run(program: &mut Program) {
@@ -72,6 +76,9 @@ fn is_candidate(program: &Program, position: usize, producer: &Stage) -> bool {
             _ => {}
         }
     }
+    if readers.iter().any(|reader| copied(producer, reader) > MOST_COPIED) {
+        return false;
+    }
     let work = cost(&producer.value);
     if (finds_places(producer) || gathers(producer)) && !readers.iter().all(|reader| reads_each_once(reader, buffer)) {
         return false;
@@ -80,6 +87,33 @@ fn is_candidate(program: &Program, position: usize, producer: &Stage) -> bool {
         [] => false,
         [reader] => work <= CHEAP || reads_each_once(reader, buffer),
         _ => work <= CHEAP && readers.iter().all(|r| cost(&r.value) <= LARGE),
+    }
+}
+
+/// How many nodes there are more than once when a producer is inlined: its value at several places of the reader, and indices that the
+/// value asks for several times.
+fn copied(producer: &Stage, reader: &Stage) -> usize {
+    let sites = sites(producer, reader);
+    let value = weight(&producer.value);
+    let mut uses = Uses(HashMap::new());
+    uses.visit_prim(&producer.value);
+    let of_indices = |site: &Ref<BufferLoad>| -> usize {
+        let asked = producer.indices.iter().map(|axis| axis.as_var().and_then(|var| uses.0.get(var)).copied());
+        asked.zip(&site.indices).map(|(n, index)| n.unwrap_or(0).saturating_sub(1) * weight(index)).sum()
+    };
+    let values = if becomes_let(producer, reader, &sites) { 1 } else { sites.len() };
+    values.saturating_sub(1) * value + sites.iter().take(values).map(of_indices).sum::<usize>()
+}
+
+/// How often an expression names each variable.
+struct Uses(HashMap<Ref<Var>, usize>);
+
+impl PrimVisitor for Uses {
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        if let PrimExpr::Var(var) = e {
+            *self.0.entry(var.clone()).or_default() += 1;
+        }
+        self.walk_prim(e);
     }
 }
 
@@ -106,15 +140,25 @@ fn reads_each_once(reader: &Stage, buffer: &Ref<Buffer>) -> bool {
         && axes.clone().all(|a| first.indices.iter().any(|i| i.as_var() == Some(&a.var)))
 }
 
+/// Where a consumer reads what a producer writes.
+fn sites(producer: &Stage, consumer: &Stage) -> Vec<Ref<BufferLoad>> {
+    loads(&consumer.value).into_iter().filter(|l| l.buffer == producer.output).collect()
+}
+
+/// Whether a producer is named in its consumer, and used there by name: it is read several times at one place.
+fn becomes_let(producer: &Stage, consumer: &Stage, sites: &[Ref<BufferLoad>]) -> bool {
+    let [first, _, ..] = sites else { return false };
+    sites.iter().all(|s| all_same(&s.indices, &first.indices))
+        && !first.indices.iter().any(|i| uses_any(i, &bound_in(&consumer.value)))
+        && !is_plain(&producer.value)
+        && !in_lazy_side(&consumer.value, &producer.output)
+}
+
 /// Replaces a consumer's loads of the producer's buffer by the producer's value.
 fn put_into(producer: &Stage, consumer: &mut Stage) {
-    let sites: Vec<Ref<BufferLoad>> =
-        loads(&consumer.value).into_iter().filter(|l| l.buffer == producer.output).collect();
+    let sites = sites(producer, consumer);
     let Some(first) = sites.first() else { return };
-    let at_one_place = sites.iter().all(|s| all_same(&s.indices, &first.indices))
-        && !first.indices.iter().any(|i| uses_any(i, &bound_in(&consumer.value)));
-    if sites.len() > 1 && at_one_place && !is_plain(&producer.value) && !in_lazy_side(&consumer.value, &producer.output)
-    {
+    if becomes_let(producer, consumer, &sites) {
         let var = Var::prim(producer.name.clone(), producer.output.dtype);
         let value = value_at(producer, &first.indices);
         let mut replace = ByName { buffer: &producer.output, var: &var };
