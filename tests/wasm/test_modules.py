@@ -1,12 +1,17 @@
 """Models as WebAssembly modules, run in Node beside ONNX Runtime: results, errors, memory and size."""
 
 import base64
+import functools
 import gzip
+import http.server
+import importlib.util
 import json
 import os
 import pathlib
+import queue
 import shutil
 import subprocess
+import threading
 
 import numpy as np
 import onnx
@@ -196,6 +201,95 @@ def test_modules_compute_what_onnx_runtime_does(make, answers):
         for name, expected in zip(names, session.run(names, call)):
             assert answer[name]["dtype"] == str(expected.dtype)
             np.testing.assert_allclose(received(answer[name]), expected, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def package_file(package, path):
+    """A file of a package, which is not imported: some want what is not here."""
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        pytest.skip(f"the package {package} is not installed")
+    return pathlib.Path(spec.submodule_search_locations[0]) / path
+
+
+def voices():
+    call = {"input": 0.1 * numbers(2, 576), "state": np.zeros((2, 2, 128), "float32"), "sr": np.array(16000, "int64")}
+    return package_file("silero_vad", "data/silero_vad.onnx"), call
+
+
+def turned_texts():
+    call = {"x": np.random.default_rng(0).random((2, 3, 48, 192), dtype="float32")}
+    return package_file("rapidocr_onnxruntime", "models/ch_ppocr_mobile_v2.0_cls_infer.onnx"), call
+
+
+@pytest.mark.parametrize("make", [voices, turned_texts], ids=lambda make: make.__name__)
+def test_networks_of_packages_compute_what_onnx_runtime_does(make, tmp_path):
+    file, call = make()
+    module = tmp_path / "model.wasm"
+    subprocess.run([COMMAND, "compile", "-q", file, "--target", "wasm", "-o", module], check=True)
+    asked = [{"model": str(module), "calls": [{name: sent(array) for name, array in call.items()}]}]
+    (answer,) = json.loads(in_node(ROOT / "tests/wasm/driver.mjs", given=json.dumps(asked)))[0]["calls"]
+    assert "error" not in answer, answer
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    for output, expected in zip(session.get_outputs(), session.run(None, call), strict=True):
+        np.testing.assert_allclose(received(answer[output.name]), expected, rtol=1e-4, atol=1e-4, err_msg=output.name)
+
+
+def test_a_browser_runs_them(modules, tmp_path):
+    browser = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    if browser is None:
+        pytest.skip("a browser is missing: `scripts/setup test-tools` installs one")
+    shutil.copytree(ROOT / "packages/npm", tmp_path / "package")
+    shutil.copy(modules["open_lengths"], tmp_path / "model.wasm")
+    proto, (_, call, _) = open_lengths()
+    (tmp_path / "index.html").write_text(f"""<!doctype html><script type="module">
+import {{ load }} from "./package/index.js";
+const say = (found) => fetch("/answer", {{ method: "POST", body: JSON.stringify(found) }});
+try {{
+  let seen = 0;
+  const model = await load("model.wasm", {{ onProgress: (loaded) => (seen = loaded) }});
+  const x = {{ shape: [7, 24], data: new Float32Array({json.dumps(call["x"].ravel().tolist())}) }};
+  const {{ row }} = model.run({{ x, i: {{ shape: [2], data: [6n, 0n], dtype: "int64" }} }});
+  const streamed = await load(await fetch("model.wasm"));
+  say({{ seen, shape: row.shape, data: Array.from(row.data), inputs: streamed.inputs.length }});
+}} catch (error) {{
+  say(String(error));
+}}
+</script>""")
+    answers = queue.Queue()
+    handler = functools.partial(Quiet, answers, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = f"http://127.0.0.1:{server.server_address[1]}/index.html"
+        options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--remote-debugging-port=0"]
+        with subprocess.Popen([browser, *options, page], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+            try:
+                found = json.loads(answers.get(timeout=120))
+            finally:
+                running.terminate()
+        server.shutdown()
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    (expected,) = session.run(["row"], call)
+    assert isinstance(found, dict) and found["seen"] == modules["open_lengths"].stat().st_size, found
+    np.testing.assert_allclose(np.reshape(found["data"], found["shape"]), expected, rtol=1e-4, atol=1e-4)
+    assert found["inputs"] == 2
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Files, without a line for each; modules with the type that browsers stream. What a page sends is put into a queue."""
+
+    extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".wasm": "application/wasm", ".js": "text/javascript"}
+
+    def __init__(self, answers, *arguments, **named):
+        self.answers = answers
+        super().__init__(*arguments, **named)
+
+    def do_POST(self):
+        self.answers.put(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *arguments):
+        pass
 
 
 def test_modules_say_what_they_take(answers):
