@@ -71,6 +71,7 @@ struct Sections<'a> {
     alignments: Vec<u64>,
     symbols: Vec<SymbolInfo<'a>>,
     constructors: Vec<(u32, u32)>,
+    is_relocatable: bool,
     relocations: Vec<(u32, Vec<RelocationEntry>)>,
 }
 
@@ -127,6 +128,7 @@ impl<'a> Sections<'a> {
     }
 
     fn linking(&mut self, linking: LinkingSectionReader<'a>) -> wasmparser::Result<()> {
+        self.is_relocatable = true;
         for part in linking {
             match part? {
                 Linking::SegmentInfo(segments) => {
@@ -154,6 +156,9 @@ impl<'a> Sections<'a> {
     }
 
     fn assemble(mut self, name: &str) -> Result<Object<'a>, ExportError> {
+        if !self.is_relocatable {
+            return Err(unreadable(name, "it is no relocatable object, or ends early"));
+        }
         if self.declared.len() != self.bodies.len() || self.alignments.len() < self.data.len() {
             return Err(unreadable(name, "functions or data are declared and not there"));
         }
