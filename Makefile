@@ -25,6 +25,7 @@ build: setup ## the `relaxide` command and libonnxruntime.so (in build/), and th
 	@cargo build --quiet --release -p relaxide-cli -p relaxide-python -p relaxide-onnxruntime $(ALSO) $(FEATURES)
 	@mkdir -p build && ln -sf ../target/release/relaxide build/relaxide
 	@for name in libonnxruntime.so libonnxruntime.so.1; do ln -sf ../target/release/libonnxruntime.so build/$$name; done
+	@scripts/wasm-runtime if-possible
 	@scripts/install-python
 	@$(PY) -m relaxide.relax.op._stub
 	@echo "built: build/relaxide, build/libonnxruntime.so, and 'relaxide' for $(PY)"
@@ -32,6 +33,9 @@ build: setup ## the `relaxide` command and libonnxruntime.so (in build/), and th
 release: setup ## the command, libonnxruntime and a wheel with LLVM inside, for machines without it (in dist/)
 	@scripts/setup static-libraries
 	@mkdir -p dist
+	@scripts/wasm-runtime
+	@cp target/release/relaxide_runtime*.wasm dist
+	@cp target/release/relaxide_runtime*.wasm python/relaxide
 	@cargo build --quiet --release -p relaxide-cli -p relaxide-onnxruntime $(FEATURES)-static
 	@strip -o dist/relaxide target/release/relaxide
 	@strip -o dist/libonnxruntime.so.1 target/release/libonnxruntime.so

@@ -23,6 +23,8 @@ mod serve;
 mod signature;
 mod tensor;
 mod value;
+#[cfg(target_family = "wasm")]
+mod webassembly;
 
 use std::ffi::{c_char, c_int};
 
@@ -32,6 +34,8 @@ pub use model::*;
 pub use serve::*;
 pub use tensor::*;
 pub use value::*;
+#[cfg(target_family = "wasm")]
+pub use webassembly::*;
 
 use border::guard;
 

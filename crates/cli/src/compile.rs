@@ -26,12 +26,13 @@ use crate::{inspect, outputs, program, style};
     relaxide compile model.relay --params model.params (weights beside the program)\n  \
     relaxide compile model.relay --machine relay       (for the Relay VM)\n  \
     relaxide compile model.onnx -o libmodel.a          (and libmodel.h, for a program in C)\n  \
-    relaxide compile model.onnx --target c -o model.c  (and model.h, for a machine with a C compiler)")]
+    relaxide compile model.onnx --target c -o model.c  (and model.h, for a machine with a C compiler)\n  \
+    relaxide compile model.onnx --target wasm          (makes model.wasm, for browsers and Node)")]
 pub struct CompileArgs {
     /// The model: .onnx, .pt2, a TVMScript program (.py, .relax), or a program in Relay (.relay, .rly, or .json as TVM saved it).
     pub model: PathBuf,
-    /// The file to write [default: the model's name with .so, or .c for the target `c`]. With the ending .o or .a it is an
-    /// object or a static archive to link into a program, with .c a file of C, each with a C header beside it.
+    /// The file to write [default: the model's name with .so, .c for the target `c`, .wasm for `wasm`]. With the ending .o or .a it
+    /// is an object or a static archive to link into a program, with .c a file of C, each with a C header beside it.
     #[arg(short, long)]
     pub output: Option<PathBuf>,
     /// Shape of an input, as NAME=D,D,…; a dimension is a number, or a name that stays symbolic.
@@ -105,7 +106,7 @@ pub enum PipelineArg {
 /// Compiles a model to one file.
 pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     let target = args.program.target()?;
-    let ending = relaxide::backend_profile(&target)?.ending;
+    let ending = relaxide::default_ending(&target)?;
     let output = args.output.clone().unwrap_or_else(|| args.model.with_extension(ending));
     let weights = match args.weights {
         WeightsArg::Library => WeightsIn::Library,
@@ -151,7 +152,8 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     // written.
     drop(program);
     bar.begin("export");
-    executable.export_with(&output, ExportOptions { prefix: args.prefix.as_deref(), weights })?;
+    let prefix = args.prefix.as_deref();
+    executable.export_with(&output, ExportOptions { prefix, weights, ..ExportOptions::default() })?;
     bar.finish();
     let made = Made::new(args, output, &executable, start.elapsed(), bar)?;
     match form {

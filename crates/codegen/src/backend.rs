@@ -21,8 +21,6 @@ pub struct Profile {
     pub has_lines: bool,
     /// Whether kernels run on a device, and are called by code of a host.
     pub is_device: bool,
-    /// The ending of the file that a program is exported to where nothing is said.
-    pub ending: &'static str,
 }
 
 /// What kernels were translated to.
@@ -59,6 +57,11 @@ pub trait Backend: Sync {
 
     /// How kernels are lowered for it.
     fn profile(&self) -> Profile;
+
+    /// The ending of the file that a program for a target is exported to where nothing is said.
+    fn ending(&self, _target: &Target) -> Result<&'static str, CodegenError> {
+        Ok("so")
+    }
 
     /// Says what is wrong with a target of the kind, if anything is.
     fn check(&self, target: &Target) -> Result<(), CodegenError>;

@@ -35,7 +35,7 @@ pub use cache::{CACHE_VARIABLE, Cache, CacheUse};
 pub use compile::{CompileSettings, CompiledLib, assembly, compile, compile_with, llvm_text};
 pub use devices::{Emitted, emit, host_of};
 pub use error::{CodegenError, TargetPart};
-use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary};
+use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary, WebAssemblyModule};
 pub use llvm::DebugInfo;
 use llvm::{ENTRY_PREFIX, REGISTER};
 use relaxide_ffi::Saved;
@@ -83,6 +83,27 @@ impl CompiledLib {
         let mut bytes = Vec::with_capacity(tree.len() + (1 << 16));
         object.write_to(&mut bytes)?;
         Ok(bytes)
+    }
+}
+
+impl CompiledLib {
+    /// The kernels and the module tree as one WebAssembly module with the runtime that is given; `optional` says whether it has the
+    /// builtins that few programs call, which are entered then. The program is linked in under the empty prefix.
+    pub fn webassembly_module(&self, runtime: &[u8], tree: Saved, optional: bool) -> Result<Saved, CodegenError> {
+        let mut module = WebAssemblyModule::new(runtime)?;
+        let registration = self.registration((!tree.is_empty()).then_some(LIBRARY_BIN_SYMBOL), "")?;
+        module.object("registration.o", &registration)?;
+        for (index, kernels) in self.objects.iter().enumerate() {
+            module.object(format!("kernels{index}.o"), kernels)?;
+        }
+        if !tree.is_empty() {
+            module.data(LIBRARY_BIN_SYMBOL, tree);
+        }
+        module.begin_with("relaxide_start");
+        if optional {
+            module.begin_with("relaxide_optional_builtins");
+        }
+        Ok(module.offer("relaxide_").link()?)
     }
 }
 

@@ -13,6 +13,8 @@ mod masked_loads;
 mod scalable;
 #[path = "kernels/small_elements.rs"]
 mod small_elements;
+#[path = "kernels/webassembly.rs"]
+mod webassembly;
 
 use harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};
 use relaxide_codegen::{CodegenError, CompileSettings};

@@ -177,6 +177,6 @@ pub type SafeCall =
 const _: () = {
     assert!(size_of::<RawAny>() == 16 && align_of::<RawAny>() == 8);
     assert!(size_of::<Payload>() == 8);
-    assert!(size_of::<ByteArray>() == 16);
+    assert!(size_of::<ByteArray>() == 2 * size_of::<usize>());
     assert!(size_of::<ObjectHeader>() == 24);
 };

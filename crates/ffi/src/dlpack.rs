@@ -70,11 +70,19 @@ pub struct DLManagedTensorVersioned {
     pub dl_tensor: DLTensor,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<DLTensor>() == 48);
     assert!(std::mem::offset_of!(DLTensor, byte_offset) == 40);
     assert!(size_of::<DLManagedTensor>() == 64);
     assert!(std::mem::offset_of!(DLManagedTensorVersioned, dl_tensor) == 32);
+};
+
+/// As kernels for WebAssembly read it.
+#[cfg(target_pointer_width = "32")]
+const _: () = {
+    assert!(size_of::<DLTensor>() == 40);
+    assert!(std::mem::offset_of!(DLTensor, byte_offset) == 32);
 };
 
 /// What a consumer demands of a tensor that it is given.

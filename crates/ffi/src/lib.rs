@@ -32,6 +32,7 @@ mod host;
 pub mod json;
 mod lend;
 mod list;
+mod malloc;
 mod map;
 mod module;
 mod number_text;

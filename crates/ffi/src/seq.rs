@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use crate::{Any, Error};
+use crate::{Any, Error, malloc};
 
 /// Changes one value of a container.
 pub(crate) type Change<'a> = &'a mut dyn FnMut(&mut Any) -> Result<(), Error>;
@@ -17,7 +17,7 @@ pub(crate) type FreeMemory = unsafe extern "C" fn(*mut c_void);
 /// Frees memory of [`allocate_memory`]; null is nothing to free.
 pub(crate) unsafe extern "C" fn free_memory(data: *mut c_void) {
     // SAFETY: the caller passes what `malloc` returned.
-    unsafe { libc::free(data) };
+    unsafe { malloc::free(data) };
 }
 
 /// Memory for `count` values of a type that has no stricter alignment than `malloc` gives.
@@ -27,7 +27,7 @@ pub(crate) fn allocate_memory<T>(count: usize) -> NonNull<T> {
     const { assert!(align_of::<T>() <= 16, "what `malloc` aligns to") };
     let size = count.checked_mul(size_of::<T>()).filter(|size| *size <= isize::MAX as usize);
     // SAFETY: any size may be asked of `malloc`.
-    let data = size.and_then(|size| NonNull::new(unsafe { libc::malloc(size.max(1)) }));
+    let data = size.and_then(|size| NonNull::new(unsafe { malloc::malloc(size.max(1)) }));
     let Some(data) = data else { std::alloc::handle_alloc_error(std::alloc::Layout::new::<T>()) };
     data.cast()
 }

@@ -31,8 +31,13 @@ impl CompiledModule {
     /// Write it as one shared library, or with its weights beside it.
     #[pyo3(signature = (path, weights="library"))]
     fn export_library(&self, py: Python<'_>, path: PathBuf, weights: &str) -> PyResult<()> {
-        let export =
-            || self.0.export_with(&path, ExportOptions { weights: weights.parse()?, ..ExportOptions::default() });
+        // The package brings the runtime for WebAssembly along.
+        let file: PathBuf = py.import("relaxide._core")?.getattr("__file__")?.extract()?;
+        let wasm_runtime = file.parent();
+        let export = || {
+            let options = ExportOptions { weights: weights.parse()?, wasm_runtime, ..ExportOptions::default() };
+            self.0.export_with(&path, options)
+        };
         py.detach(export).map_err(compiler)
     }
 

@@ -427,6 +427,11 @@ pub fn executable_module(executable: relaxide_vm::Executable) -> Result<Module, 
     Ok(executable.into_module())
 }
 
+/// The ending of the file that a program for a target is exported to where nothing is said.
+pub fn default_ending(target: &Target) -> Result<&'static str, Error> {
+    Ok(backend(target)?.ending(target)?)
+}
+
 /// How kernels are made for a target; an error where there is no back end of its kind.
 pub fn backend_profile(target: &Target) -> Result<relaxide_codegen::Profile, Error> {
     Ok(backend(target)?.profile())

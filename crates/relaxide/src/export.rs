@@ -5,6 +5,7 @@
 //! | `.o` | a relocatable object, and a header of the same name | programs that the model is linked into |
 //! | `.a` | a static archive of that object, and a header | the same |
 //! | `.c` | one file of C, and a header: for the target `c`, which has no other form | the same, and its compiler |
+//! | `.wasm` | a WebAssembly module with the runtime in it: for the target `wasm` | browsers, Node |
 //! | any other | a shared library | [`load_module`](crate::load_module), and TVM |
 //!
 //! Endings that say that a file is something else (`.onnx`, `.dll`) are refused.
@@ -17,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use relaxide_codegen::export::{ExportError, write_archive, write_file};
-use relaxide_codegen::{Artifact, CSource, register_symbol};
+use relaxide_codegen::{Architecture, Artifact, CSource, register_symbol};
 use relaxide_ffi::{Error as FfiError, ErrorKind, Module};
 use relaxide_runtime::file;
 use relaxide_runtime::weights::{ALIGNMENT, Written, write_tensors};
 use relaxide_vm::executable::weights::{Parted, WeightsApart};
 
 use crate::header::{header, identifier};
-use crate::{Error, Executable, signature_of_file};
+use crate::{Error, Executable, signature_of_file, webassembly};
 
 /// What a file is, by its ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,7 @@ enum Form {
     Object,
     Archive,
     Source,
+    WebAssembly,
 }
 
 /// Endings of what is no ELF library, and what to do instead.
@@ -42,7 +44,6 @@ const OTHER_ENDINGS: &[(&str, &str)] = &[
         "files of Windows are not written: write a shared library (.so), or a file of C with the target `c`",
     ),
     ("dylib", "files of macOS are not written: write a file of C with the target `c`, and compile it there"),
-    ("wasm", "programs of WebAssembly are not written"),
     ("tar zip gz", "write a shared library (.so), and pack it yourself"),
     ("onnx pb py relax rly relay txt json", "it is what a program is compiled from: write a shared library (.so)"),
     ("npy npz safetensors h hpp", "it holds something else: write a shared library (.so)"),
@@ -61,8 +62,16 @@ impl Form {
             Some("o" | "obj") => Form::Object,
             Some("a") => Form::Archive,
             Some("c") => Form::Source,
+            Some("wasm") => Form::WebAssembly,
             _ => Form::SharedLibrary,
         }
+    }
+}
+
+impl Form {
+    /// Whether a program of C includes a header to use it.
+    fn has_header(self) -> bool {
+        matches!(self, Form::Object | Form::Archive | Form::Source)
     }
 }
 
@@ -100,6 +109,8 @@ pub struct ExportOptions<'a> {
     pub prefix: Option<&'a str>,
     /// Where its weights are.
     pub weights: WeightsIn,
+    /// A folder with the runtime for WebAssembly, besides that of the program that runs.
+    pub wasm_runtime: Option<&'a Path>,
 }
 
 /// Says whether a program can be written to a path: nothing is destroyed that is not the last export to it. What a name says
@@ -112,7 +123,10 @@ pub fn check_output(path: &Path, weights: WeightsIn) -> Result<(), Error> {
     };
     place(path)?;
     let mut beside = Vec::new();
-    if form != Form::SharedLibrary {
+    if form == Form::WebAssembly && weights == WeightsIn::Safetensors {
+        return Err(unfit(path, "a WebAssembly module has its weights inside"));
+    }
+    if form.has_header() {
         beside.push((header_path(path), HEADER_MARK.as_bytes(), "header"));
     }
     if weights == WeightsIn::Safetensors {
@@ -168,8 +182,8 @@ impl Executable {
             WeightsIn::Library => self.module.clone(),
             WeightsIn::Safetensors => self.without_weights(path)?,
         };
-        let tree = relaxide_runtime::save_module_tree(&module)?.bytes;
         let form = Form::of(path);
+        let tree = relaxide_runtime::save_module_tree(&module)?.bytes;
         let library = match (&self.kernels, form) {
             (Artifact::Source(source), Form::Source) => {
                 return self.export_source(source, &tree.into_bytes(), path, prefix);
@@ -178,6 +192,17 @@ impl Executable {
             (Artifact::Library(_), Form::Source) => return Err(unfit(path, OTHERS_TO_C)),
             (Artifact::Library(library), _) => library,
         };
+        match (library.target.architecture == Architecture::Wasm32, form) {
+            (true, Form::WebAssembly) => {
+                let bytes = webassembly::module_of(&module, library, tree, options.wasm_runtime)?;
+                let write =
+                    |out: &mut dyn std::io::Write| Ok(bytes.pieces().try_for_each(|piece| out.write_all(piece))?);
+                return write_file(path, 0o644, write).map_err(native);
+            }
+            (true, _) => return Err(unfit(path, WASM_TO_OTHERS)),
+            (false, Form::WebAssembly) => return Err(unfit(path, OTHERS_TO_WASM)),
+            (false, _) => {}
+        }
         if form == Form::SharedLibrary {
             return Ok(relaxide_codegen::export_library(&tree, library, path)?);
         }
@@ -268,6 +293,10 @@ const C_TO_OTHERS: &str = "the target `c` makes C: write a file that ends in .c 
 
 const OTHERS_TO_C: &str = "C is what the target `c` makes: compile for it";
 
+const WASM_TO_OTHERS: &str = "kernels for WebAssembly are in a module: write a file that ends in .wasm";
+
+const OTHERS_TO_WASM: &str = "a WebAssembly module has kernels for it: compile for the target `wasm`";
+
 /// The error of a file whose ending does not fit what the kernels were translated to.
 fn unfit(path: &Path, why: &str) -> Error {
     FfiError::new(ErrorKind::ValueError, format!("cannot write {}: {why}", path.display())).into()
@@ -289,5 +318,5 @@ pub fn header_path(path: &Path) -> PathBuf {
 
 /// Whether a header is written beside the file.
 pub fn has_header(path: &Path) -> bool {
-    Form::of(path) != Form::SharedLibrary
+    Form::of(path).has_header()
 }

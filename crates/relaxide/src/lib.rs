@@ -35,6 +35,7 @@ mod relay_signature;
 mod run_kernel;
 mod signature;
 mod stats;
+mod webassembly;
 
 pub use relaxide_codegen as codegen;
 pub use relaxide_ffi as ffi;
@@ -52,7 +53,7 @@ pub use relaxide_vm as vm;
 
 pub use compile::{
     CompileOptions, ExecMode, Executable, KernelNote, Pipeline, Progress, backend_profile, compile, debug_text_path,
-    executable_module, export_bytecode, run_passes,
+    default_ending, executable_module, export_bytecode, run_passes,
 };
 pub use cost::{CallCost, KernelCost};
 pub use dims::{DimRange, DimSpec, bound_dims, known_name};

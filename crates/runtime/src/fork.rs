@@ -32,21 +32,28 @@ pub enum Side {
 static REGISTERED: Mutex<Vec<AtFork>> = Mutex::new(Vec::new());
 
 /// What lets go behind the fork that is under way. Only the forking thread comes here: [`REGISTERED`] is held meanwhile.
+#[cfg(unix)]
 struct UnderWay(std::cell::UnsafeCell<Option<Begun>>);
 
+#[cfg(unix)]
 type Begun = (std::sync::MutexGuard<'static, Vec<AtFork>>, Vec<Box<dyn FnOnce(Side)>>);
 
 // SAFETY: the cell is touched only by the thread that holds the lock of `REGISTERED`.
+#[cfg(unix)]
 unsafe impl Sync for UnderWay {}
 
+#[cfg(unix)]
 static UNDER_WAY: UnderWay = UnderWay(std::cell::UnsafeCell::new(None));
 
 /// Makes forks of this process safe for what this crate and the one below it own.
 pub(crate) fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        #[cfg(unix)]
         // SAFETY: the three functions live as long as the process.
-        unsafe { libc::pthread_atfork(Some(before), Some(behind_in_parent), Some(behind_in_child)) };
+        unsafe {
+            libc::pthread_atfork(Some(before), Some(behind_in_parent), Some(behind_in_child))
+        };
         at_fork(AtFork { prepare: || let_go_of(relaxide_ffi::fork::hold_tables()) });
         at_fork(AtFork { prepare: library::hold_for_fork });
         at_fork(AtFork { prepare: memory::hold_for_fork });
@@ -74,6 +81,7 @@ pub fn at_fork(hook: AtFork) {
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
 }
 
+#[cfg(unix)]
 extern "C" fn before() {
     let registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
     // From the top of the house down: what is made when it is first used, a lock's table among it, may need what lies below it.
@@ -82,14 +90,17 @@ extern "C" fn before() {
     unsafe { *UNDER_WAY.0.get() = Some((registered, held)) };
 }
 
+#[cfg(unix)]
 extern "C" fn behind_in_parent() {
     behind(Side::Parent);
 }
 
+#[cfg(unix)]
 extern "C" fn behind_in_child() {
     behind(Side::Child);
 }
 
+#[cfg(unix)]
 fn behind(side: Side) {
     // SAFETY: `before` was called on this thread, which still holds the lock.
     let Some((registered, held)) = (unsafe { (*UNDER_WAY.0.get()).take() }) else { return };

@@ -4,6 +4,7 @@
 //! so that the depth ends in an error and not with the process.
 
 use std::cell::Cell;
+#[cfg(unix)]
 use std::ffi::c_void;
 use std::ops::Range;
 
@@ -59,7 +60,18 @@ fn own_stack() -> Option<Range<usize>> {
     }
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+/// The stack in the module's memory, for what has an address. The engine has one of its own beside it, and ends a call that
+/// outgrows that with an exception.
+#[cfg(target_family = "wasm")]
+fn own_stack() -> Option<Range<usize>> {
+    unsafe extern "C" {
+        static __stack_low: u8;
+        static __stack_high: u8;
+    }
+    Some((&raw const __stack_low).addr()..(&raw const __stack_high).addr())
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos", target_family = "wasm")))]
 fn own_stack() -> Option<Range<usize>> {
     None
 }

@@ -36,6 +36,9 @@ mod text_tensor;
 pub mod verifier;
 
 pub use builder::{BuildError, ExecBuilder};
+#[cfg(target_family = "wasm")]
+pub use builtins::enter_optional_builtins;
+pub use builtins::is_optional as is_optional_builtin;
 pub use bytecode::{Arg, Register};
 pub use executable::module::load_weights;
 pub use executable::{Executable, FuncInfo, FuncKind};

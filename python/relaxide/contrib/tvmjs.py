@@ -226,8 +226,8 @@ def load_tensor_cache(cachepath, device):
 def export_runtime(runtime_dir):
     """Not here: TVM's runtime for browsers is a part of its source tree."""
     raise NotImplementedError(
-        f"cannot put a runtime for browsers into {runtime_dir}: TVM's is a bundle of its source tree; a model for browsers is a WebAssembly"
-        " library (target `llvm -mtriple=wasm32`)"
+        f"cannot put a runtime for browsers into {runtime_dir}: TVM's is a bundle of its source tree; a model for browsers is one WebAssembly"
+        " module with the runtime in it (target `wasm`, packages/npm)"
     )
 
 

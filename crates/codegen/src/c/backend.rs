@@ -17,7 +17,11 @@ impl Backend for C {
 
     fn profile(&self) -> Profile {
         // Compilers of C make vectors of loops themselves; written out, loops are long to read and to compile.
-        Profile { keep_loops: true, is_loadable: false, has_lines: false, is_device: false, ending: "c" }
+        Profile { keep_loops: true, is_loadable: false, has_lines: false, is_device: false }
+    }
+
+    fn ending(&self, _target: &Target) -> Result<&'static str, CodegenError> {
+        Ok("c")
     }
 
     fn check(&self, target: &Target) -> Result<(), CodegenError> {

@@ -41,6 +41,15 @@ pub enum ExportError {
         /// The object that uses it.
         object: String,
     },
+    /// A symbol is used that the runtime inside a WebAssembly module does not offer. A kernel calls a function of C that is not
+    /// among those that come with the runtime.
+    #[error("object `{object}` uses `{symbol}`, which the WebAssembly runtime does not offer")]
+    NotInRuntime {
+        /// The symbol's name.
+        symbol: String,
+        /// The object that uses it.
+        object: String,
+    },
     /// A relocation of a kind that a shared library cannot hold or that this writer does not know. Code compiled without
     /// position independence ends here.
     #[error("object `{object}`, section `{section}`: relocation type {kind} against `{symbol}` {reason}")]
@@ -57,7 +66,7 @@ pub enum ExportError {
         reason: &'static str,
     },
     /// Files of the instruction set are of another format than the one that is written here. The user asks for too much.
-    #[error("no library is written for {0}, whose files are not ELF: its kernels come as an object for its own linker")]
+    #[error("no library is written for {0}, whose files are not ELF (models for WebAssembly are modules, `.wasm`)")]
     NotElf(crate::target::Architecture),
     /// An object that this program made cannot be written or read back: our bug.
     #[error("the object cannot be written: {0}")]

@@ -48,6 +48,7 @@ mod read;
 mod reloc;
 mod relocatable;
 mod resolve;
+mod webassembly;
 
 pub use archive::write_archive;
 pub use error::ExportError;
@@ -55,3 +56,4 @@ pub use file::write_file;
 pub use library::{ExtraSection, LIBRARY_BIN_SYMBOL, Machine, SharedLibrary};
 pub use read::module_tree;
 pub use relocatable::RelocatableObject;
+pub use webassembly::WebAssemblyModule;

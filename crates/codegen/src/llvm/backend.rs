@@ -5,7 +5,7 @@ use relaxide_tir::PrimFunc;
 
 use crate::backend::{Artifact, Backend, Processor, Profile, check_options};
 use crate::compile::{assembly, compile_with, llvm_text};
-use crate::{CodegenError, CompileSettings, NativeTarget};
+use crate::{Architecture, CodegenError, CompileSettings, NativeTarget};
 
 /// Native code through LLVM.
 pub(crate) struct Llvm;
@@ -19,7 +19,12 @@ impl Backend for Llvm {
     }
 
     fn profile(&self) -> Profile {
-        Profile { keep_loops: false, is_loadable: true, has_lines: true, is_device: false, ending: "so" }
+        Profile { keep_loops: false, is_loadable: true, has_lines: true, is_device: false }
+    }
+
+    fn ending(&self, target: &Target) -> Result<&'static str, CodegenError> {
+        let is_wasm = NativeTarget::resolve(target)?.architecture == Architecture::Wasm32;
+        Ok(if is_wasm { "wasm" } else { "so" })
     }
 
     fn check(&self, target: &Target) -> Result<(), CodegenError> {

@@ -30,7 +30,7 @@ impl Backend for OpenCl {
     }
 
     fn profile(&self) -> Profile {
-        Profile { keep_loops: true, is_loadable: true, has_lines: false, is_device: true, ending: "so" }
+        Profile { keep_loops: true, is_loadable: true, has_lines: false, is_device: true }
     }
 
     fn check(&self, target: &Target) -> Result<(), CodegenError> {

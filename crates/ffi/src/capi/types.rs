@@ -107,6 +107,7 @@ pub struct CTypeAttrColumn {
     pub begin_index: i32,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<CFieldInfo>() == 120 && std::mem::offset_of!(CFieldInfo, default) == 96);
     assert!(size_of::<CMethodInfo>() == 72 && std::mem::offset_of!(CMethodInfo, method) == 56);

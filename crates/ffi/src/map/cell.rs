@@ -33,6 +33,7 @@ pub(crate) struct MapCell {
     pub(super) tail: u64,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Entry>() == 32 && size_of::<MapCell>() == 56);
 
 const SMALL: u64 = 1 << 63;

@@ -13,9 +13,12 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 
+use crate::malloc;
+
 /// What precedes an object: the function that frees its memory.
 pub(super) type FreeFunction = unsafe extern "C" fn(body: *mut c_void);
-pub(super) const PREFIX: usize = size_of::<FreeFunction>();
+/// The room for that function. It is what objects are aligned to, also where an address takes half of it.
+pub(super) const PREFIX: usize = 8;
 
 /// The sizes of small blocks are the multiples of this, less the word that `malloc` has in front of a block.
 const STEP: usize = 16;
@@ -60,7 +63,7 @@ impl Drop for Kept {
                 // SAFETY: the list holds free blocks of `malloc`, each of which begins with the address of the next.
                 unsafe {
                     let next = (*block).next;
-                    libc::free(block.cast());
+                    malloc::free(block.cast());
                     block = next;
                 }
             }
@@ -85,7 +88,7 @@ pub(super) unsafe extern "C" fn allocate_space(
     let (base, free) = match FREE.get(class) {
         Some(free) => (take(class), *free),
         // SAFETY: any size may be asked of `malloc`.
-        None => (unsafe { libc::malloc(bytes) }, free_large as FreeFunction),
+        None => (unsafe { malloc::malloc(bytes) }, free_large as FreeFunction),
     };
     if base.is_null() {
         return base;
@@ -115,7 +118,7 @@ fn take(class: usize) -> *mut c_void {
     match kept {
         Ok(block) if !block.is_null() => block.cast(),
         // SAFETY: any size may be asked of `malloc`.
-        _ => unsafe { libc::malloc(block_bytes(class)) },
+        _ => unsafe { malloc::malloc(block_bytes(class)) },
     }
 }
 
@@ -147,13 +150,13 @@ unsafe extern "C" fn free_small<const CLASS: usize>(body: *mut c_void) {
     });
     if !kept.unwrap_or(false) {
         // SAFETY: the block came from `malloc`, and nothing refers to it any more.
-        unsafe { libc::free(base) }
+        unsafe { malloc::free(base) }
     }
 }
 
 unsafe extern "C" fn free_large(body: *mut c_void) {
     // SAFETY: `allocate_space` made `body` by adding the prefix to what `malloc` returned.
-    unsafe { libc::free(body.byte_sub(PREFIX)) }
+    unsafe { malloc::free(body.byte_sub(PREFIX)) }
 }
 
 #[cfg(test)]

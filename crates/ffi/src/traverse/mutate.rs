@@ -42,6 +42,7 @@ pub(crate) struct Mutator {
     region: AtomicI32,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<ObjectBox<Mutator>>() == 40);
 
 // SAFETY: the table is immutable and lives as long as the process.

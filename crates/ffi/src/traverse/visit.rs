@@ -37,6 +37,7 @@ pub(crate) struct Visitor {
     region: AtomicI32,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<ObjectBox<Visitor>>() == 40);
 
 // SAFETY: the table is immutable and lives as long as the process.

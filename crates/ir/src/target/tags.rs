@@ -1,4 +1,4 @@
-//! Tags: devices and machines by name, with what a target says of them. The rows are those of TVM 0.27.
+//! Tags: devices and machines by name, with what a target says of them. The rows are those of TVM 0.27, and `wasm`.
 
 /// Machines of one kind that have the same attributes.
 pub(super) struct Tags {
@@ -16,6 +16,21 @@ const fn tags(kind: &'static str, attributes: &'static str, names: &'static [&'s
 
 #[rustfmt::skip] // a table
 pub(super) const TAGS: &[Tags] = &[
+    // What every browser and Node have had since 2023; relaxed vectors came later, and may round otherwise.
+    tags(
+        "llvm",
+        r#"{"mtriple": "wasm32-unknown-unknown", "mattr": ["+simd128", "+nontrapping-fptoint", "+sign-ext", "+bulk-memory"]}"#,
+        &[
+            "wasm",
+        ],
+    ),
+    tags(
+        "llvm",
+        r#"{"mtriple": "wasm32-unknown-unknown", "mattr": ["+simd128", "+relaxed-simd", "+nontrapping-fptoint", "+sign-ext", "+bulk-memory"]}"#,
+        &[
+            "wasm/relaxed-simd",
+        ],
+    ),
     tags(
         "metal",
         r#"{"host": {"kind": "llvm", "keys": ["arm_cpu", "cpu"], "mtriple": "arm64-apple-macos", "mcpu": "apple-m1"}, "thread_warp_size": 32, "max_threads_per_block": 1024}"#,

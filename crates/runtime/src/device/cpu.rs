@@ -75,6 +75,13 @@ impl DeviceApi for Cpu {
 }
 
 /// The bytes of the machine's memory, where the system tells.
+#[cfg(not(unix))]
+fn total_memory() -> Option<i64> {
+    None
+}
+
+/// The bytes of the machine's memory, where the system tells.
+#[cfg(unix)]
 fn total_memory() -> Option<i64> {
     // SAFETY: these only ask for numbers.
     let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };

@@ -8,15 +8,21 @@
 //!
 //! Loading a library runs its code: whoever may choose the file may do anything that the process may.
 
+#[cfg(unix)]
 mod bind;
 pub mod blob;
 mod context;
+#[cfg(unix)]
 mod extent;
 mod module;
+#[cfg(unix)]
 mod shared;
+#[cfg(unix)]
 mod symbols;
 mod system;
 mod tree;
+#[cfg(not(unix))]
+mod without_linker;
 
 use std::path::Path;
 
@@ -25,9 +31,14 @@ use relaxide_ffi::{AnyView, Error, ErrorKind, Module, get_global};
 use crate::fork::{Side, let_go_of};
 
 pub use module::LibraryModule;
+#[cfg(unix)]
 pub use symbols::ensure_symbols_global;
 pub use system::system_library;
 pub use tree::{SavedTree, save_module_tree};
+#[cfg(not(unix))]
+pub use without_linker::ensure_symbols_global;
+#[cfg(not(unix))]
+use without_linker::{extent, shared, symbols};
 
 /// Holds the tables of loaded libraries across a fork.
 pub(crate) fn hold_for_fork() -> Box<dyn FnOnce(Side)> {

@@ -1,10 +1,14 @@
 //! Native code as a module, wherever it came from.
 
-use std::ffi::{CString, c_void};
+#[cfg(unix)]
+use std::ffi::CString;
+use std::ffi::c_void;
+#[cfg(unix)]
 use std::fs::File;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
+#[cfg(unix)]
 use libloading::os::unix::Library;
 use relaxide_ffi::abi::SafeCall;
 use relaxide_ffi::{Error, Function, Handle, Module, ModuleImpl, ModuleProperties, env};
@@ -21,6 +25,7 @@ const CONTEXT_SYMBOL: &str = "__tvm_ffi__library_ctx";
 /// Where the symbols of a module are.
 pub(super) enum Code {
     /// In a library that was opened, by the name of an open file if there is one.
+    #[cfg(unix)]
     Shared(Library, #[expect(dead_code, reason = "kept open, so that its name stays its own")] Option<File>),
     /// In the program itself, which entered them into the process's table when it started. Several libraries may be
     /// linked into one program; what they enter is told apart by a prefix.
@@ -34,6 +39,7 @@ impl Code {
     /// The address of what the library as a whole has under this name, such as its module tree.
     pub(super) fn symbol(&self, name: &str) -> Option<*mut c_void> {
         match self {
+            #[cfg(unix)]
             Code::Shared(library, _) => exported(library, name),
             Code::Linked { prefix } => {
                 env::system_symbol(&format!("{prefix}{name}")).or_else(|| env::system_symbol(name))
@@ -44,6 +50,7 @@ impl Code {
     /// The address of a function that is offered under this name.
     fn function(&self, name: &str) -> Option<*mut c_void> {
         match self {
+            #[cfg(unix)]
             Code::Shared(library, _) => exported(library, &format!("{FUNCTION_PREFIX}{name}")),
             Code::Linked { prefix } => env::system_symbol(&format!("{FUNCTION_PREFIX}{prefix}{name}"))
                 .or_else(|| env::system_symbol(&format!("{FUNCTION_PREFIX}{name}"))),
@@ -51,6 +58,7 @@ impl Code {
     }
 }
 
+#[cfg(unix)]
 fn exported(library: &Library, name: &str) -> Option<*mut c_void> {
     let name = CString::new(name).ok()?;
     // SAFETY: only the address is taken, as a plain pointer, and only used while the library is kept.

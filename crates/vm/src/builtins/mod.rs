@@ -18,6 +18,7 @@ mod inspect;
 mod kv_cache;
 mod list;
 mod mismatch;
+mod optional;
 mod python;
 mod reference;
 mod rows;
@@ -40,6 +41,9 @@ pub(crate) use args::Args;
 pub(crate) use check::{CHECK_TENSOR, tensor_info};
 pub(crate) use closure::{CALL_TIR_DYN, INVOKE_CLOSURE};
 pub(crate) use device::TO_DEVICE;
+#[cfg(target_family = "wasm")]
+pub use optional::enter_optional_builtins;
+pub use optional::is_optional;
 pub(crate) use shape::{
     ALLOC_SHAPE_HEAP, Coded, MAKE_SHAPE, MATCH_SHAPE, MAX_HEAP, SHAPE_OF, are_made_dims, match_dims, with_made_dims,
 };
@@ -100,33 +104,24 @@ impl Builtin {
     }
 }
 
-/// All families.
-static FAMILIES: &[&[&[Builtin]]] = &[OWN, text::TABLES];
-
+/// Those that any program may call.
 const OWN: &[&[Builtin]] = &[
     alloc::TABLE,
     check::TABLE,
     closure::TABLE,
-    debug::TABLE,
     device::TABLE,
     inspect::TABLE,
-    kv_cache::TABLE,
-    list::TABLE,
-    rows::TABLE,
-    python::TABLE,
     reference::TABLE,
-    sampling::TABLE,
-    sequence::TABLE,
     shape::TABLE,
     if FRONT_ENDS { tensor_cache::TABLE } else { &[] },
     tuple::TABLE,
-    unique::TABLE,
     weights::TABLE,
 ];
 
 /// The builtins with the functions under which they are registered.
 static FUNCTIONS: LazyLock<Vec<(&'static Builtin, Function)>> = LazyLock::new(|| {
-    FAMILIES.iter().copied().flatten().copied().flatten().map(|builtin| (builtin, builtin.to_function())).collect()
+    let tables = OWN.iter().chain(optional::tables()).copied();
+    tables.flatten().map(|builtin| (builtin, builtin.to_function())).collect()
 });
 
 /// The builtin of a name, with its function.

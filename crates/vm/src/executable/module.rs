@@ -14,6 +14,13 @@ use crate::FRONT_ENDS;
 use crate::machine;
 use crate::verifier::{VerifiedExecutable, verify};
 
+/// Whether programs are run and neither written nor completed from files: inside of a WebAssembly module, of which there are none.
+const ONLY_RUNS: bool = cfg!(target_family = "wasm");
+
+fn only_runs() -> Error {
+    Error::new(ErrorKind::RuntimeError, "a program inside of a WebAssembly module cannot be saved")
+}
+
 /// The kind of the module.
 pub const KIND: &str = "relax.VMExecutable";
 
@@ -75,7 +82,7 @@ impl ExecutableModule {
     }
 
     fn complete(&self, weights: &WeightsApart, file: &Path) -> Result<VerifiedExecutable, Error> {
-        if !file.exists() {
+        if ONLY_RUNS || !file.exists() {
             let message = format!(
                 "the weights of the program are in another file, which is not there: {}; put it beside the library, or say \
                  where it is (--weights FILE, load_weights)",
@@ -162,14 +169,23 @@ impl ModuleImpl for ExecutableModule {
     }
 
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
+        if ONLY_RUNS {
+            return Err(only_runs());
+        }
         self.executable.to_bytes().map_err(|error| invalid(&error))
     }
 
     fn save(&self) -> Result<Saved, Error> {
+        if ONLY_RUNS {
+            return Err(only_runs());
+        }
         self.executable.save().map_err(|error| invalid(&error))
     }
 
     fn write_to_file(&self, path: &str, _format: &str) -> Result<(), Error> {
+        if ONLY_RUNS {
+            return Err(only_runs());
+        }
         let bytes = self.save_to_bytes()?;
         let written = file::write_whole(Path::new(path), 0o644, |out| out.write_all(&bytes));
         written.map_err(|error: std::io::Error| Error::new(ErrorKind::OSError, format!("cannot write {path}: {error}")))

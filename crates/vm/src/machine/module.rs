@@ -38,8 +38,10 @@ impl VirtualMachine {
 /// What a function of the module does.
 type Body = fn(&VirtualMachine, &[AnyView<'_>]) -> Result<Any, Error>;
 
-/// The functions of the module itself.
-const FUNCTIONS: &[(&str, Body)] = &[
+/// The functions of the module itself. In WebAssembly nobody calls the machine as a module.
+const FUNCTIONS: &[(&str, Body)] = if cfg!(target_family = "wasm") { &[] } else { ALL_FUNCTIONS };
+
+const ALL_FUNCTIONS: &[(&str, Body)] = &[
     ("save_function", save_function),
     ("invoke_closure", invoke_closure),
     ("invoke_stateful", |vm, args| vm.invoke_stateful(&argument::<String>(args, 0, "function name")?).map(Any::from)),
