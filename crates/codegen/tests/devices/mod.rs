@@ -8,7 +8,7 @@ use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Module, Ref, Saved, Te
 use relaxide_ir::Target;
 use relaxide_runtime::device::{copy_tensor, empty_tensor, on_host};
 use relaxide_tir::interp::Scalar;
-use relaxide_tir::testing::{Options, Random, Sample, Teamwork, elements, random_tensor, sample_from, teamwork};
+use relaxide_tir::testing::{KINDS, Options, Random, Sample, Teamwork, elements, random_tensor, sample_from, teamwork};
 use relaxide_tir::{PrimFunc, lower, schedule, te};
 
 pub const F32: DataType = DataType::float(32);
@@ -99,7 +99,7 @@ impl Kind {
 
     /// Kernels that the threads of a block carry out together, lowered, with what the interpreter makes of them.
     fn teamwork(&self) -> Vec<(String, Sample, PrimFunc)> {
-        let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 900 } else { 9 };
+        let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 900 } else { KINDS };
         let kernel = |seed| {
             let (name, Teamwork { sample, rule }) = (format!("team{seed}"), teamwork(seed).unwrap());
             let notes = schedule::apply(&sample.func, &self.target()).unwrap().notes;
