@@ -23,8 +23,8 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    PrimExpr, PrimMutator, VarMap, add, and, cast, floordiv, ge, gt, if_then_else, int, load, lowest, lt, min, mul,
-    not, or, select, sub, substitute,
+    PrimExpr, PrimMutator, VarMap, add, and, cast, floordiv, ge, gt, if_then_else, int, is_data, le, load, lowest, lt,
+    min, mul, not, or, select, sub, substitute,
 };
 use relaxide_ir::{BinaryOp, Buffer, DataType, Var};
 
@@ -35,7 +35,7 @@ use super::super::super::{Axis, Cx, Refusal, nest};
 use super::limits;
 use super::scan::loops;
 use super::team::{ends_threads, power_of_two};
-use crate::stmt::For;
+use crate::stmt::{AssertStmt, For};
 use crate::{Stmt, StmtMutator};
 
 /// The annotation of a loop over levels of a merge sort: it puts the first of some ranks in order, larger ones first, and their places with
@@ -90,6 +90,13 @@ struct Sort<'a> {
     places: Ref<Buffer>,
 }
 
+/// The buffers that two stores of a loop write.
+fn written(n: &For) -> Option<[&Ref<Buffer>; 2]> {
+    let Stmt::Seq(list) = &n.body else { return None };
+    let [Stmt::Store(a), Stmt::Store(b)] = list.seq.as_slice() else { return None };
+    Some([&a.buffer, &b.buffer])
+}
+
 /// The values that two stores of a loop give to the elements that the loop counts.
 fn pair(n: &For) -> Option<[(&Ref<Buffer>, &PrimExpr); 2]> {
     let Stmt::Seq(list) = &n.body else { return None };
@@ -113,7 +120,7 @@ impl<'a> Sort<'a> {
         let Stmt::Seq(passes) = &asks.then_case else { return Err(no()) };
         let Some(Stmt::For(back)) = passes.seq.last() else { return Err(no()) };
         let [(ranks, rank), (places, place)] = pair(start).ok_or_else(no)?;
-        let [(sorted, _), (sorted_places, _)] = pair(back).ok_or_else(no)?;
+        let [sorted, sorted_places] = written(back).ok_or_else(no)?;
         if asked.op != BinaryOp::Lt || sorted != ranks || sorted_places != places || places.dtype != PLACE {
             return Err(no());
         }
@@ -159,6 +166,7 @@ impl<'a> Sort<'a> {
         let places = |name: &str| Buffer::new(name, PLACE, &dims);
         let (sorted, spare) = ((ranks("ranks"), places("places")), (ranks("spare_ranks"), places("spare_places")));
         let mut list = vec![Stmt::alloc(&sorted.0), Stmt::alloc(&sorted.1)];
+        list.extend(is_data(&self.length).then(|| self.check_lengths()));
         let is_one_piece = self.size.as_int().is_some_and(|n| n <= piece);
         if !is_one_piece {
             list.extend([Stmt::alloc(&spare.0), Stmt::alloc(&spare.1)]);
@@ -182,6 +190,17 @@ impl<'a> Sort<'a> {
         }
         list.push(self.use_places(&sorted.1));
         Stmt::seq(list)
+    }
+
+    /// A row a thread: what is sorted lies inside of it. Where threads wait for each other there are no checks.
+    fn check_lengths(&self) -> Stmt {
+        let check = AssertStmt {
+            condition: le(self.length.clone(), self.size.clone()),
+            error_kind: "IndexError".into(),
+            message: "as many elements of a row are to be sorted as it does not have".into(),
+            numbers: Vec::new(),
+        };
+        over_points(&self.rows, Ref::new(check).into())
     }
 
     fn row(&self, k: &PrimExpr) -> Vec<PrimExpr> {
@@ -267,17 +286,10 @@ impl<'a> Sort<'a> {
 
     /// An element a thread, over all places of all rows.
     fn each_place(&self, extent: &PrimExpr, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
-        let [block, thread, point, place] = ["block", "thread", "point", "place"].map(Var::dim);
+        let place = Var::dim("place");
         let mut axes = self.rows.clone();
         axes.push(Axis { var: place.clone(), extent: extent.clone() });
-        let (_, binds) = nest::fuse(&axes, &point);
-        let count = product(axes.iter().map(|axis| &axis.extent));
-        let inside = Stmt::seq(binds.into_iter().chain([body(&PrimExpr::from(&place))]));
-        let inside = Stmt::seq([
-            Stmt::bind(point.clone(), add(mul(PrimExpr::from(&block), int(THREADS)), PrimExpr::from(&thread))),
-            Stmt::when(lt(PrimExpr::from(&point), count.clone()), inside),
-        ]);
-        launch(&block, ceil_div(&count, THREADS), &thread, THREADS, inside)
+        over_points(&axes, body(&PrimExpr::from(&place)))
     }
 
     /// All runs of a level merged in pairs.
@@ -312,6 +324,19 @@ impl<'a> Sort<'a> {
             Stmt::seq([Stmt::bind(self.end.var.clone(), k.clone()), body])
         })
     }
+}
+
+/// A point a thread.
+fn over_points(axes: &[Axis], body: Stmt) -> Stmt {
+    let [block, thread, point] = ["block", "thread", "point"].map(Var::dim);
+    let (_, binds) = nest::fuse(axes, &point);
+    let count = product(axes.iter().map(|axis| &axis.extent));
+    let inside = Stmt::seq(binds.into_iter().chain([body]));
+    let inside = Stmt::seq([
+        Stmt::bind(point.clone(), add(mul(PrimExpr::from(&block), int(THREADS)), PrimExpr::from(&thread))),
+        Stmt::when(lt(PrimExpr::from(&point), count.clone()), inside),
+    ]);
+    launch(&block, ceil_div(&count, THREADS), &thread, THREADS, inside)
 }
 
 fn shifted(level: &PrimExpr) -> PrimExpr {
