@@ -171,6 +171,13 @@ fn the_assembler_takes_kernels_whose_threads_work_together() {
 }
 
 #[test]
+fn vectors_that_a_program_writes() {
+    if with_driver("vectors_that_a_program_writes") {
+        CUDA.vectors_of_a_program(true);
+    }
+}
+
+#[test]
 fn an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on() {
     if with_driver("an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on") {
         CUDA.index_outside(true);

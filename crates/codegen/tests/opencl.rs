@@ -34,6 +34,11 @@ fn threads_of_a_block_work_together() {
 }
 
 #[test]
+fn vectors_that_a_program_writes() {
+    OPENCL.vectors_of_a_program(has_device());
+}
+
+#[test]
 fn an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on() {
     OPENCL.index_outside(has_device());
 }
