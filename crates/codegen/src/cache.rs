@@ -11,7 +11,7 @@
 //! what the programs may that are compiled with it.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -23,8 +23,7 @@ use crate::{
     target::NativeTarget,
 };
 
-/// The variable that names the folder; `1` stands for the user's own.
-pub const CACHE_VARIABLE: &str = "RELAXIDE_CACHE";
+pub use relaxide_runtime::cache::VARIABLE as CACHE_VARIABLE;
 
 /// At the beginning of each entry.
 const MAGIC: &[u8; 8] = b"RLXOBJ01";
@@ -76,18 +75,7 @@ impl Cache {
     /// The cache that the variable `RELAXIDE_CACHE` asks for: in the folder that it names, or for `1` in `relaxide` under
     /// `XDG_CACHE_HOME` or `~/.cache`. None if it is not set, empty or `0`.
     pub fn of_environment() -> Option<Self> {
-        let path = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-        Self::asked_for(path(CACHE_VARIABLE)?, || {
-            path("XDG_CACHE_HOME").filter(|folder| folder.is_absolute()).or_else(|| Some(path("HOME")?.join(".cache")))
-        })
-    }
-
-    fn asked_for(value: PathBuf, home: impl FnOnce() -> Option<PathBuf>) -> Option<Self> {
-        match value.to_str() {
-            Some("0") => None,
-            Some("1") => Some(Self::at(home()?.join("relaxide"))),
-            _ => Some(Self::at(value)),
-        }
+        relaxide_runtime::cache::folder().map(Self::at)
     }
 
     /// Where it is.
@@ -166,14 +154,5 @@ mod tests {
         assert!(cache.find(&key).is_some());
         // Nothing is left beside the entry.
         assert_eq!(fs::read_dir(cache.folder()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn the_environment_names_a_folder_or_the_users_own() {
-        let asked = |value: &str| Cache::asked_for(value.into(), || Some("/users/a/.cache".into()));
-        assert_eq!(asked("0"), None);
-        assert_eq!(asked("1"), Some(Cache::at("/users/a/.cache/relaxide")));
-        assert_eq!(asked("/tmp/kernels"), Some(Cache::at("/tmp/kernels")));
-        assert_eq!(Cache::asked_for("1".into(), || None), None);
     }
 }

@@ -171,6 +171,13 @@ fn the_assembler_takes_kernels_whose_threads_work_together() {
 }
 
 #[test]
+fn vectors_that_a_program_writes() {
+    if with_driver("vectors_that_a_program_writes") {
+        CUDA.vectors_of_a_program(true);
+    }
+}
+
+#[test]
 fn an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on() {
     if with_driver("an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on") {
         CUDA.index_outside(true);
@@ -200,6 +207,120 @@ fn angles_of_any_size_are_reduced_on_the_device() {
         let (sine, cosine) = f64::from(*x).sin_cos();
         assert!((f64::from(sines[at]) - sine).abs() < 2e-7, "sin {x}: {} for {sine}", sines[at]);
         assert!((f64::from(cosines[at]) - cosine).abs() < 2e-7, "cos {x}: {} for {cosine}", cosines[at]);
+    }
+}
+
+/// How far a number is from another, in units of the last place of that.
+fn in_last_places(found: f64, expected: f64, digits: i32) -> f64 {
+    if found == expected || found.is_nan() && expected.is_nan() {
+        return 0.0;
+    }
+    let exponent = expected.abs().max(f64::MIN_POSITIVE).log2().floor() as i32;
+    (found - expected).abs() / 2f64.powf(f64::from((exponent - digits).max(-1074)))
+}
+
+type Reference = fn(f64) -> f64;
+
+/// Functions of doubles without a math library, held against the processor's.
+#[test]
+fn functions_of_doubles_are_computed_on_the_device() {
+    if !with_driver("functions_of_doubles_are_computed_on_the_device") {
+        return;
+    }
+    let sigmoid: Reference = |x| 1.0 / (1.0 + (-x).exp());
+    // That of the standard library loses digits near one.
+    let acosh: Reference = |x| match x - 1.0 {
+        t if t.abs() < 1.0 => (t + (t * (t + 2.0)).sqrt()).ln_1p(),
+        _ => x.acosh(),
+    };
+    let exp10: Reference = |x| 10f64.powf(x);
+    // With the units that may be missing, and the largest argument that is tried beside the special ones.
+    let functions: [(&'static str, Reference, f64, f64); 15] = [
+        ("exp", f64::exp, 2.0, 750.0),
+        ("exp2", f64::exp2, 2.0, 1080.0),
+        ("exp10", exp10, 3.0, 326.0),
+        ("expm1", f64::exp_m1, 5.0, 711.0),
+        ("log", f64::ln, 3.0, 1e308),
+        ("log2", f64::log2, 3.0, 1e308),
+        ("log10", f64::log10, 3.0, 1e308),
+        ("log1p", f64::ln_1p, 4.0, 1e308),
+        ("sinh", f64::sinh, 8.0, 711.0),
+        ("cosh", f64::cosh, 8.0, 711.0),
+        ("tanh", f64::tanh, 8.0, 30.0),
+        ("asinh", f64::asinh, 8.0, 1e300),
+        ("acosh", acosh, 8.0, 1e300),
+        ("atanh", |x| x.abs().atanh().copysign(x), 8.0, 1.0),
+        ("sigmoid", sigmoid, 8.0, 700.0),
+    ];
+    let f64_ = DataType::float(64);
+    let kernels = functions.map(|(name, ..)| {
+        let x = te::placeholder("x", [4096], f64_);
+        let y = te::compute("y", [4096], |i| relaxide_ir::prim::call(f64_, format!("tirx.{name}"), vec![x.at(i)]));
+        CUDA.lowered(&named(&te::create_prim_func(&[x, y]).unwrap(), name)).1
+    });
+    let library = CUDA.library(&kernels);
+    for (name, reference, most, largest) in functions {
+        let special =
+            [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0, -1.0, 5e-324, 1e-310, 1e-300, -1e-300];
+        // They are spread evenly, over all magnitudes, and around one.
+        let spread = (0..4096 - special.len()).map(|i| {
+            let (at, sign) = (i as f64 / 4096.0, if i % 3 == 0 { -1.0 } else { 1.0 });
+            let most = f64::log2(largest);
+            match i / 3 % 3 {
+                0 => sign * largest * at,
+                1 => sign * 2f64.powf(most - 2.0 * (most + 60.0) * at),
+                _ => sign * (0.5 + 1.5 * at),
+            }
+        });
+        let values: Vec<f64> = special.into_iter().chain(spread).collect();
+        let there = copy_tensor(&Tensor::from_slice(&values, &[4096]).unwrap(), CUDA.device).unwrap();
+        let result = empty_tensor(&[4096], f64_, CUDA.device).unwrap();
+        library.get_function(name, true).unwrap().call(&[(&there).into(), (&result).into()]).unwrap();
+        let found = on_host(&result).unwrap().to_vec::<f64>().unwrap();
+        let mut worst = (0.0, 0.0);
+        for (x, found) in values.iter().zip(&found) {
+            let expected = reference(*x);
+            let off = in_last_places(*found, expected, 52);
+            assert!(off <= most, "{name}({x:e}): {found:e} for {expected:e}, {off} units");
+            worst = if off > worst.0 { (off, *x) } else { worst };
+        }
+        eprintln!("{name}: {} units at {:e}", worst.0, worst.1);
+    }
+}
+
+#[test]
+fn angles_and_lengths_of_points_are_computed_on_the_device() {
+    if !with_driver("angles_and_lengths_of_points_are_computed_on_the_device") {
+        return;
+    }
+    let (x, y) = (te::placeholder("x", [1024], F32), te::placeholder("y", [1024], F32));
+    let of = |name: &'static str| {
+        let (x, y) = (x.clone(), y.clone());
+        te::compute(name, [1024], move |i| relaxide_ir::prim::call(F32, format!("tirx.{name}"), vec![y.at(i), x.at(i)]))
+    };
+    let func = te::create_prim_func(&[x.clone(), y.clone(), of("atan2"), of("hypot")]).unwrap();
+    let library = CUDA.library(&[CUDA.lowered(&named(&func, "points")).1]);
+    let some = [0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-40, 3e38, -2.5, 7e-20, -1e15];
+    let pick = |i: usize| if i < 12 { some[i] } else { ((i * 37) as f32 - 500.0) * 0.37 };
+    let values = [|i: usize| i % 32, |i: usize| i / 32].map(|at| (0..1024).map(|i| pick(at(i))).collect::<Vec<f32>>());
+    let there = values
+        .each_ref()
+        .map(|values| copy_tensor(&Tensor::from_slice(values, &[1024]).unwrap(), CUDA.device).unwrap());
+    let results = [0, 1].map(|_| empty_tensor(&[1024], F32, CUDA.device).unwrap());
+    let args = [(&there[0]).into(), (&there[1]).into(), (&results[0]).into(), (&results[1]).into()];
+    library.get_function("points", true).unwrap().call(&args).unwrap();
+    let [angles, lengths] = results.map(|result| on_host(&result).unwrap().to_vec::<f32>().unwrap());
+    for at in 0..1024 {
+        let (x, y) = (values[0][at], values[1][at]);
+        for (name, found, expected, most) in [
+            ("atan2", angles[at], f64::from(y).atan2(f64::from(x)), 4.0),
+            ("hypot", lengths[at], f64::from(y).hypot(f64::from(x)), 2.0),
+        ] {
+            let expected = if expected > f64::from(f32::MAX) { f64::INFINITY } else { expected };
+            let off = if expected.abs() < 1e-37 { 0.0 } else { in_last_places(f64::from(found), expected, 23) };
+            assert!(off <= most, "{name}({y:e}, {x:e}): {found:e} for {expected:e}");
+            assert_eq!(found.is_sign_negative() && !found.is_nan(), expected.is_sign_negative() && !expected.is_nan());
+        }
     }
 }
 

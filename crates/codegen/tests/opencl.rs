@@ -34,8 +34,99 @@ fn threads_of_a_block_work_together() {
 }
 
 #[test]
+fn vectors_that_a_program_writes() {
+    OPENCL.vectors_of_a_program(has_device());
+}
+
+#[test]
 fn an_index_outside_of_its_extent_is_an_error_and_the_device_goes_on() {
     OPENCL.index_outside(has_device());
+}
+
+/// A row turned around by memory that a launch could size, by two virtual threads of each thread.
+#[test]
+fn virtual_threads_are_copies_in_a_thread() {
+    let (a, b) = (Buffer::new("A", F32, [16]), Buffer::new("B", F32, [16]));
+    let s = Buffer::scoped("s", F32, [16], "shared.dyn");
+    let [block, thread, both] = ["block", "thread", "both"].map(Var::dim);
+    let bound = |var: &Ref<Var>, extent: i64, tag: &str, body: Stmt| -> Stmt {
+        let Stmt::For(loop_) = Stmt::serial(var.clone(), extent, body) else { panic!("a loop") };
+        let (kind, thread_tag) = (ForKind::ThreadBinding, tag.into());
+        Ref::new(relaxide_tir::For { kind, thread_tag, ..relaxide_tir::For::clone(&loop_) }).into()
+    };
+    let at = || PrimExpr::from(&both) * 8 + PrimExpr::from(&thread);
+    let there = Stmt::store(&s, [at()], prim::load(&a, [at()]));
+    let back = Stmt::store(&b, [at()], prim::load(&s, [prim::sub(15, at())]));
+    let body = Stmt::seq([bound(&both, 2, "vthread.x", there), Stmt::barrier(), bound(&both, 2, "vthread.x", back)]);
+    let body = bound(&block, 1, "blockIdx.x", bound(&thread, 8, "threadIdx.x", Stmt::seq([Stmt::alloc(&s), body])));
+    let func = named(&relaxide_tir::PrimFunc::over_buffers(&[a, b], &[], body), "turned");
+    let floats: Vec<f32> = (0..16).map(|x| x as f32).collect();
+    let inputs = vec![relaxide_ffi::Tensor::from_slice(&floats, &[16]).unwrap()];
+    let sample = Sample { func: func.clone(), inputs, outputs: vec![(vec![16], F32)], scalars: vec![] };
+    let expected = sample.interpret(&func).unwrap();
+    let lowered = OPENCL.lowered(&func).1;
+    let split = lower::split_device(&lowered, Device::OPENCL).unwrap();
+    assert_eq!(split.launches[0].shared_bytes, 64);
+    if !has_device() {
+        return;
+    }
+    let found = OPENCL.run(&OPENCL.library(&[lowered]), "turned", &sample).unwrap();
+    assert!(sample.difference(&found, &expected).is_none(), "{found:?} for {expected:?}");
+}
+
+/// Says that this process is one that a test has started, with a cache.
+const CHILD: &str = "RELAXIDE_TEST_WITH_CACHE";
+
+/// A second start takes what the first has compiled: here what was put in its place, which is how one sees it.
+#[test]
+fn what_a_driver_has_compiled_is_kept_for_other_processes() {
+    use relaxide_runtime::cache::VARIABLE;
+    if !has_device() {
+        return;
+    }
+    let factor = |factor: f64| {
+        let x = te::placeholder("x", [4], F32);
+        let scaled = te::compute("scaled", [4], |i| x.at(i) * prim::constant(F32, factor));
+        named(&te::create_prim_func(&[x, scaled]).unwrap(), "scaled")
+    };
+    let run = |by: f64| {
+        let func = factor(by);
+        let inputs = vec![relaxide_ffi::Tensor::from_slice(&[1.0_f32; 4], &[4]).unwrap()];
+        let sample = Sample { func: func.clone(), inputs, outputs: vec![(vec![4], F32)], scalars: vec![] };
+        let found = OPENCL.run(&OPENCL.library(&[OPENCL.lowered(&func).1]), "scaled", &sample).unwrap();
+        match found[0][0] {
+            relaxide_tir::interp::Scalar::Float(value) => value,
+            ref other => panic!("{other:?}"),
+        }
+    };
+    if std::env::var_os(CHILD).is_some() {
+        println!("factors {} {}", run(2.0), run(3.0));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let child = || {
+        let test = "what_a_driver_has_compiled_is_kept_for_other_processes";
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let done = command.args(["--exact", test, "--nocapture"]).env(CHILD, "1").env(VARIABLE, folder.path()).output();
+        let said = String::from_utf8_lossy(&done.unwrap().stdout).into_owned();
+        said.lines().find(|line| line.contains("factors")).unwrap_or_else(|| panic!("{said}")).trim().to_string()
+    };
+    assert!(child().ends_with("factors 2 3"));
+    let mut entries: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    assert_eq!(entries.len(), 2, "{entries:?}");
+    let bytes = [&entries[0], &entries[1]].map(|path| std::fs::read(path).unwrap());
+    let key_of = |bytes: &[u8]| 16 + u64::from_le_bytes(bytes[8..16].try_into().unwrap()) as usize;
+    let [first, second] = [&bytes[0], &bytes[1]].map(|bytes| bytes.split_at(key_of(bytes)));
+    std::fs::write(&entries[0], [first.0, second.1].concat()).unwrap();
+    std::fs::write(&entries[1], [second.0, first.1].concat()).unwrap();
+    assert!(child().ends_with("factors 3 2"));
+    // A binary that is none is made anew.
+    for (path, bytes) in entries.iter().zip(&bytes) {
+        std::fs::write(path, &bytes[..key_of(bytes) + 4]).unwrap();
+    }
+    assert!(child().ends_with("factors 2 3"));
+    assert!(child().ends_with("factors 2 3"));
 }
 
 #[test]
@@ -52,9 +143,10 @@ fn what_no_thread_does_is_refused() {
         thread_tag: tag.into(),
         ..relaxide_tir::For::clone(loop_)
     };
+    // Virtual threads are none of the device's.
     let func = named(&func.with_body(Ref::new(bound("vthread.x")).into()), "f");
     let error = lower::split_device(&func, Device::OPENCL).unwrap_err().to_string();
-    assert!(error.contains("`vthread.x`"), "{error}");
+    assert!(error.contains("outside of any thread"), "{error}");
     // A kernel that binds its loops itself keeps them.
     let func = named(&func.with_body(Ref::new(bound("threadIdx.x")).into()), "f");
     let split = lower::split_device(&func, Device::OPENCL).unwrap();

@@ -21,6 +21,7 @@
 #![deny(missing_docs)]
 
 pub mod backend;
+pub mod cache;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod device;

@@ -81,8 +81,6 @@ const DO_NOT_RUN: &[&str] = &[
     "bytecode_scalars",
     "call_tir_rewrite_refuses",
     "fast_math_unknown",
-    "dispatch_sampling_refuses",
-    "dispatch_sort_scan_refuses",
     "lazy_transform_params_refuses",
     "lift_transform_params_refuses",
     "lift_transform_params_shared",

@@ -268,10 +268,11 @@ mod tests {
             split_device(&func, 2).and_then(|split| split.launches.iter().try_for_each(|launch| limits.check(launch)))
         };
         made(256, 1024, "shared").unwrap();
+        made(256, 1024, "shared.dyn").unwrap();
         for (result, words) in [
             (made(512, 1, "shared"), "blocks of 512 threads; the target's limit `max_threads_per_block` is 256"),
             (made(256, 1025, "shared"), "4100 bytes that the threads of a block share"),
-            (made(256, 1, "shared.dyn"), "the scope `shared.dyn`"),
+            (made(256, 1025, "shared.dyn"), "4100 bytes that the threads of a block share"),
             (made(256, 1, "warp"), "the scope `warp`"),
         ] {
             let error = result.unwrap_err().to_string();

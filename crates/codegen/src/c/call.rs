@@ -60,7 +60,7 @@ impl Body<'_, '_> {
 
     /// The threads of a block wait for each other, and see what all of them have written.
     fn barrier(&mut self, scope: &str) -> Result<Code, CodegenError> {
-        if self.kernel.device.is_none() || scope != relaxide_tir::lower::SHARED {
+        if self.kernel.device.is_none() || !relaxide_tir::lower::is_shared_scope(scope) {
             return Err(self.kernel.unsupported(format!("a barrier of the scope `{scope}`")));
         }
         self.line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");

@@ -70,7 +70,7 @@ impl Body<'_, '_> {
 
     /// The threads of a block wait for each other, and see what all of them have written.
     pub fn barrier(&mut self, scope: &str) -> Result<Val, CodegenError> {
-        if self.kernel.device.is_none() || scope != relaxide_tir::lower::SHARED {
+        if self.kernel.device.is_none() || !relaxide_tir::lower::is_shared_scope(scope) {
             return Err(self.kernel.unsupported(format!("a barrier of the scope `{scope}`")));
         }
         self.f.effect_call(BARRIER, &[], &[]);

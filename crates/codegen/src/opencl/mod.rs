@@ -16,7 +16,7 @@
 //!
 //! Memory that the threads of a block share is `__local`, at the beginning of the function, and barriers are for both kinds of memory.
 //!
-//! Leaves out: images, vectors.
+//! Vectors are loops over their elements, as in C. Leaves out: images, vectors of loads and stores.
 
 mod backend;
 mod kernel;

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 
 use relaxide_codegen::{CompileSettings, DeviceCode, Emitted, backend, emit, export_library};
 use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Module, Ref, Saved, Tensor, get_global};
-use relaxide_ir::Target;
+use relaxide_ir::{Buffer, PrimExpr, Target, Var, prim};
 use relaxide_runtime::device::{copy_tensor, empty_tensor, on_host};
 use relaxide_tir::interp::Scalar;
-use relaxide_tir::testing::{Options, Random, Sample, Teamwork, elements, random_tensor, sample_from, teamwork};
-use relaxide_tir::{PrimFunc, lower, schedule, te};
+use relaxide_tir::testing::{KINDS, Options, Random, Sample, Teamwork, elements, random_tensor, sample_from, teamwork};
+use relaxide_tir::{For, ForKind, PrimFunc, Stmt, lower, schedule, te};
 
 pub const F32: DataType = DataType::float(32);
 
@@ -99,7 +99,7 @@ impl Kind {
 
     /// Kernels that the threads of a block carry out together, lowered, with what the interpreter makes of them.
     fn teamwork(&self) -> Vec<(String, Sample, PrimFunc)> {
-        let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 900 } else { 9 };
+        let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 900 } else { KINDS };
         let kernel = |seed| {
             let (name, Teamwork { sample, rule }) = (format!("team{seed}"), teamwork(seed).unwrap());
             let notes = schedule::apply(&sample.func, &self.target()).unwrap().notes;
@@ -141,6 +141,34 @@ impl Kind {
             let (m, n) = (at / 1024, at % 1024);
             let expected: f32 = (0..40).map(|k| a[m * 40 + k] * b[k * 1024 + n]).sum();
             assert_eq!(*found, Scalar::Float(f64::from(expected)), "at {m}, {n}");
+        }
+    }
+
+    /// Vectors that a program writes, also such as read what they write.
+    pub fn vectors_of_a_program(&self, has_device: bool) {
+        let (a, b) = (Buffer::new("A", F32, [64]), Buffer::new("B", F32, [64]));
+        let [block, thread] = ["block", "thread"].map(Var::dim);
+        let four = |first: PrimExpr, stride: i64| prim::ramp(first, prim::int(stride), 4);
+        let first = || (PrimExpr::from(&block) * 8 + PrimExpr::from(&thread)) * 4;
+        let doubled = prim::load(&a, [four(first(), 1)]) * prim::broadcast(prim::constant(F32, 2.0), 4);
+        let turned = prim::load(&b, [four(first() + 3, -1)]) + prim::load(&b, [four(first(), 1)]);
+        let body =
+            Stmt::seq([Stmt::store(&b, [four(first(), 1)], doubled), Stmt::store(&b, [four(first(), 1)], turned)]);
+        let bound = |var: &Ref<Var>, extent: i64, tag: &str, body: Stmt| -> Stmt {
+            let Stmt::For(loop_) = Stmt::serial(var.clone(), extent, body) else { panic!("a loop") };
+            let (kind, thread_tag) = (ForKind::ThreadBinding, tag.into());
+            Ref::new(For { kind, thread_tag, ..For::clone(&loop_) }).into()
+        };
+        let body = bound(&block, 2, "blockIdx.x", bound(&thread, 8, "threadIdx.x", body));
+        let func = named(&PrimFunc::over_buffers(&[a, b], &[], body), "vectors");
+        let floats: Vec<f32> = (0..64).map(|x| x as f32 * 0.5).collect();
+        let inputs = vec![Tensor::from_slice(&floats, &[64]).unwrap()];
+        let sample = Sample { func: func.clone(), inputs, outputs: vec![(vec![64], F32)], scalars: vec![] };
+        let expected = sample.interpret(&func).unwrap();
+        let lowered = self.lowered(&func).1;
+        if has_device {
+            let found = self.run(&self.library(&[lowered]), "vectors", &sample).unwrap();
+            assert!(sample.difference(&found, &expected).is_none(), "{found:?} for {expected:?}");
         }
     }
 

@@ -20,6 +20,8 @@ pub struct CallCx<'a> {
     pub attrs: &'a Attrs,
     /// Types given at the call.
     pub ty_args: &'a [Type],
+    /// Whether its kernel is for a device, whose many threads suit other ways of computing the same.
+    pub over_threads: bool,
 }
 
 /// Dimensions of a tensor as far as they are known, and the element type.

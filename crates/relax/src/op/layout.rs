@@ -355,7 +355,13 @@ pub fn concat(cx: &LayoutCx) -> Plan {
 fn concat_whole(cx: &LayoutCx, fields: &[Layout]) -> Plan {
     let Some(order) = fields.iter().find_map(Layout::order) else { return cx.unchanged() };
     let as_first = [Layout::Tuple(vec![Layout::Tensor(order.clone()); fields.len()])];
-    let call = CallCx { def: cx.call.def, args: cx.call.args, attrs: cx.call.attrs, ty_args: cx.call.ty_args };
+    let call = CallCx {
+        def: cx.call.def,
+        args: cx.call.args,
+        attrs: cx.call.attrs,
+        ty_args: cx.call.ty_args,
+        over_threads: cx.call.over_threads,
+    };
     along_axis(&LayoutCx { call, desired: cx.desired, args: &as_first })
 }
 

@@ -6,8 +6,9 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, PrimExpr, cast};
-use relaxide_ir::{Buffer, Var};
-use relaxide_tir::Stmt;
+use relaxide_ir::{Attrs, Buffer, Var};
+use relaxide_tir::schedule::SORTS_RANKS;
+use relaxide_tir::{For, ForKind, Stmt};
 
 use super::loops::Cell;
 
@@ -85,8 +86,10 @@ impl Sorting {
     /// Puts the first `length` ranks in order, larger ones first, and their places with them. Equal ones keep their order. There are at
     /// most `most`.
     pub fn sort(&self, length: &PrimExpr, most: &PrimExpr) -> Stmt {
-        Stmt::each("level", levels(most), |level| {
-            let width = prim::call(PLACE, "tirx.shift_left", vec![PrimExpr::from(1), level.clone()]);
+        let (level, min, extent) = (Var::dim("level"), PrimExpr::from(0), PrimExpr::from(levels(most)));
+        let body = {
+            let level = PrimExpr::from(&level);
+            let width = prim::call(PLACE, "tirx.shift_left", vec![PrimExpr::from(1), level]);
             let double = &width * 2;
             let runs = Stmt::each("run", prim::floordiv(length + (&double - 1), &double), |run| {
                 let low = run * &double;
@@ -97,7 +100,10 @@ impl Sorting {
                 self.set(k, prim::load(&self.spare_ranks, [k]), prim::load(&self.spare_places, [k]))
             });
             Stmt::when(prim::lt(&width, length), Stmt::seq([runs, back]))
-        })
+        };
+        // Devices have another way to the same order.
+        let (kind, annotations) = (ForKind::Serial, Attrs::new().with(SORTS_RANKS, true));
+        Ref::new(For { var: level, min, extent, kind, thread_tag: String::new(), annotations, body }).into()
     }
 
     /// Merges two neighbouring runs into the spare memory. The first is not empty.

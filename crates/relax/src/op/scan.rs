@@ -1,5 +1,6 @@
 //! Operators that go through a dimension in order: running sums and products.
 
+use relaxide_ffi::DataType;
 use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::{Stmt, te};
@@ -62,9 +63,19 @@ fn scan(
         Some(_) => (x.clone(), cx.axis("axis", x.ndim())?),
     };
     let dtype = cx.dtype("dtype").unwrap_or(x.dtype());
-    let exclusive = cx.bool("exclusive")?;
+    Ok(vec![running(&x, axis, dtype, cx.bool("exclusive")?, (start, combine))])
+}
+
+/// Along an axis all elements so far put together; with `exclusive` without an element's own.
+pub(super) fn running(
+    x: &te::Tensor,
+    axis: usize,
+    dtype: DataType,
+    exclusive: bool,
+    (start, combine): (f64, fn(PrimExpr, PrimExpr) -> PrimExpr),
+) -> te::Tensor {
     let out = [("T_scan".to_string(), x.shape().to_vec(), dtype)];
-    Ok(te::extern_stage("scan", std::slice::from_ref(&x), out, |source, target| {
+    let mut outs = te::extern_stage("scan", std::slice::from_ref(x), out, |source, target| {
         let (vars, at) = axes(x.shape(), "i");
         let mut before = at.clone();
         before[axis] = &at[axis] - 1;
@@ -74,5 +85,6 @@ fn scan(
         let next = combine(prim::load(&target[0], before), own);
         let value = prim::if_then_else(prim::eq(&at[axis], 0), first, next);
         nest(&vars, x.shape(), Stmt::store(&target[0], at, value))
-    }))
+    });
+    outs.swap_remove(0)
 }

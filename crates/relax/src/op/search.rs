@@ -100,6 +100,33 @@ fn bucketize_type(cx: &CallCx) -> Result<Type, OpError> {
     Ok(TensorInfo { dtype: bucket_dtype(cx)?, ..x }.ty())
 }
 
+/// Running sums of all rows first, which threads share; then a search by halving for each draw.
+fn multinomial_by_sums(inputs: &[te::Tensor], dims: &[PrimExpr], dtype: DataType) -> te::Tensor {
+    let prob = &inputs[0];
+    let sums = scan::running(prob, 1, prob.dtype(), false, (0.0, |a, b| a + b));
+    let size = &prob.shape()[1];
+    let steps = size.as_int().map_or(63, |n| i64::from(64 - n.max(0).leading_zeros()));
+    let outs = [
+        ("T_multinomial".to_string(), dims.to_vec(), dtype),
+        ("state".to_string(), vec![PrimExpr::from(2)], DataType::int(64)),
+    ];
+    let sources = [sums, inputs[1].clone(), inputs[2].clone()];
+    let mut outs = te::extern_stage("multinomial", &sources, outs, |source, target| {
+        let (low, high) = (Cell::new(&target[1], 0), Cell::new(&target[1], 1));
+        Stmt::each("i", dims[0].clone(), |i| {
+            let of_draw = |j: usize| prim::load(&source[j], [i.clone(), PrimExpr::from(0)]);
+            let middle = prim::floordiv(low.get() + high.get(), 2);
+            let sum = prim::load(&source[0], [cast(DataType::int(64), of_draw(2)), middle.clone()]);
+            let beyond = prim::gt(sum, cast(prob.dtype(), of_draw(1)));
+            let halve = Stmt::if_else(beyond, high.set(middle.clone()), low.set(middle + 1));
+            let search = Stmt::each("step", steps, |_| Stmt::when(prim::lt(low.get(), high.get()), halve));
+            let store = Stmt::store(&target[0], [i.clone(), PrimExpr::from(0)], cast(dtype, low.get()));
+            Stmt::seq([low.set(0), high.set(size - 1), search, store])
+        })
+    });
+    outs.swap_remove(0)
+}
+
 /// A binary search for each element.
 fn bucketize(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let (x, boundaries) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?);
@@ -186,6 +213,9 @@ fn multinomial(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, Op
     let dims = result_dims(cx)?;
     let dtype = cx.dtype("dtype").unwrap_or(DataType::int(64));
     let size = &prob.shape()[1];
+    if cx.over_threads {
+        return Ok(vec![multinomial_by_sums(inputs, &dims, dtype)]);
+    }
     let outs = [
         ("T_multinomial".to_string(), dims.clone(), dtype),
         ("sum".to_string(), vec![PrimExpr::from(1)], prob.dtype()),

@@ -2,7 +2,7 @@
 //!
 //! All rest on one stage, [`order`]: for each row the indices of its elements in order, by a merge sort ([`merge_sort`]),
 //! in `n log n` steps. It is stable: equal elements keep their order. NaN counts as larger than every number. The first few
-//! elements are selected instead ([`select`]).
+//! elements are selected instead ([`select`]), except on devices, whose threads share a sort.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr, cast};
@@ -182,10 +182,11 @@ fn topk(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> 
     let axis = cx.axis("axis", x.ndim())?;
     let k = cx.int("k")?;
     let mut dims = x.shape().to_vec();
-    // A selection visits each element a few times; a sort is better where all elements are taken.
+    // A selection visits each element a few times, one after the other; a sort is better where all elements are taken, and where many
+    // threads share it.
     let size = dims[axis].as_int();
-    let by_entering = are_entered(k, size);
-    let by_counting = k > FEW_ENTERED && size.is_none_or(|size| size > k);
+    let by_entering = !cx.over_threads && are_entered(k, size);
+    let by_counting = !cx.over_threads && k > FEW_ENTERED && size.is_none_or(|size| size > k);
     if k > 0 {
         dims[axis] = PrimExpr::from(k);
     }

@@ -214,7 +214,13 @@ impl Convert<'_> {
                     BuildError::Program(text)
                 })?;
                 let cx = LayoutCx {
-                    call: CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args },
+                    call: CallCx {
+                        def,
+                        args: &call.args,
+                        attrs: &call.attrs,
+                        ty_args: &call.ty_args,
+                        over_threads: false,
+                    },
                     desired: desired.as_deref(),
                     args: &layouts,
                 };

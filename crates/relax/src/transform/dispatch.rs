@@ -6,8 +6,8 @@
 //!                                        →   i = R.call_tir(cls.get_sample_index, (c, u, r), …)
 //! ```
 //!
-//! The device is that of the result's type, or the one that the module is compiled for. On processors, the kernels are those
-//! of LegalizeOps. **Refuses** GPUs, whose sorts and scans are written over threads: there are none yet.
+//! The device is that of the result's type, or the one that the module is compiled for. The kernels are those of LegalizeOps; the schedule
+//! rules of devices spread their loops over threads.
 //!
 //! **Differs from TVM**: kernels for sorts and scans are ours; TVM's call functions of its runtime.
 
@@ -61,21 +61,16 @@ impl Rewrite for Dispatch {
             return Ok(Action::Bind(value));
         }
         let kind = kind_of(&call.ty).unwrap_or(self.default);
-        if kind.is_gpu() {
-            return Err(BuildError::Program(format!(
-                "there is no kernel of `{name}` for `{kind}`; only processors have one"
-            )));
-        }
         let new = match name {
             "multinomial_from_uniform" => Some(sampling(b, call)?),
-            _ => kernel_call(b, call)?,
+            _ => kernel_call(b, call, kind.is_gpu())?,
         };
         Ok(Action::Bind(new.unwrap_or(value)))
     }
 }
 
 /// The kind of target of a type's device.
-fn kind_of(ty: &Type) -> Option<Kind> {
+pub(super) fn kind_of(ty: &Type) -> Option<Kind> {
     match ty {
         Type::Tensor(t) => t.vdevice.as_ref()?.kind(),
         Type::Tuple(t) => t.fields.iter().find_map(kind_of),

@@ -195,7 +195,7 @@ impl Reverse<'_> {
         };
         let output = Expr::from(var.clone());
         let cx = GradCx {
-            call: CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args },
+            call: CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads: false },
             output: &output,
             grad: &grad,
         };

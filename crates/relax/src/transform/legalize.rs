@@ -16,6 +16,8 @@
 //! A program that runs the pass may lower operators itself ([`legalize_ops`]): what its functions return and emit takes the
 //! place of the call, and is lowered further where it is made of operators.
 //!
+//! A kernel is that of the value's device, or else of the target: some operators have other computes where there are many threads.
+//!
 //! **Needs** known dimensions of all tensors, and of the result. Where they are not known the call stays, and code
 //! generation says so.
 
@@ -25,9 +27,11 @@ use std::sync::Arc;
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamDefault, ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
+use relaxide_ir::target::Kind;
 use relaxide_ir::{IRModule, Type, Var};
 use relaxide_tir::te;
 
+use super::dispatch::kind_of;
 use super::fuse_by_pattern::strings;
 use crate::builder::{kernel_arg_name, make_kernel};
 use crate::constant::as_scalar;
@@ -38,8 +42,12 @@ use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::{substitute_type, vars_of};
 use crate::*;
 
-pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become kernels.", |module, _, args| {
-    run(module, &LegalizeOptions { skip: strings(args.get("skip_ops")), ..LegalizeOptions::default() })
+pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become kernels.", |module, context, args| {
+    run(
+        module,
+        context.target.kind,
+        &LegalizeOptions { skip: strings(args.get("skip_ops")), ..LegalizeOptions::default() },
+    )
 })
 .params(&[
     PassParam::optional(
@@ -70,7 +78,7 @@ pub struct LegalizeOptions {
 
 /// The pass with options.
 pub fn legalize_ops(options: LegalizeOptions) -> Pass {
-    Pass::new(PASS.name, move |module, _| run(module, &options))
+    Pass::new(PASS.name, move |module, context| run(module, context.target.kind, &options))
 }
 
 /// The kernel attribute that says that a kernel only copies elements in order, so that a view will do.
@@ -79,7 +87,7 @@ pub const RESHAPE_ATTR: &str = "relax.reshape";
 /// How often operators that are made of operators are opened before the pass gives up.
 const MAX_ROUNDS: usize = 8;
 
-fn run(mut module: IRModule, options: &LegalizeOptions) -> PassResult {
+fn run(mut module: IRModule, default: Kind, options: &LegalizeOptions) -> PassResult {
     let plain = |name: &str| name.trim_start_matches("relax.").to_string();
     let skip: HashSet<String> = options.skip.iter().map(|name| plain(name)).collect();
     let custom = options.custom.iter().map(|(name, lower)| (plain(name), lower)).collect();
@@ -95,7 +103,7 @@ fn run(mut module: IRModule, options: &LegalizeOptions) -> PassResult {
             break;
         }
     }
-    rewrite_module(PASS.name, module, &mut Legalize { skip: &skip })
+    rewrite_module(PASS.name, module, &mut Legalize { skip: &skip, default })
 }
 
 /// Lowers operators as the program says, each call once.
@@ -139,7 +147,7 @@ impl Rewrite for Decompose<'_> {
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
         let Some(def) = lookup(name).filter(|d| !self.skip.contains(d.name)) else { return Ok(Action::Bind(value)) };
         let divided = def.divide.filter(|_| divide::is_wide(call) && is_known(call));
-        let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args };
+        let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads: false };
         if let Some(instead) = def.instead.filter(|_| is_known(call))
             && let Some(other) = instead(&cx, b)?
         {
@@ -157,6 +165,8 @@ impl Rewrite for Decompose<'_> {
 
 struct Legalize<'a> {
     skip: &'a HashSet<String>,
+    /// Where values are that say nothing.
+    default: Kind,
 }
 
 impl Rewrite for Legalize<'_> {
@@ -167,7 +177,8 @@ impl Rewrite for Legalize<'_> {
         if !has_kernel || !is_known(call) || self.skip.contains(def.name) {
             return Ok(Action::Bind(value));
         }
-        Ok(Action::Bind(lower(b, def, call)?))
+        let over_threads = kind_of(&call.ty).unwrap_or(self.default).is_gpu();
+        Ok(Action::Bind(lower(b, def, call, over_threads)?))
     }
 }
 
@@ -186,17 +197,17 @@ pub(crate) fn is_known(call: &Call) -> bool {
 }
 
 /// A call of an operator as a call of a kernel, if the operator becomes one and all dimensions are known.
-pub(super) fn kernel_call(b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
+pub(super) fn kernel_call(b: &mut BlockBuilder, call: &Call, over_threads: bool) -> Result<Option<Expr>, BuildError> {
     let Some(def) = call.op_name().and_then(lookup) else { return Ok(None) };
     let has_kernel = matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_));
-    if has_kernel && is_known(call) { lower(b, def, call).map(Some) } else { Ok(None) }
+    if has_kernel && is_known(call) { lower(b, def, call, over_threads).map(Some) } else { Ok(None) }
 }
 
 /// A call of an operator as a call of a kernel.
-fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call) -> Result<Expr, BuildError> {
+fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, over_threads: bool) -> Result<Expr, BuildError> {
     let renaming = Renaming::of(call);
     let args: Vec<Expr> = call.args.iter().map(|a| renaming.arg(a)).collect();
-    let cx = CallCx { def, args: &args, attrs: &call.attrs, ty_args: &call.ty_args };
+    let cx = CallCx { def, args: &args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads };
     let mut inputs = Inputs::default();
     let operands: Vec<Vec<Operand>> =
         call.args.iter().zip(&args).map(|(old, new)| inputs.take(def, old, new)).collect();

@@ -55,6 +55,7 @@ impl Rewrite for LowerRuntimeBuiltin {
                     args: &call.args,
                     attrs: &call.attrs,
                     ty_args: &call.ty_args,
+                    over_threads: false,
                 };
                 packed("vm.builtin.to_device", op::device::copy_args(&cx, data)?, call)
             }

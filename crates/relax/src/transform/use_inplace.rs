@@ -111,7 +111,9 @@ struct Inplace<'a> {
 impl Rewrite for Inplace<'_> {
     fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let (Some(free), Expr::Call(call)) = (self.free.get(var), &value) else { return Ok(Action::Bind(value)) };
-        let Some(tir) = kernel_call(b, call)?.as_ref().and_then(CallTir::of) else { return Ok(Action::Bind(value)) };
+        let Some(tir) = kernel_call(b, call, false)?.as_ref().and_then(CallTir::of) else {
+            return Ok(Action::Bind(value));
+        };
         let Some(kernel) = b.module().get_as::<PrimFunc>(&tir.func.name) else { return Ok(Action::Bind(value)) };
         // The kernel's arguments are the call's operands in order, without those that became literals.
         let operand = free.iter().rev().find_map(|at| call.args.get(*at));

@@ -164,6 +164,13 @@ fn open(device: Device, id: Raw) -> Result<Opened, Error> {
 }
 
 impl Opened {
+    /// What binaries depend on beside their source: the device, and its driver.
+    pub(super) fn identity(&self) -> Vec<Vec<u8>> {
+        [info::NAME, info::VERSION, info::DRIVER_VERSION]
+            .map(|what| bytes(self.driver, self.id, what).unwrap_or_default())
+            .into()
+    }
+
     pub(super) fn check(&self, what: &str, code: i32) -> Result<(), Error> {
         if code == SUCCESS { Ok(()) } else { Err(failed(what, Some(self.device), code)) }
     }

@@ -31,6 +31,8 @@ pub(super) mod info {
 }
 
 pub(super) const PROGRAM_BUILD_LOG: u32 = 0x1183;
+pub(super) const PROGRAM_BINARY_SIZES: u32 = 0x1165;
+pub(super) const PROGRAM_BINARIES: u32 = 0x1166;
 
 macro_rules! functions {
     ($($field:ident = $name:literal: fn($($arg:ty),* $(,)?) -> $result:ty;)*) => {
@@ -72,6 +74,9 @@ functions! {
     copy = b"clEnqueueCopyBuffer\0": fn(Raw, Raw, Raw, usize, usize, usize, u32, *const Raw, *mut Raw) -> i32;
     create_program = b"clCreateProgramWithSource\0":
         fn(Raw, u32, *const *const c_char, *const usize, *mut i32) -> Raw;
+    create_from_binary = b"clCreateProgramWithBinary\0":
+        fn(Raw, u32, *const Raw, *const usize, *const *const u8, *mut i32, *mut i32) -> Raw;
+    program_info = b"clGetProgramInfo\0": fn(Raw, u32, usize, *mut c_void, *mut usize) -> i32;
     build_program = b"clBuildProgram\0":
         fn(Raw, u32, *const Raw, *const c_char, Callback, *mut c_void) -> i32;
     build_info = b"clGetProgramBuildInfo\0": fn(Raw, Raw, u32, usize, *mut c_void, *mut usize) -> i32;

@@ -1,4 +1,5 @@
-//! [`Kernels`]: a module of kernels, which are built for a device when they are first called there.
+//! [`Kernels`]: a module of kernels, which are built for a device when they are first called there, or were so by an earlier process
+//! ([`super::binaries`]).
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -6,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use relaxide_ffi::{AnyView, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved};
 
+use super::binaries;
 use super::devices::{Opened, opened};
 use super::driver::{PROGRAM_BUILD_LOG, Raw, SUCCESS};
 use crate::device::launch::{self, Call, Value};
@@ -122,6 +124,13 @@ impl Shared {
         let driver = opened.driver;
         let source =
             self.payload.source(name).ok_or_else(|| refused(name, "the module's source has no such kernel"))?;
+        if let Some(program) = binaries::find(opened, source.as_bytes()) {
+            match kernel_of(opened, program, name) {
+                Ok(kernel) => return Ok(Built { opened, program, kernel: Mutex::new(kernel) }),
+                // SAFETY: the program is live and is not used again.
+                Err(_) => drop(unsafe { (driver.release_program)(program) }),
+            }
+        }
         let mut code = SUCCESS;
         let (place, length) = (source.as_ptr().cast(), source.len());
         // SAFETY: one text of that length is given; the driver copies it.
@@ -131,15 +140,13 @@ impl Shared {
         let none = std::ptr::null_mut();
         // SAFETY: the program is live and the device is that of its context.
         let code = unsafe { (driver.build_program)(program, 1, &raw const opened.id, c"".as_ptr(), none, none) };
-        let made = opened.check(&format!("build the kernel {name}"), code).and_then(|()| {
-            let text = CString::new(name.as_str()).map_err(|_| refused(name, "its name has a NUL in it"))?;
-            let mut code = SUCCESS;
-            // SAFETY: the program is built.
-            let kernel = unsafe { (driver.create_kernel)(program, text.as_ptr(), &raw mut code) };
-            opened.check(&format!("make the kernel {name}"), code).map(|()| kernel)
-        });
+        let made =
+            opened.check(&format!("build the kernel {name}"), code).and_then(|()| kernel_of(opened, program, name));
         match made {
-            Ok(kernel) => Ok(Built { opened, program, kernel: Mutex::new(kernel) }),
+            Ok(kernel) => {
+                binaries::keep(opened, source.as_bytes(), program);
+                Ok(Built { opened, program, kernel: Mutex::new(kernel) })
+            }
             Err(error) => {
                 let log = build_log(opened, program);
                 // SAFETY: the program is live and is not used again.
@@ -149,6 +156,15 @@ impl Shared {
             }
         }
     }
+}
+
+/// A kernel of a program that is built.
+fn kernel_of(opened: &Opened, program: Raw, name: &str) -> Result<Raw, Error> {
+    let text = CString::new(name).map_err(|_| refused(name, "its name has a NUL in it"))?;
+    let mut code = SUCCESS;
+    // SAFETY: the program is built.
+    let kernel = unsafe { (opened.driver.create_kernel)(program, text.as_ptr(), &raw mut code) };
+    opened.check(&format!("make the kernel {name}"), code).map(|()| kernel)
 }
 
 /// What the driver's compiler says of a program.

@@ -8,12 +8,14 @@
 //! | [`driver`] | the functions of the loader, and its errors by name |
 //! | [`devices`] | the devices, their queues, memory and copies |
 //! | [`kernels`] | building and launching kernels |
+//! | [`binaries`] | what was built, kept for other processes |
 //!
 //! A handle of memory is the driver's own (`cl_mem`). Each device has a context and one queue of its own, in order; a copy from one device
 //! to another goes through the host. Images and the scopes of textures are not here.
 //!
 //! Source: the OpenCL 1.2 specification; for modules and launches, what TVM 0.27 writes and calls.
 
+mod binaries;
 mod devices;
 mod driver;
 mod kernels;

@@ -154,6 +154,20 @@ impl Hold {
         self.analyzer.forget(mark.0);
     }
 
+    /// What is not its least value is larger, and what is not its greatest is less.
+    fn learn_strict(&mut self, condition: &PrimExpr, holds: bool) {
+        let PrimExpr::Binary(n) = condition else { return };
+        let differ = matches!((n.op, holds), (BinaryOp::Eq, false) | (BinaryOp::Ne, true));
+        if !differ || !n.a.dtype().is_int() || n.a.dtype().lanes != 1 {
+            return;
+        }
+        for (or_equal, strict) in [(BinaryOp::Ge, BinaryOp::Gt), (BinaryOp::Le, BinaryOp::Lt)] {
+            if self.analyzer.can_prove(&prim::binary(or_equal, n.a.clone(), n.b.clone())) {
+                let _until_forgotten = self.analyzer.assume(&prim::binary(strict, n.a.clone(), n.b.clone()));
+            }
+        }
+    }
+
     fn learn(&mut self, condition: &PrimExpr, holds: bool) {
         match condition {
             PrimExpr::Not(n) => self.learn(&n.a, !holds),
@@ -178,6 +192,7 @@ impl Hold {
             }
             _ if self.is_data(condition) => {}
             _ => {
+                self.learn_strict(condition, holds);
                 let condition = if holds { condition.clone() } else { prim::not(condition.clone()) };
                 let _until_forgotten = self.analyzer.assume(&condition);
             }

@@ -64,7 +64,7 @@ use relaxide_ir::pass::PassInfo;
 
 pub use device_limits::DeviceLimits;
 pub use open_packed::{is_opened, open_packed, stores_packed};
-pub use shared_memory::{SHARED, bytes_of, is_shared};
+pub use shared_memory::{SHARED, bytes_of, is_shared, is_shared_scope};
 pub use split_device::{DEVICE_TYPE, FAULT_WORDS, Fault, Launch, Split, split_device};
 pub use table::{PASSES, absent, pass};
 use table::{kernel_pass, kernel_pass_with};

@@ -15,7 +15,8 @@
 //! no such buffer.
 //!
 //! Needs: the lowered form, all memory accesses in bound loops; memory that the threads of a block share (scope `shared`) is asked for inside
-//! of them. Leaves out: other scopes of such memory, and thread axes other than those of blocks and threads, which are refused. Source: TVM's `SplitHostDevice` for the form of the call.
+//! of them. Virtual threads become statements first. Leaves out: other scopes of such memory (`warp`), and thread axes other than those of
+//! blocks and threads, which are refused. Source: TVM's `SplitHostDevice` for the form of the call.
 
 use std::collections::HashSet;
 
@@ -27,6 +28,7 @@ use relaxide_ir::{Attrs, Buffer, Type, Var};
 use super::LowerError;
 use super::shared_memory::{bytes_of, is_shared};
 use super::thread_sync::order_threads;
+use super::virtual_thread::inject_virtual_threads;
 use crate::PrimFunc;
 use crate::functor::StmtVisitor;
 use crate::stmt::*;
@@ -78,7 +80,7 @@ pub struct Split {
 
 /// Splits a lowered kernel for a device of a type.
 pub fn split_device(func: &PrimFunc, device_type: i32) -> Result<Split, LowerError> {
-    let func = &order_threads(func)?;
+    let func = &order_threads(&inject_virtual_threads(func)?)?;
     let kernel = func.global_symbol().unwrap_or("kernel").to_string();
     let mut memory: IndexMap<Ref<Var>, Ref<Buffer>> = IndexMap::new();
     for buffer in func.buffers.iter().flatten() {
@@ -200,9 +202,9 @@ impl Splitter {
             return Err(self.refused(format!("two loops with different extents are bound to `{tag}`")));
         }
         if let Some(scope) = found.unknown {
-            return Err(
-                self.refused(format!("memory of the scope `{scope}` is not made: there are `shared` and `local`"))
-            );
+            return Err(self.refused(format!(
+                "memory of the scope `{scope}` is not made: there are `shared`, `shared.dyn` and `local`"
+            )));
         }
         let mut shared_bytes = 0i64;
         for buffer in &found.shared {

@@ -40,7 +40,7 @@ pub(super) const PASS: PassInfo = kernel_pass!(
 );
 
 /// A kernel without virtual threads.
-fn inject_virtual_threads(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
+pub(super) fn inject_virtual_threads(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
     let mut inject = Inject { error: None };
     let body = inject.mutate_stmt(&func.body);
     match inject.error {

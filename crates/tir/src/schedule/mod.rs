@@ -50,6 +50,7 @@ pub(crate) use declare::declare_views;
 pub use group::{Reduce, Work};
 use lanes::Views;
 pub use machine::Machine;
+pub use rules::SORTS_RANKS;
 pub use stage::{Axis, Item, Program, Reduction, Stage};
 #[cfg(test)]
 pub(crate) use threads::launch;
@@ -204,9 +205,12 @@ fn lay_out(mut program: Program, target: &Target, notes: &mut Vec<Note>) -> Resu
     for piece in &work {
         body.push(rules::schedule(&mut cx, piece, notes)?);
     }
-    let memory = group::alive(&program, &work);
+    let mut memory = group::alive(&program, &work);
     let mut body = Stmt::seq(body);
     if target.is_gpu() {
+        // Rules may have found other ways, which need other memory.
+        let (read, written) = stage::accessed(&body);
+        memory.retain(|buffer| read.contains(buffer) || written.contains(buffer));
         body = threads::bind(&body);
     }
     Ok(Laid { memory, body })

@@ -202,7 +202,7 @@ impl Stage {
 }
 
 /// Buffers read and written anywhere in a statement.
-fn accessed(stmt: &Stmt) -> (HashSet<Ref<Buffer>>, HashSet<Ref<Buffer>>) {
+pub(super) fn accessed(stmt: &Stmt) -> (HashSet<Ref<Buffer>>, HashSet<Ref<Buffer>>) {
     #[derive(Default)]
     struct Accessed(HashSet<Ref<Buffer>>, HashSet<Ref<Buffer>>);
     impl PrimVisitor for Accessed {

@@ -14,8 +14,8 @@
 //!                                         for i in range(n): s[0] += …
 //! ```
 //!
-//! What stays outside is what the host can do: memory for intermediate results, names of numbers, checks of numbers, and choices by
-//! numbers. A loop inside of a bound one is carried out by the thread that meets it. Threads do not talk to each other here; rules for
+//! What stays outside is what the host can do: memory for intermediate results, names of numbers, checks of numbers, choices by
+//! numbers, and loops around what rules have bound. A loop inside of a bound one is carried out by the thread that meets it. Threads do not talk to each other here; rules for
 //! devices, whose threads do, bind their loops themselves, and what they bound stays as it is. No roof.
 
 use std::collections::HashSet;
@@ -110,6 +110,8 @@ fn needs_one_thread(stmt: &Stmt) -> bool {
     match stmt {
         _ if is_parallel(stmt) || is_bound(stmt) => false,
         Stmt::Alloc(_) | Stmt::Decl(_) => false,
+        // The host repeats what threads do.
+        Stmt::For(_) if has_threads(stmt) => false,
         Stmt::Bind(n) => touches_memory(&n.value),
         Stmt::Seq(n) => n.seq.iter().all(needs_one_thread) && !n.seq.is_empty(),
         Stmt::If(n) => {

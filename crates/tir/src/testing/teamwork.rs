@@ -1,11 +1,13 @@
-//! Random kernels that the threads of a block of a device carry out together: reductions, rows, products, transposes.
+//! Random kernels that the threads of a block of a device carry out together: reductions, rows, products, transposes, scans, sorts.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
-use relaxide_ir::{BinaryOp, Var};
+use relaxide_ir::{Attrs, BinaryOp, Buffer, Ref, Var};
 
 use super::{Dim, Random, Sample, random_tensor};
+use crate::schedule::SORTS_RANKS;
 use crate::te::{self, ReduceAxis, TeError, Tensor};
+use crate::{For, ForKind, Stmt};
 
 /// A kernel, and which rule it is meant for.
 #[derive(Debug)]
@@ -19,11 +21,14 @@ pub struct Teamwork {
 const F32: DataType = DataType::float(32);
 const I32: DataType = DataType::int(32);
 
+/// How many kinds of kernels there are.
+pub const KINDS: u64 = 12;
+
 /// A kernel of a seed; neighbouring seeds are for different rules.
 pub fn teamwork(seed: u64) -> Result<Teamwork, TeError> {
     let mut random = Random::new(seed);
     let random = &mut random;
-    match seed % 9 {
+    match seed % KINDS {
         0 | 1 => product(random),
         2 => convolution(random),
         3 => along_rows(random),
@@ -31,6 +36,9 @@ pub fn teamwork(seed: u64) -> Result<Teamwork, TeError> {
         5 => softmax(random),
         6 => norm(random),
         7 => one_row(random),
+        8 => scan(random),
+        9 => sort(random),
+        10 => whole(random),
         _ => transpose(random),
     }
 }
@@ -244,4 +252,108 @@ fn transpose(random: &mut Random) -> Result<Teamwork, TeError> {
         te::compute("turned", exprs(&dims), |i| a.at(&[i[0].clone(), i[2].clone(), i[1].clone()]) * scale.at(&i[2..]));
     let shape = sizes(&dims);
     maker.sample("shared transpose", output, shape)
+}
+
+/// A sum of so many terms that several blocks share them.
+fn whole(random: &mut Random) -> Result<Teamwork, TeError> {
+    let (n, k) = (dim(random, "n", 1, 3), dim(random, "k", 33000, 34000));
+    let columns = random.one_in(2);
+    let mut maker = Maker { random, inputs: Vec::new() };
+    let a = maker.input("A", &if columns { [&k, &n] } else { [&n, &k] }, I32);
+    let along = axis(&k);
+    let output = te::compute("whole", [n.expr.clone()], |i| {
+        let place = if columns { [along.var(), i[0].clone()] } else { [i[0].clone(), along.var()] };
+        te::sum(a.at(&place), [&along])
+    });
+    maker.sample("shared reduction", output, vec![n.size])
+}
+
+/// Running sums of rows that lie either way, of one row in several pieces, or without a place's own element.
+fn scan(random: &mut Random) -> Result<Teamwork, TeError> {
+    let (rows, n) = (dim(random, "rows", 1, 3), dim(random, "n", 32, 3000));
+    let long = random.one_in(3);
+    let n = if long { dim(random, "n", 16384, 20000) } else { n };
+    let (turned, exclusive) = (!long && random.one_in(2), random.one_in(2));
+    let mut maker = Maker { random, inputs: Vec::new() };
+    let dims = if turned { [&n, &rows] } else { [&rows, &n] };
+    let a = maker.input("A", &dims, I32);
+    let outs = [("running".to_string(), exprs(&dims), I32)];
+    let axis = usize::from(!turned);
+    let outs = te::extern_stage("scan", std::slice::from_ref(&a), outs, |source, target| {
+        let vars = [Var::dim("i"), Var::dim("j")];
+        let at = vars.each_ref().map(PrimExpr::from);
+        let mut before = at.clone();
+        before[axis] = prim::sub(at[axis].clone(), 1);
+        let own = prim::load(&source[0], if exclusive { before.clone() } else { at.clone() });
+        let first = if exclusive { prim::constant(I32, 0.0) } else { own.clone() };
+        let next = prim::load(&target[0], before) + own;
+        let value = prim::if_then_else(prim::eq(at[axis].clone(), 0), first, next);
+        let body = Stmt::store(&target[0], at, value);
+        vars.iter().zip(exprs(&dims)).rev().fold(body, |body, (var, n)| Stmt::serial(var.clone(), n, body))
+    });
+    let shape = sizes(&dims);
+    maker.sample("shared scan", outs[0].clone(), shape)
+}
+
+/// The order of rows by ranks, perhaps of their first elements only.
+fn sort(random: &mut Random) -> Result<Teamwork, TeError> {
+    let (rows, n) = (dim(random, "rows", 1, 3), dim(random, "n", 16, 300));
+    let n = if random.one_in(3) { dim(random, "n", 1025, 1400) } else { n };
+    let part = random.one_in(2);
+    let mut maker = Maker { random, inputs: Vec::new() };
+    let a = maker.input("A", &[&rows, &n], I32);
+    let row = |name: &str, dtype| (name.to_string(), vec![n.expr.clone()], dtype);
+    let wide = DataType::int(64);
+    let outs = [
+        ("order".to_string(), exprs(&[&rows, &n]), wide),
+        row("ranks", I32),
+        row("at", wide),
+        row("spare_ranks", I32),
+        row("spare_at", wide),
+        ("place".to_string(), vec![prim::int(1)], wide),
+    ];
+    let outs = te::extern_stage("sort", std::slice::from_ref(&a), outs, |source, target| {
+        let [order, ranks, at, spare_ranks, spare_at, place] = target else { return Stmt::nop() };
+        let size = n.expr.clone();
+        let length = if part { prim::floordiv(size.clone(), 2) } else { size.clone() };
+        let to = |ranks: &Ref<Buffer>, places: &Ref<Buffer>, k: &PrimExpr, rank: PrimExpr, place: PrimExpr| {
+            Stmt::seq([Stmt::store(ranks, [k.clone()], rank), Stmt::store(places, [k.clone()], place)])
+        };
+        Stmt::each("i", rows.expr.clone(), |i| {
+            // Few ranks, so that many are equal.
+            let rank =
+                |k: &PrimExpr| prim::floordiv(prim::load(&source[0], [i.clone(), k.clone()]), prim::int_of(I32, 2));
+            let start = Stmt::each("k", size.clone(), |k| to(ranks, at, k, rank(k), k.clone()));
+            let end =
+                Stmt::each("k", size, |k| Stmt::store(order, [i.clone(), k.clone()], prim::load(at, [k.clone()])));
+            Stmt::seq([start, by_counting([ranks, at, spare_ranks, spare_at, place], &length), end])
+        })
+    });
+    let shape = sizes(&[&rows, &n]);
+    maker.sample("shared sort", outs[0].clone(), shape)
+}
+
+/// Puts ranks in order: each goes where as many come before it.
+fn by_counting([ranks, at, spare_ranks, spare_at, place]: [&Ref<Buffer>; 5], length: &PrimExpr) -> Stmt {
+    let to = || prim::load(place, [prim::int(0)]);
+    let (rank, of) = (|k: &PrimExpr| prim::load(ranks, [k.clone()]), |k: &PrimExpr| prim::load(at, [k.clone()]));
+    let find = Stmt::each("k", length.clone(), |k| {
+        let count = Stmt::each("l", length.clone(), |l| {
+            let equal = prim::and(prim::eq(rank(l), rank(k)), prim::lt(l.clone(), k.clone()));
+            let next = Stmt::store(place, [prim::int(0)], to() + prim::int(1));
+            Stmt::when(prim::or(prim::gt(rank(l), rank(k)), equal), next)
+        });
+        let moved = [Stmt::store(spare_ranks, [to()], rank(k)), Stmt::store(spare_at, [to()], of(k))];
+        Stmt::seq([Stmt::store(place, [prim::int(0)], prim::int(0)), count].into_iter().chain(moved))
+    });
+    let back = Stmt::each("k", length.clone(), |k| {
+        let spare = |buffer: &Ref<Buffer>| prim::load(buffer, [k.clone()]);
+        let moved = [(ranks, spare(spare_ranks)), (at, spare(spare_at))];
+        Stmt::seq(moved.map(|(buffer, value)| Stmt::store(buffer, [k.clone()], value)))
+    });
+    let level = Var::dim("level");
+    let body = Stmt::when(prim::lt(PrimExpr::from(&level), length.clone()), Stmt::seq([find, back]));
+    let (min, extent, annotations) = (prim::int(0), prim::int(1), Attrs::new().with(SORTS_RANKS, true));
+    let (kind, thread_tag) = (ForKind::Serial, String::new());
+    Ref::new(For { var: level, min, extent, kind, thread_tag, annotations, body }).into()
 }

@@ -153,12 +153,15 @@ impl FunctionText<'_> {
         self.op("shl", n, &Val::int(n.ty, 23))
     }
 
-    /// `1 / (1 + e^-x)`, in single precision by our exponential and in double by the library's.
+    /// `1 / (1 + e^-x)`, in single precision by our exponential and in double by the library's where there is one.
     pub fn sigmoid(&mut self, x: &Val) -> Val {
         let negated = self.fneg(x);
         let one = Val::float(x.ty, 1.0);
         let sum = if x.ty.kind == Kind::F64 {
-            let power = self.library_call("exp", &[&negated]);
+            let power = match self.has_library {
+                true => self.library_call("exp", &[&negated]),
+                false => self.exp_double(&negated),
+            };
             self.fadd(&power, &one)
         } else {
             // Small powers vanish beside one, large ones are halved so that their exponent exists.

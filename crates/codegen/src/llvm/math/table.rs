@@ -9,7 +9,7 @@ type Unary = for<'a, 'm> fn(&'a mut FunctionText<'m>, &Val) -> Val;
 enum Method {
     /// By an instruction or a short sequence that LLVM knows, in every precision.
     Instruction(&'static str),
-    /// By our code in single precision, and by the math library in double.
+    /// By our code in single precision, and by the math library in double, or by our code where there is none.
     Inline(Unary, &'static str),
     /// By our code in every precision.
     Always(Unary),
@@ -91,7 +91,10 @@ impl FunctionText<'_> {
         Some(match *method {
             Method::Instruction(intrinsic) => self.intrinsic(intrinsic, x.ty, x.ty, &[x]),
             Method::Inline(code, _) if x.ty.kind == Kind::F32 => code(self, x),
-            Method::Inline(_, library) => self.library_call(library, &[x]),
+            Method::Inline(_, library) => match self.has_library {
+                true => self.library_call(library, &[x]),
+                false => self.double_math(name, x).unwrap_or_else(|| self.library_call(library, &[x])),
+            },
             Method::Always(code) => code(self, x),
         })
     }
@@ -100,6 +103,8 @@ impl FunctionText<'_> {
         match name {
             "pow" if x.ty.kind == Kind::F32 => Some(self.pow(x, y)),
             "pow" => Some(self.library_call("pow", &[x, y])),
+            "hypot" if !self.has_library => Some(self.hypot(x, y)),
+            "atan2" if !self.has_library && x.ty.kind == Kind::F32 => Some(self.atan2_single(x, y)),
             "copysign" => Some(self.intrinsic("copysign", x.ty, x.ty, &[x, y])),
             _ => {
                 let (_, library) = BINARY_LIBRARY.iter().find(|(known, _)| *known == name)?;

@@ -48,7 +48,7 @@ pub fn apply(cx: &Cx, stmt: &Stmt) -> Option<Stmt> {
 }
 
 /// The body of a block that is nothing but a body.
-fn plain(realize: &SBlockRealize) -> Option<&Stmt> {
+pub(super) fn plain(realize: &SBlockRealize) -> Option<&Stmt> {
     let block = &realize.block;
     let bare = block.iter_vars.is_empty() && block.match_buffers.is_empty() && block.init.is_none();
     (bare && block.annotations.0.is_empty() && realize.predicate.is_int(1)).then_some(&block.body)

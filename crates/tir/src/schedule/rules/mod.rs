@@ -21,6 +21,7 @@ mod transpose;
 mod window;
 
 pub use contraction::Contraction;
+pub use device::SORTS_RANKS;
 pub(super) use device::fits_threads;
 pub use row::has_choice;
 pub(super) use window::{Window, slide};

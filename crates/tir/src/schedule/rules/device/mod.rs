@@ -6,6 +6,8 @@
 mod product;
 mod reduction;
 mod rowwise;
+mod scan;
+mod sort;
 mod team;
 mod transpose;
 
@@ -13,9 +15,10 @@ mod transpose;
 mod tests;
 
 pub use rowwise::fits as fits_threads;
+pub use sort::SORTS_RANKS;
 
 use super::super::{Cx, Note, Reduce, Refusal, ScheduleError, Stage, Work};
-use super::{Rule, fallback, first, merge};
+use super::{Rule, fallback, first, independent, merge};
 use crate::Stmt;
 use crate::lower::DeviceLimits;
 
@@ -26,6 +29,13 @@ const REDUCTIONS: &[Rule<Reduce>] = &[
     Rule { name: "tiled product", apply: product::apply },
     Rule { name: "shared reduction", apply: reduction::apply },
     Rule { name: "fallback", apply: fallback::reduce },
+];
+
+const OPAQUE: &[Rule<Stmt>] = &[
+    Rule { name: "shared scan", apply: |cx, stmt| inside(stmt, |body| scan::apply(cx, body)) },
+    Rule { name: "shared sort", apply: |cx, stmt| inside(stmt, |body| sort::apply(cx, body)) },
+    Rule { name: "independent", apply: rows_apart },
+    Rule { name: "opaque", apply: |_, stmt| Ok(fallback::opaque(stmt)) },
 ];
 
 const PLAIN: &[Rule<Reduce>] = &[Rule { name: "fallback", apply: fallback::reduce }];
@@ -55,11 +65,20 @@ pub(super) fn schedule(
             }
             Err(refusal) => Err(ScheduleError::NoRule { stage: name, reason: refusal.to_string() }),
         },
-        Work::Opaque(stmt) => {
-            notes.push(Note { stage: name, rule: "opaque", refused: Vec::new() });
-            Ok(fallback::opaque(stmt))
-        }
+        Work::Opaque(stmt) => first(cx, OPAQUE, stmt, name, notes),
     }
+}
+
+/// What a rule makes of loops, which may be the body of a block that is nothing but a body.
+fn inside(stmt: &Stmt, apply: impl FnOnce(&Stmt) -> Result<Stmt, Refusal>) -> Result<Stmt, Refusal> {
+    let Stmt::Block(realize) = stmt else { return apply(stmt) };
+    let body = apply(independent::plain(realize).ok_or_else(|| Refusal::new("its block has axes"))?)?;
+    Ok(Stmt::seq(realize.block.alloc_buffers.iter().map(Stmt::alloc).chain([body])))
+}
+
+/// Loops whose turns have nothing to do with each other, a thread each.
+fn rows_apart(cx: &mut Cx, stmt: &Stmt) -> Result<Stmt, Refusal> {
+    independent::apply(cx, stmt).ok_or_else(|| Refusal::new("its turns depend on each other"))
 }
 
 /// The limits of the device that rules of this folder are asked for.

@@ -11,7 +11,18 @@
 //!           C = finish(acc), where it lies inside
 //! ```
 //!
-//! Beyond the ends of rows, columns and sums the tiles hold zeros, so that the loop asks nothing: lengths may be names. Several axes
+//! Tiles of 64 of products of matrices are there twice, where shared memory allows it: what the next step multiplies is on its way into registers while this
+//! one multiplies, and goes into the other pair of tiles, so that a step has one barrier and waits for no memory:
+//!
+//! ```text
+//! own = A(…), B(…) of step 0; a[0], b[0] = own; sync
+//! for each two steps:
+//!     own = A(…), B(…) of the next;  acc += a[0] * b[0];  a[1], b[1] = own;  sync
+//!     own = A(…), B(…) of the one behind;  acc += a[1] * b[1];  a[0], b[0] = own;  sync
+//! ```
+//!
+//! Threads with 64 results, or with eight elements to load, or with the many axes of a convolution to find them by, have no registers left for
+//! that. Beyond the ends of rows, columns and sums the tiles hold zeros, so that the loop asks nothing: lengths may be names. Several axes
 //! of a kind are counted as one, which makes a convolution such a product, its borders included. Where the number of rows is a name, few of
 //! them are left to the rules that follow.
 //!
@@ -46,6 +57,8 @@ const GROUP: i64 = 4;
 const PAD: i64 = 4;
 /// Blocks of large tiles from which a device is busy.
 const BUSY: i64 = 64;
+/// Rows and columns of a thread, and elements that it loads, beside which there are registers for what comes next.
+const MOST_OWN: i64 = 4;
 /// Cost of what is done to a result from which it is written down for few results of a thread only.
 const DEAR: i64 = 40;
 
@@ -90,8 +103,10 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     refuse_checks(reduce)?;
     let limits = limits(cx)?;
     let c = Contraction::of(reduce)?;
-    let tiled =
+    let mut tiled =
         Tiled::of(&c, |shape, dtype| shape.threads() <= limits.threads && shape.bytes(dtype) <= limits.shared_bytes)?;
+    let twice = 2 * tiled.shape.bytes(reduce.stage.output.dtype);
+    tiled.is_double = tiled.has_registers() && twice <= limits.shared_bytes;
     if tiled.rows.as_int().is_some() {
         return tiled.emit();
     }
@@ -103,6 +118,8 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
 struct Tiled<'a> {
     c: &'a Contraction,
     shape: Shape,
+    /// Whether tiles are there twice.
+    is_double: bool,
     /// Axes of columns, the contiguous one last.
     column_axes: Vec<Axis>,
     rows: PrimExpr,
@@ -135,7 +152,13 @@ impl<'a> Tiled<'a> {
         };
         let shape = wanted.into_iter().find(|shape| fits(*shape, dtype));
         let shape = shape.ok_or_else(|| Refusal::new("a block has too few threads or too little shared memory"))?;
-        Ok(Tiled { c, shape, column_axes, rows, columns, terms })
+        Ok(Tiled { c, shape, is_double: false, column_axes, rows, columns, terms })
+    }
+
+    /// Whether a thread can have a step's elements in registers beside its results.
+    fn has_registers(&self) -> bool {
+        let elements = self.shape.side * self.shape.depth / self.shape.threads();
+        self.shape.own <= MOST_OWN && elements <= MOST_OWN && self.c.inner.len() == 1
     }
 
     fn emit(&self) -> Result<Stmt, Refusal> {
@@ -160,6 +183,13 @@ impl<'a> Tiled<'a> {
             Stmt::bind(tx.clone(), floormod(&number, int(self.shape.across()))),
         ]);
         body.extend((0..own * own).map(|i| Stmt::store(&acc, [int(i)], constant(dtype, 0.0))));
+        if self.is_double {
+            let more = (tile("next_a"), tile("next_b"));
+            body.extend([Stmt::alloc(&more.0), Stmt::alloc(&more.1)]);
+            body.extend(self.double_steps([(a, b), more], &acc, &thread, (&m0, &n0), (&ty, &tx)));
+            body.push(self.store(&acc, (&m0, &ty), (&n0, &tx)));
+            return Ok(launch(&block, blocks, &thread, self.shape.threads(), Stmt::seq(body)));
+        }
         let step_ = Var::dim("step");
         let inside = Stmt::seq([
             Stmt::bind(k0.clone(), mul(PrimExpr::from(&step_), int(depth))),
@@ -174,39 +204,135 @@ impl<'a> Tiled<'a> {
         Ok(launch(&block, blocks, &thread, self.shape.threads(), Stmt::seq(body)))
     }
 
-    /// Each thread's part of a tile of an operand, zero beyond its ends.
-    fn fill(&self, operand: &Operand<'_>, tile: &Ref<Buffer>, (thread, k0): (&Ref<Var>, &Ref<Var>)) -> Stmt {
+    /// All steps, with two pairs of tiles.
+    fn double_steps(
+        &self,
+        tiles: [(Ref<Buffer>, Ref<Buffer>); 2],
+        acc: &Ref<Buffer>,
+        thread: &Ref<Var>,
+        (m0, n0): (&Ref<Var>, &Ref<Var>),
+        (ty, tx): (&Ref<Var>, &Ref<Var>),
+    ) -> Vec<Stmt> {
         let Shape { side, depth, .. } = self.shape;
         let turns = side * depth / self.shape.threads();
-        let [turn, at, k, place, term, line] = ["turn", "at", "k", "place", "term", "line"].map(Var::dim);
-        let (number, whole) =
-            (PrimExpr::from(&at), |extent: &PrimExpr, by: i64| extent.as_int().is_some_and(|n| n % by == 0));
-        let (of_k, of_place) = match operand.is_along_terms {
-            true => (floormod(&number, int(depth)), floordiv(&number, int(depth))),
-            false => (floordiv(&number, int(side)), floormod(&number, int(side))),
+        let own = |name: &str| Buffer::scoped(name, acc.dtype, [int(turns)], "local");
+        let (own_a, own_b) = (own("own_a"), own("own_b"));
+        let (of_rows, of_columns) = (Operand::rows(self, m0), Operand::columns(self, n0));
+        let fetch = |step: PrimExpr| {
+            let k0 = Var::dim("k0");
+            Stmt::seq([
+                Stmt::bind(k0.clone(), mul(step, int(depth))),
+                self.fetch(&of_rows, &own_a, (thread, &k0)),
+                self.fetch(&of_columns, &own_b, (thread, &k0)),
+            ])
         };
+        let put = |(a, b): &(Ref<Buffer>, Ref<Buffer>)| {
+            [self.put(&of_rows, &own_a, a, thread), self.put(&of_columns, &own_b, b, thread), Stmt::barrier()]
+        };
+        let pair = Var::dim("pair");
+        let mut inside = Vec::new();
+        for (here, there) in [(0, 1), (1, 0)] {
+            let next = add(mul(PrimExpr::from(&pair), int(2)), int(here as i64 + 1));
+            inside.push(fetch(next));
+            inside.push(self.multiply((&tiles[here].0, &tiles[here].1, acc), (ty, tx)));
+            inside.extend(put(&tiles[there]));
+        }
+        let mut list = vec![Stmt::alloc(&own_a), Stmt::alloc(&own_b), fetch(int(0))];
+        list.extend(put(&tiles[0]));
+        list.push(Stmt::serial(pair, ceil_div(&self.terms, 2 * depth), Stmt::seq(inside)));
+        list
+    }
+
+    /// A thread's elements of a tile of an operand, into registers; zero beyond the ends.
+    fn fetch(&self, operand: &Operand<'_>, own: &Ref<Buffer>, at: (&Ref<Var>, &Ref<Var>)) -> Stmt {
+        self.each_element(operand, at.0, |turn, (k, place)| {
+            let (binds, value) = self.element(operand, own.dtype, at.1, (k, place), true);
+            Stmt::seq(binds.into_iter().chain([Stmt::store(own, [int(turn)], value)]))
+        })
+    }
+
+    /// The same elements into the tile.
+    fn put(&self, operand: &Operand<'_>, own: &Ref<Buffer>, tile: &Ref<Buffer>, thread: &Ref<Var>) -> Stmt {
+        self.each_element(operand, thread, |turn, (k, place)| {
+            Stmt::store(tile, [PrimExpr::from(k), PrimExpr::from(place)], load(own, [int(turn)]))
+        })
+    }
+
+    fn each_element(
+        &self,
+        operand: &Operand<'_>,
+        thread: &Ref<Var>,
+        body: impl Fn(i64, (&Ref<Var>, &Ref<Var>)) -> Stmt,
+    ) -> Stmt {
+        let turns = self.shape.side * self.shape.depth / self.shape.threads();
+        Stmt::seq((0..turns).map(|turn| {
+            let [at, k, place] = ["at", "k", "place"].map(Var::dim);
+            let (of_k, of_place) = self.within(operand, &PrimExpr::from(&at));
+            Stmt::seq([
+                Stmt::bind(at, add(int(turn * self.shape.threads()), PrimExpr::from(thread))),
+                Stmt::bind(k.clone(), of_k),
+                Stmt::bind(place.clone(), of_place),
+                body(turn, (&k, &place)),
+            ])
+        }))
+    }
+
+    /// Where the number of an element lies in a tile: which term, and which row or column.
+    fn within(&self, operand: &Operand<'_>, number: &PrimExpr) -> (PrimExpr, PrimExpr) {
+        let Shape { side, depth, .. } = self.shape;
+        match operand.is_along_terms {
+            true => (floormod(number, int(depth)), floordiv(number, int(depth))),
+            false => (floordiv(number, int(side)), floormod(number, int(side))),
+        }
+    }
+
+    /// An element of an operand: the names that it needs, and its value. `beyond` if the step may lie behind the last.
+    fn element(
+        &self,
+        operand: &Operand<'_>,
+        dtype: DataType,
+        k0: &Ref<Var>,
+        (k, place): (&Ref<Var>, &Ref<Var>),
+        beyond: bool,
+    ) -> (Vec<Stmt>, PrimExpr) {
+        let Shape { side, depth, .. } = self.shape;
+        let [term, line] = ["term", "line"].map(Var::dim);
+        let whole = |extent: &PrimExpr, by: i64| extent.as_int().is_some_and(|n| n % by == 0);
         let (_, line_binds) = nest::fuse(operand.axes, &line);
         let (_, term_binds) = nest::fuse(&self.c.inner, &term);
         let mut inside = None;
-        for (var, extent, by) in [(&line, operand.extent, side), (&term, &self.terms, depth)] {
-            if !whole(extent, by) {
+        let is_whole = [whole(operand.extent, side), whole(&self.terms, depth) && !beyond];
+        for (var, extent, is_whole) in [(&line, operand.extent, is_whole[0]), (&term, &self.terms, is_whole[1])] {
+            if !is_whole {
                 let condition = lt(PrimExpr::from(var), extent.clone());
                 inside = Some(inside.map_or(condition.clone(), |before: PrimExpr| and(before, condition)));
             }
         }
         let value = freshen_lets(operand.value);
         let value = match inside {
-            Some(inside) => if_then_else(inside, value, constant(tile.dtype, 0.0)),
+            Some(inside) => if_then_else(inside, value, constant(dtype, 0.0)),
             None => value,
         };
+        let mut binds = vec![
+            Stmt::bind(term, add(PrimExpr::from(k0), PrimExpr::from(k))),
+            Stmt::bind(line, add(PrimExpr::from(operand.first), PrimExpr::from(place))),
+        ];
+        binds.extend(line_binds.into_iter().chain(term_binds));
+        (binds, value)
+    }
+
+    /// Each thread's part of a tile of an operand, zero beyond its ends.
+    fn fill(&self, operand: &Operand<'_>, tile: &Ref<Buffer>, (thread, k0): (&Ref<Var>, &Ref<Var>)) -> Stmt {
+        let turns = self.shape.side * self.shape.depth / self.shape.threads();
+        let [turn, at, k, place] = ["turn", "at", "k", "place"].map(Var::dim);
+        let (of_k, of_place) = self.within(operand, &PrimExpr::from(&at));
+        let (binds, value) = self.element(operand, tile.dtype, k0, (&k, &place), false);
         let mut body = vec![
             Stmt::bind(at, add(mul(PrimExpr::from(&turn), int(self.shape.threads())), PrimExpr::from(thread))),
             Stmt::bind(k.clone(), of_k),
             Stmt::bind(place.clone(), of_place),
-            Stmt::bind(term, add(PrimExpr::from(k0), PrimExpr::from(&k))),
-            Stmt::bind(line, add(PrimExpr::from(operand.first), PrimExpr::from(&place))),
         ];
-        body.extend(line_binds.into_iter().chain(term_binds));
+        body.extend(binds);
         body.push(Stmt::store(tile, [PrimExpr::from(&k), PrimExpr::from(&place)], value));
         unrolled(turn, turns, Stmt::seq(body))
     }

@@ -8,18 +8,19 @@
 //! ```
 //!
 //! Also one-row products, where the vector is read from the cache. Parameters: 256 threads a block; as many of them for one result as there
-//! are terms, or 8 where results lie side by side. Few terms, and many results that lie side by side, are left to the fallback, where each
+//! are terms, or 8 where results lie side by side. Where results are so few that most of the device would have nothing to do, their terms
+//! are cut into parts, which are results of a first launch; a second puts them together. Few terms, and many results that lie side by side, are left to the fallback, where each
 //! thread makes a result: its neighbours read neighbours as well. Roof: memory bandwidth.
 
 use relaxide_ir::Var;
-use relaxide_ir::prim::{PrimExpr, add, floordiv, floormod, int, lt, mul};
+use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, floormod, ge, if_then_else, int, load, lt, mul, substitute};
 use relaxide_ir::{BinaryOp, Buffer};
 
 use super::super::super::affine::{ceil_div, coefficient, flat_index, loads, product};
 use super::super::super::threads::launch;
-use super::super::super::{Axis, Cx, Reduce, Refusal, nest};
+use super::super::super::{Axis, Cx, Reduce, Reduction, Refusal, Stage, nest};
 use super::limits;
-use super::team::{Team, power_of_two, refuse_checks};
+use super::team::{Team, identity, power_of_two, refuse_checks};
 use crate::Stmt;
 
 /// Threads of a block.
@@ -32,6 +33,15 @@ const FEW: i64 = 32;
 const COLUMNS: i64 = 32;
 /// Results side by side from which there are enough for a thread each.
 const MANY: i64 = 64 << 10;
+/// Blocks below which most of a device has nothing to do.
+const BUSY: i64 = 32;
+/// Terms from which a result is made in parts, where blocks are few.
+const LONG: i64 = 32 << 10;
+/// Terms of a part, as far as there are no more parts than these.
+const PART: i64 = 8 << 10;
+const PARTS: i64 = 256;
+/// Parts where nobody knows how many terms there are.
+const PARTS_OF_ANY: i64 = 128;
 
 /// How the threads of a block are shared out.
 struct Shape {
@@ -46,8 +56,70 @@ struct Shape {
 /// Makes the nest of a reduction of many terms.
 pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     refuse_checks(reduce)?;
-    let shape = shape(reduce, power_of_two(limits(cx)?.threads.min(THREADS)))?;
-    let Shape { terms, groups, column } = shape;
+    let threads = power_of_two(limits(cx)?.threads.min(THREADS));
+    let shape = shape(reduce, threads)?;
+    let terms = product(reduce.stage.reduce.iter().map(|a| &a.extent));
+    let blocks = product(reduce.stage.spatial.iter().map(|a| &a.extent)).as_int().map(|n| n / shape.groups);
+    let one = one_launch(reduce, &shape)?;
+    if blocks.is_none_or(|n| n >= BUSY) || terms.as_int().is_some_and(|n| n < LONG) {
+        return Ok(one);
+    }
+    let two = two_launches(reduce, &terms, threads)?;
+    Ok(if terms.as_int().is_some() { two } else { Stmt::if_else(ge(terms, int(LONG)), two, one) })
+}
+
+/// Parts of results, and then the results.
+fn two_launches(reduce: &Reduce, terms: &PrimExpr, threads: i64) -> Result<Stmt, Refusal> {
+    let stage = &reduce.stage;
+    let Some(reduction) = &stage.reduction else { return Err(Refusal::new("it does not reduce")) };
+    let dtype = stage.output.dtype;
+    let parts = terms.as_int().map_or(PARTS_OF_ANY, |n| (n / PART).clamp(2, PARTS));
+    let each = ceil_div(terms, parts);
+    let neutral = identity(reduction.op, dtype)?;
+    let [part, term, again] = ["part", "term", "part"].map(Var::dim);
+    let axes = |part: &relaxide_ffi::Ref<Var>| -> Vec<Axis> {
+        let part = Axis { var: part.clone(), extent: int(parts) };
+        stage.spatial.iter().cloned().chain([part]).collect()
+    };
+    let of_parts = axes(&part);
+    let made = Buffer::new("parts", dtype, of_parts.iter().map(|a| a.extent.clone()).collect::<Vec<_>>());
+    let at = |axes: &[Axis]| -> Vec<PrimExpr> { axes.iter().map(|a| PrimExpr::from(&a.var)).collect() };
+    // What the axes of the terms are, of the number of a term.
+    let number = add(mul(PrimExpr::from(&part), &each), PrimExpr::from(&term));
+    let (mut rest, mut points) = (number.clone(), VarMap::new());
+    for (position, axis) in stage.reduce.iter().enumerate().rev() {
+        let point = if position == 0 { rest.clone() } else { floormod(rest.clone(), axis.extent.clone()) };
+        points.insert(axis.var.clone(), point);
+        rest = floordiv(rest, axis.extent.clone());
+    }
+    let value = substitute(&stage.value, &points);
+    let is_whole = terms.as_int().is_some_and(|n| n % parts == 0);
+    let value = if is_whole { value } else { if_then_else(lt(number, terms.clone()), value, neutral.clone()) };
+    let first = Reduce::plain(Stage {
+        spatial: of_parts.clone(),
+        reduce: vec![Axis { var: term, extent: each }],
+        output: made.clone(),
+        indices: at(&of_parts),
+        reduction: Some(Reduction { op: reduction.op, init: neutral }),
+        value,
+        ..stage.clone()
+    });
+    let of_part = axes(&again);
+    let second = Reduce {
+        stage: Stage {
+            reduce: vec![Axis { var: again, extent: int(parts) }],
+            value: load(&made, at(&of_part)),
+            ..stage.clone()
+        },
+        ..reduce.clone()
+    };
+    let few = Shape { terms: power_of_two(parts).min(threads), groups: 1, column: None };
+    let list = [one_launch(&first, &shape(&first, threads)?)?, one_launch(&second, &few)?];
+    Ok(Stmt::seq([Stmt::alloc(&made)].into_iter().chain(list)))
+}
+
+fn one_launch(reduce: &Reduce, shape: &Shape) -> Result<Stmt, Refusal> {
+    let &Shape { terms, groups, column } = shape;
     let mut axes: Vec<Axis> = reduce.stage.spatial.clone();
     if let Some(column) = column {
         let column = axes.remove(column);

@@ -4,7 +4,7 @@ use relaxide_ir::Target;
 
 use crate::lower::{DeviceLimits, LowerOptions, lower_with, split_device};
 use crate::schedule::apply;
-use crate::testing::{Teamwork, teamwork};
+use crate::testing::{KINDS, Teamwork, teamwork};
 
 fn check(seed: u64, target: &Target) {
     let Teamwork { sample, rule } = teamwork(seed).unwrap();
@@ -24,9 +24,9 @@ fn check(seed: u64, target: &Target) {
 
 #[test]
 fn threads_together_compute_what_the_blocks_say() {
-    let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 2000 } else { 9 };
+    let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 2000 } else { KINDS };
     for seed in 0..count {
-        let target = ["opencl", "cuda -arch=sm_80"][(seed / 9 % 2) as usize];
+        let target = ["opencl", "cuda -arch=sm_80"][(seed / KINDS % 2) as usize];
         check(seed, &target.parse().unwrap());
     }
 }
@@ -34,5 +34,5 @@ fn threads_together_compute_what_the_blocks_say() {
 #[test]
 fn a_device_of_few_threads_and_little_memory_gets_blocks_that_fit() {
     let target: Target = "opencl -max_threads_per_block=64 -max_shared_memory_per_block=9216".parse().unwrap();
-    (9..18).for_each(|seed| check(seed, &target));
+    (KINDS..2 * KINDS).for_each(|seed| check(seed, &target));
 }
