@@ -75,6 +75,11 @@ class ExecutableError(ValueError, InternalError):
 
 
 @register_error
+class ArityError(ValueError, InternalError):
+    """A call of a program's function with another number of arguments than it takes."""
+
+
+@register_error
 class OperatorTypeError(TypeError, ValueError):
     """An argument of an operator's call that is of another kind or element type than the operator takes."""
 
@@ -88,6 +93,7 @@ class OperatorAttributeError(OperatorTypeError, InternalError):
 register_error("PermissionError", PermissionError)
 
 __all__ = [
+    "ArityError",
     "CancelledError",
     "DiagnosticError",
     "ExecutableError",

@@ -73,7 +73,7 @@ fn a_wrong_number_of_arguments_names_the_parameters() {
     let vm = machine(&library("dynamic"));
     for count in [0, 1, 3] {
         let error = invoke(&vm, "main", &vec![zeros(&[2, 4], DataType::float(32)); count]);
-        assert_eq!(error.kind(), "ValueError");
+        assert_eq!(error.kind(), "ArityError");
         let expected =
             format!("Invoking function main expects 2 arguments (x, y), but {count} arguments were provided.");
         assert_eq!(error.message(), expected);

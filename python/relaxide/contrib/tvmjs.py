@@ -17,7 +17,7 @@ from ..runtime import Tensor, empty
 _FORMATS = ("raw", "f32-to-bf16")
 
 
-def _shortened(value):
+def _convert_f32_to_bf16(value):
     """The upper halves of float32, rounded to the nearest, the even one of two; what would become infinite is cut off."""
     bits = np.ascontiguousarray(value).view("uint32").astype("uint64")
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
@@ -25,7 +25,7 @@ def _shortened(value):
     return np.where(keep, bits >> 16, rounded).astype("uint16")
 
 
-def _widened(halves):
+def _convert_bf16_to_f32(halves):
     return (halves.astype("uint32") << 16).view("float32")
 
 
@@ -164,7 +164,7 @@ def dump_tensor_cache(
         chosen = _format_of(name, encode_format)
         array, dtype = (value.numpy(), str(value.dtype)) if isinstance(value, Tensor) else (np.asarray(value), str(value.dtype))
         short = chosen == "f32-to-bf16" and dtype == "float32"
-        data = (_shortened(array) if short else array).tobytes()
+        data = (_convert_f32_to_bf16(array) if short else array).tobytes()
         manager.append_or_update(data, name, array.shape, dtype, chosen, allow_update=update_if_exists)
         if show_progress:
             print(f"saved {name}")
@@ -191,7 +191,7 @@ def _write_short(path, metadata, records):
 def _tensor_of(record, data, device):
     tensor = empty(record["shape"], record["dtype"], device=device)
     if record["format"] == "f32-to-bf16" and record["dtype"] == "float32":
-        array = _widened(np.frombuffer(data, "uint16"))
+        array = _convert_bf16_to_f32(np.frombuffer(data, "uint16"))
     elif record["dtype"] == "bfloat16":
         array = np.frombuffer(data, "uint16")
     elif record["dtype"].startswith("float8"):

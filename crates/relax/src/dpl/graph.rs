@@ -86,6 +86,8 @@ struct Edge {
 #[derive(Clone, Debug, Default)]
 pub struct PatternContext {
     patterns: Vec<Pattern>,
+    /// The patterns that were added by name, not as an argument of another. These stand for variables.
+    named: HashSet<usize>,
     edges: Vec<Edge>,
     same_shape: Vec<Vec<usize>>,
 }
@@ -98,12 +100,18 @@ impl PatternContext {
 
     /// Adds a pattern and, where it is a call, its arguments and the edges from them.
     pub fn add(&mut self, pattern: &Pattern) {
-        self.node(pattern);
+        self.named(pattern);
+    }
+
+    fn named(&mut self, pattern: &Pattern) -> usize {
+        let node = self.node(pattern);
+        self.named.insert(node);
+        node
     }
 
     /// Adds the patterns of a chain and the edges between neighbours.
     pub fn add_seq(&mut self, seq: &PatternSeq) {
-        let nodes: Vec<usize> = seq.patterns.iter().map(|p| self.node(p)).collect();
+        let nodes: Vec<usize> = seq.patterns.iter().map(|p| self.named(p)).collect();
         for (pair, (only, index)) in nodes.windows(2).zip(&seq.links) {
             if let [producer, consumer] = *pair {
                 self.edge(Edge { producer, consumer, only: *only, index: *index });
@@ -113,7 +121,7 @@ impl PatternContext {
 
     /// Asks that what these stand for are tensors of one shape.
     pub fn same_shape(&mut self, patterns: &[Pattern]) {
-        let nodes = patterns.iter().map(|p| self.node(p)).collect();
+        let nodes = patterns.iter().map(|p| self.named(p)).collect();
         self.same_shape.push(nodes);
     }
 
@@ -156,9 +164,9 @@ impl PatternContext {
         if self.patterns.is_empty() || !search.next() {
             return None;
         }
-        let chosen = search.chosen.into_iter().flatten();
-        let found = self.patterns.iter().cloned().zip(chosen.filter_map(|i| graph.nodes.get(i).cloned())).collect();
-        Some(found)
+        let chosen = self.patterns.iter().zip(&search.chosen);
+        let var = |node: &Option<usize>| node.and_then(|i| graph.nodes.get(i)).cloned();
+        Some(chosen.filter_map(|(pattern, node)| Some((pattern.clone(), var(node)?))).collect())
     }
 }
 
@@ -231,6 +239,16 @@ impl BlockGraph {
         }
     }
 
+    /// Whether what a variable is computed from is, at this place or at any, no variable: a tuple, a constant.
+    fn has_other_operand(&self, user: &AnyVar, index: Option<usize>) -> bool {
+        let operands: &[Expr] = match self.values.get(user) {
+            Some(Expr::Call(call)) => &call.args,
+            Some(Expr::TupleGetItem(item)) => std::slice::from_ref(&item.tuple),
+            _ => return false,
+        };
+        operands.iter().enumerate().any(|(i, operand)| index.is_none_or(|at| at == i) && operand.as_var().is_none())
+    }
+
     fn holds(&self, edge: &Edge, producer: &AnyVar, consumer: &AnyVar) -> bool {
         let Some(users) = self.users.get(producer) else { return false };
         let fits = |(user, at): &(AnyVar, Option<usize>)| {
@@ -248,7 +266,7 @@ impl BlockGraph {
 struct Search<'a> {
     context: &'a PatternContext,
     graph: &'a BlockGraph,
-    /// Indices of nodes, by pattern.
+    /// Indices of nodes, by pattern; one behind the last for an argument that is no variable.
     chosen: Vec<Option<usize>>,
     steps: usize,
 }
@@ -271,7 +289,23 @@ impl Search<'_> {
             }
             self.chosen[pattern] = None;
         }
+        if self.may_be_no_variable(pattern) {
+            self.chosen[pattern] = Some(self.graph.nodes.len());
+            if self.next() {
+                return true;
+            }
+            self.chosen[pattern] = None;
+        }
         false
+    }
+
+    /// Whether a pattern is but an argument of others, which have something else than a variable there. That it matches was found
+    /// out with them.
+    fn may_be_no_variable(&self, pattern: usize) -> bool {
+        let mut uses = self.context.edges.iter().filter(|edge| edge.producer == pattern);
+        let elsewhere =
+            |edge: &Edge| self.var(edge.consumer).is_some_and(|user| self.graph.has_other_operand(user, edge.index));
+        !self.context.named.contains(&pattern) && uses.all(elsewhere)
     }
 
     /// An open pattern with an edge to one that is assigned, else a call, else any.

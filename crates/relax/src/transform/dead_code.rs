@@ -13,7 +13,7 @@
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{ParamKind, PassInfo, PassParam};
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 use relaxide_ir::{IRModule, Type};
 use relaxide_tir::PrimFunc;
 
@@ -25,19 +25,38 @@ use crate::*;
 pub(super) const PASS: PassInfo = PassInfo::new(
     "DeadCodeElimination",
     "What nothing uses is not computed; functions that nothing calls are dropped.",
-    |module, _, args| Ok(run(module, &strings(args.get("entry_functions")))),
+    |module, _, args| {
+        let packed = if args.bool("keep_packed_calls").unwrap_or(false) { Packed::Stay } else { Packed::MayGo };
+        Ok(run(module, &strings(args.get("entry_functions")), packed))
+    },
 )
 .opt_level(1)
-.params(&[PassParam::optional(
-    "entry_functions",
-    ParamKind::Strs,
-    "The functions that stay and what they need; public ones and `main`, where nothing is said.",
-)]);
+.params(&[
+    PassParam::optional(
+        "entry_functions",
+        ParamKind::Strs,
+        "The functions that stay and what they need; public ones and `main`, where nothing is said.",
+    ),
+    PassParam::new(
+        "keep_packed_calls",
+        ParamKind::Bool,
+        ParamDefault::Bool(false),
+        "Calls of functions from outside stay where no dataflow block says that they are nothing but their results.",
+    ),
+]);
 
-pub(super) fn run(mut module: IRModule, entries: &[String]) -> IRModule {
+/// What becomes of calls of functions from outside whose results nothing uses. Builds keep them: programs call functions that
+/// write their arguments by `call_pure_packed` and `call_inplace_packed`, and TVM's builds call those.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packed {
+    Stay,
+    MayGo,
+}
+
+pub(super) fn run(mut module: IRModule, entries: &[String], packed: Packed) -> IRModule {
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
-        let body = clean_seq(&func.body);
+        let body = clean_seq(&func.body, packed);
         if body != func.body {
             module.insert(name, Ref::new(Function { body, ..(*func).clone() }));
         }
@@ -47,23 +66,24 @@ pub(super) fn run(mut module: IRModule, entries: &[String]) -> IRModule {
 
 /// A function without the bindings that nothing needs.
 pub fn remove_unused(func: &Ref<Function>) -> Ref<Function> {
-    let body = clean_seq(&func.body);
+    let body = clean_seq(&func.body, Packed::MayGo);
     if body == func.body { func.clone() } else { Ref::new(Function { body, ..(**func).clone() }) }
 }
 
 /// A sequence without the bindings that nothing needs.
-fn clean_seq(seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
+fn clean_seq(seq: &Ref<SeqExpr>, packed: Packed) -> Ref<SeqExpr> {
     let mut used: HashSet<AnyVar> = used_vars(&seq.body).into_iter().collect();
     let mut blocks = Vec::with_capacity(seq.blocks.len());
     let mut changed = false;
     for block in seq.blocks.iter().rev() {
         let mut kept = Vec::with_capacity(block.bindings.len());
         for binding in block.bindings.iter().rev() {
-            if !used.contains(binding.var()) && is_removable(binding) {
+            let stays = packed == Packed::Stay && !block.dataflow && calls_packed(binding.value());
+            if !used.contains(binding.var()) && is_removable(binding) && !stays {
                 changed = true;
                 continue;
             }
-            let cleaned = clean_branches(binding);
+            let cleaned = clean_branches(binding, packed);
             changed |= cleaned != *binding;
             used.extend(used_vars(cleaned.value()));
             kept.push(cleaned);
@@ -86,23 +106,27 @@ fn is_removable(binding: &Binding) -> bool {
     }
 }
 
+fn calls_packed(value: &Expr) -> bool {
+    matches!(value.as_op_call(), Some((_, "call_pure_packed" | "call_inplace_packed")))
+}
+
 /// A call of a kernel that writes its arguments: it returns nothing.
 fn is_call_for_effect(value: &Expr) -> bool {
     matches!(value, Expr::Call(c) if matches!(&c.ty, Type::Tuple(t) if t.fields.is_empty()))
 }
 
-fn clean_branches(binding: &Binding) -> Binding {
+fn clean_branches(binding: &Binding, packed: Packed) -> Binding {
     let Binding::Var(bound) = binding else { return binding.clone() };
     let value: Expr = match &bound.value {
         Expr::If(n) => {
-            let (true_branch, false_branch) = (clean_seq(&n.true_branch), clean_seq(&n.false_branch));
+            let (true_branch, false_branch) = (clean_seq(&n.true_branch, packed), clean_seq(&n.false_branch, packed));
             if true_branch == n.true_branch && false_branch == n.false_branch {
                 return binding.clone();
             }
             Ref::new(If { condition: n.condition.clone(), true_branch, false_branch, ty: n.ty.clone() }).into()
         }
         Expr::Function(f) => {
-            let body = clean_seq(&f.body);
+            let body = clean_seq(&f.body, packed);
             if body == f.body {
                 return binding.clone();
             }

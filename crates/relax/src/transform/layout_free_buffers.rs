@@ -44,7 +44,7 @@ fn run(module: IRModule) -> PassResult {
         let new = rewrite_function(&mut b, &func, &mut attach).map_err(|e| in_function(PASS.name, &name, e))?;
         b.module_mut().insert(name, new);
     }
-    Ok(dead_code::run(b.finish(), &[]))
+    Ok(dead_code::run(b.finish(), &[], dead_code::Packed::MayGo))
 }
 
 struct Attach {

@@ -67,6 +67,11 @@ impl Rewrite for LowerRuntimeBuiltin {
                 op::call("vm.alloc_storage", args, Attrs::new())?
             }
             ("memory.alloc_tensor", args, _) => op::call("vm.alloc_tensor", args, Attrs::new())?,
+            ("builtin.alloc_tensor", _, _) => {
+                return Err(BuildError::Program(
+                    "an allocation without storage is left; run LowerAllocTensor first".into(),
+                ));
+            }
             ("memory.kill_storage" | "memory.kill_tensor", args, _) => op::call("vm.kill_object", args, Attrs::new())?,
             _ => match op::lookup(name).map(|def| def.lower) {
                 Some(Lowering::Builtin(function)) => packed(function, formatted(call), call),

@@ -54,7 +54,7 @@ const BEST: &[&str] = &[
     "FoldScaleToConv2D",
     "DecomposeOpsForInference",
     "CanonicalizeBindings",
-    "DeadCodeElimination",
+    "DeadCodeElimination(keep_packed_calls=True)",
     "ReadPermutedMatrix",
     "LegalizeOps",
     "AnnotateTIROpPattern",
@@ -62,7 +62,7 @@ const BEST: &[&str] = &[
     "FuseOps",
     "FuseTIR",
     "FuseLoops",
-    "DeadCodeElimination",
+    "DeadCodeElimination(keep_packed_calls=True)",
     "MergeEqualKernels",
     "CopyReturnedAliases",
 ];

@@ -46,7 +46,7 @@ fn run(module: IRModule) -> PassResult {
         }
     }
     let module = rewrite_module(NAME, module, &mut Calls { parts })?;
-    Ok(dead_code::run(module, &[]))
+    Ok(dead_code::run(module, &[], dead_code::Packed::MayGo))
 }
 
 /// A kernel in two.

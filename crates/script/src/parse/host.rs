@@ -134,6 +134,8 @@ impl Parser<'_> {
             return false;
         }
         match e {
+            // Functions of the package itself, such as `tvm.tirx.div`: the text has none under such names.
+            Expr::Call(call) if self.path(&call.func).is_some_and(|path| is_of_package(&path)) => true,
             // Arguments that only Python can count.
             Expr::Call(call)
                 if call.arguments.args.iter().any(Expr::is_starred_expr)
@@ -370,6 +372,11 @@ impl Parser<'_> {
         let truth = host.truth(&value).map_err(|message| self.error(Code::Outside, message, test.range()))?;
         Ok(Some(truth))
     }
+}
+
+/// Whether a path is one of the whole package, outside of what the language calls by it.
+fn is_of_package(path: &str) -> bool {
+    path.strip_prefix("tvm.").is_some_and(|rest| rest.contains('.') && !rest.starts_with("script"))
 }
 
 /// A value of the text for the surroundings; nothing where it has no form there.

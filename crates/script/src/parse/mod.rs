@@ -18,6 +18,7 @@
 mod access;
 mod args;
 mod block_head;
+mod constant;
 mod device;
 mod expr;
 mod host;

@@ -12,11 +12,9 @@ use ruff_python_ast::{self as ast, Expr, Operator, UnaryOp};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::args::Args;
-use super::module::constant_value;
 use super::relax::tensor_dtype;
 use super::value::Value;
 use super::{Parsed, Parser};
-use crate::tensor::{self, Scalar};
 use relaxide_ir::BinaryOp;
 use relaxide_ir::diagnostic::{Code, closest};
 
@@ -141,7 +139,7 @@ impl Parser<'_> {
                     value => Relax::prim(self.scalar(&value, e.range())?),
                 })
             }
-            "shape" => {
+            "shape" | "ShapeExpr" => {
                 let e = args.required(self, "values")?;
                 Value::Relax(Relax::shape(self.dims(e)?))
             }
@@ -213,29 +211,6 @@ impl Parser<'_> {
             many => Type::tuple(many.to_vec()),
         };
         self.typed_call("call_tir", values, Attrs::new(), vec![out], range)
-    }
-
-    /// `R.const(value, dtype)`: a number or nested lists of them.
-    fn const_call(&mut self, args: &mut Args) -> Parsed<Value> {
-        let e = args.required(self, "value")?;
-        let value = self.expr(e)?;
-        let (mut scalars, mut shape) = (Vec::new(), Vec::new());
-        if !flatten(&value, 0, &mut shape, &mut scalars) {
-            return Err(self.error(Code::Type, "a number or lists of numbers of one length are expected", e.range()));
-        }
-        let dtype = match args.take("dtype") {
-            Some(dtype) => self.dtype(dtype)?,
-            None => match scalars.first() {
-                Some(Scalar::Bool(_)) => DataType::bool(),
-                Some(Scalar::Int(_)) => DataType::int(32),
-                _ => DataType::float(32),
-            },
-        };
-        match tensor::from_scalars(&scalars, &shape, dtype) {
-            Some(Ok(tensor)) => Ok(constant_value(tensor)),
-            Some(Err(problem)) => Err(self.error(Code::Type, problem.to_string(), e.range())),
-            None => Err(self.error(Code::Type, format!("there are no constants of type {dtype} in text"), e.range())),
-        }
     }
 
     /// `R.call_packed("name", args…, ty_args=…, attr=…)`.
@@ -551,15 +526,6 @@ impl Parser<'_> {
         }
     }
 
-    /// A Python number as a 0-d constant.
-    fn number_constant(&self, value: &Value, dtype: DataType, range: TextRange) -> Parsed<Relax> {
-        let scalar = value.as_scalar();
-        match scalar.and_then(|s| tensor::from_scalars(&[s], &[], dtype)) {
-            Some(Ok(tensor)) => Ok(Relax::constant(tensor)),
-            _ => Err(self.error(Code::Type, format!("{} does not go with {dtype}", value.describe()), range)),
-        }
-    }
-
     pub(super) fn relax_unary(&mut self, op: UnaryOp, value: Value, range: TextRange) -> Parsed<Value> {
         let name = match (op, &value) {
             (UnaryOp::USub, Value::Relax(_)) => "negative",
@@ -625,33 +591,5 @@ fn scalar_of(arg: &Relax) -> Option<PrimExpr> {
         Relax::Prim(p) => Some(p.value.clone()),
         Relax::Var(v) if matches!(v.ty, Type::Prim(_)) => Some(PrimExpr::Var(v.clone())),
         _ => None,
-    }
-}
-
-/// What is no number in Python's notation is written as text.
-fn special_number(value: &Value) -> Option<Scalar> {
-    let Value::Str(text) = value else { return None };
-    let special = ["inf", "-inf", "nan"].contains(&text.as_str());
-    special.then(|| text.parse().ok().map(Scalar::Float))?
-}
-
-/// Nested lists as shape and elements; false where lengths differ or something is no number.
-fn flatten(value: &Value, depth: usize, shape: &mut Vec<i64>, out: &mut Vec<Scalar>) -> bool {
-    if let Some(items) = value.items() {
-        if shape.len() == depth {
-            if !out.is_empty() {
-                return false;
-            }
-            shape.push(items.len() as i64);
-        }
-        return shape.get(depth) == Some(&(items.len() as i64))
-            && items.iter().all(|item| flatten(item, depth + 1, shape, out));
-    }
-    match value.as_scalar().or_else(|| special_number(value)) {
-        Some(scalar) if shape.len() == depth => {
-            out.push(scalar);
-            true
-        }
-        _ => false,
     }
 }

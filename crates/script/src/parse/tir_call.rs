@@ -39,6 +39,7 @@ const OPERATORS: &[(&str, BinaryOp)] = &[
     ("floormod", BinaryOp::FloorMod),
     ("max", BinaryOp::Max),
     ("min", BinaryOp::Min),
+    ("div", BinaryOp::Div),
     ("truncdiv", BinaryOp::Div),
     ("truncmod", BinaryOp::Mod),
 ];
@@ -273,6 +274,7 @@ impl Parser<'_> {
                 let e = args.required(self, "value")?;
                 prim::string(self.text(e)?)
             }
+            "Call" => self.written_call(args)?,
             _ => return Ok(None),
         }))
     }
@@ -328,6 +330,33 @@ impl Parser<'_> {
             p.scalar_expr(body)
         })?;
         Ok(Ref::new(Let { var, value, body }).into())
+    }
+
+    /// `T.Call(op, [arguments…], ret_ty=…)`, the operator given as itself or by its name.
+    fn written_call(&mut self, args: &mut Args) -> Parsed<PrimExpr> {
+        let (op, list) = (args.required(self, "op")?, args.required(self, "args")?);
+        let op = match self.expr(op)? {
+            Value::Str(name) => name,
+            Value::Relax(relaxide_relax::Expr::Op(op)) => op.name.clone(),
+            other => {
+                let message = format!("an operator is expected, but this is {}", other.describe());
+                return Err(self.error(Code::Type, message, op.range()));
+            }
+        };
+        let dtype = args.required(self, "ret_ty")?;
+        let dtype = self.dtype(dtype)?;
+        let given: &[Expr] = match list {
+            Expr::List(list) => &list.elts,
+            Expr::Tuple(tuple) => &tuple.elts,
+            other => return Err(self.error(Code::Type, "T.Call takes a list of arguments", other.range())),
+        };
+        let args = given.iter().map(|e| self.scalar_expr(e)).collect::<Parsed<Vec<_>>>()?;
+        let op = match op.as_str() {
+            "tirx.tvm_call_packed" => "tirx.call_packed".to_owned(),
+            "tirx.tvm_call_cpacked" => "tirx.call_cpacked".to_owned(),
+            _ => op,
+        };
+        Ok(Ref::new(PrimCall { op, args, dtype }).into())
     }
 
     fn intrinsic(&mut self, name: &str, args: &mut Args, range: TextRange) -> Parsed<PrimExpr> {

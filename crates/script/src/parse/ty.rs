@@ -95,14 +95,14 @@ impl Parser<'_> {
     }
 
     fn tensor_type(&mut self, args: &mut Args) -> Parsed<Type> {
-        let mut shape = None;
+        let (mut shape, mut rank) = (None, -1);
         let mut dtype = DataType::void();
         let first = args.take("shape");
         // `R.Tensor("float32")` gives the dtype alone.
         match first {
             Some(Expr::StringLiteral(_)) => dtype = first.map_or(Ok(dtype), |e| self.dtype(e))?,
-            Some(Expr::NoneLiteral(_)) | None => {}
-            Some(dims) => shape = Some(self.dims(dims)?),
+            Some(dims) => (shape, rank) = self.shape_or_rank(dims)?,
+            None => {}
         }
         if let Some(e) = args.take("dtype") {
             dtype = self.dtype(e)?;
@@ -111,7 +111,7 @@ impl Parser<'_> {
             None | Some(Expr::NoneLiteral(_)) => None,
             Some(e) => Some(self.vdevice(e)?),
         };
-        let mut ndim = shape.as_ref().map_or(-1, |s: &Vec<PrimExpr>| s.len() as i64);
+        let mut ndim = rank;
         if let Some(e) = args.keyword("ndim") {
             let given = self.int(e)?;
             // As many as the shape has, where it says none.
@@ -129,11 +129,10 @@ impl Parser<'_> {
     }
 
     fn shape_type(&mut self, args: &mut Args) -> Parsed<Type> {
-        let values = match args.take("values") {
-            None | Some(Expr::NoneLiteral(_)) => None,
-            Some(dims) => Some(self.dims(dims)?),
+        let (values, mut ndim) = match args.take("values") {
+            None => (None, -1),
+            Some(dims) => self.shape_or_rank(dims)?,
         };
-        let mut ndim = values.as_ref().map_or(-1, |v| v.len() as i64);
         if let Some(e) = args.keyword("ndim") {
             let given = self.int(e)?;
             ndim = if given == -1 { ndim } else { given };
@@ -196,6 +195,24 @@ impl Parser<'_> {
         Ok(Ref::new(PointerType { element, scope }).into())
     }
 
+    /// The dimensions that are written, and how many they are: none and -1 for `None`, and for a value that is a shape what its type says.
+    fn shape_or_rank(&mut self, e: &Expr) -> Parsed<(Option<Vec<PrimExpr>>, i64)> {
+        let dims = if matches!(e, Expr::Tuple(_) | Expr::List(_)) {
+            self.dims(e)?
+        } else {
+            match self.expr(e)? {
+                Value::None => return Ok((None, -1)),
+                Value::Relax(value) => match value.ty() {
+                    Type::Shape(shape) => return Ok((shape.values.clone(), shape.ndim)),
+                    _ => self.dims_of(&Value::Relax(value), e.range())?,
+                },
+                value => self.dims_of(&value, e.range())?,
+            }
+        };
+        let ndim = dims.len() as i64;
+        Ok((Some(dims), ndim))
+    }
+
     /// Dimensions: a tuple or list of scalars, names, or texts.
     pub(super) fn dims(&mut self, e: &Expr) -> Parsed<Vec<PrimExpr>> {
         let parts: &[Expr] = match e {
@@ -203,11 +220,15 @@ impl Parser<'_> {
             Expr::List(list) if !self.is_hosted(e) => &list.elts,
             other => {
                 let value = self.expr(other)?;
-                let dims = value.items().unwrap_or(std::slice::from_ref(&value));
-                return dims.iter().map(|d| self.as_dim(d, other.range())).collect();
+                return self.dims_of(&value, other.range());
             }
         };
         parts.iter().map(|part| self.dim(part)).collect()
+    }
+
+    fn dims_of(&mut self, value: &Value, range: TextRange) -> Parsed<Vec<PrimExpr>> {
+        let dims = value.items().unwrap_or(std::slice::from_ref(value));
+        dims.iter().map(|d| self.as_dim(d, range)).collect()
     }
 
     pub(super) fn dim(&mut self, e: &Expr) -> Parsed<PrimExpr> {

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! ErrorContext(fn=main, loc=param[0], param=x, annotation=R.Tensor((n, 4)))    argument `x` of `main` must be R.Tensor((n, 4))
-//! ErrorContext(match_cast, value=w, ty=R.Tensor((n, 4)))                       `w` must be R.Tensor((n, 4))
+//! ErrorContext(match_cast, value=w, ty=R.Tensor((n, 4)))                       match_cast: `w` must be R.Tensor((n, 4))
+//! ErrorContext(fn=main, loc=return, annotation=R.Tensor((n, 4)))               the return value of `main` must be R.Tensor((n, 4))
 //! ```
 //!
 //! Below ours, lines may follow that have more to say of a dimension. Numbers in braces are dimensions of the value.
@@ -27,13 +28,17 @@ pub(super) fn subject(context: AnyView<'_>) -> String {
     };
     let declared = [", annotation=", ", ty="].iter().find_map(|name| fields.split_once(name));
     let (fields, ty) = declared.map_or((fields, None), |(fields, ty)| (fields, Some(ty)));
+    let cast = if fields.starts_with("match_cast") { "match_cast: " } else { "" };
     let field = |name: &str| fields.split_once(name).map(|(_, value)| value);
     let what = match (field(", param="), field("fn="), field(", value=").or_else(|| field(", var="))) {
         (Some(param), Some(function), _) => {
             format!("argument `{param}` of `{}`", function.split(',').next().unwrap_or_default())
         }
+        (_, Some(function), _) if fields.contains("loc=return") => {
+            format!("the return value of `{}`", function.split(',').next().unwrap_or_default())
+        }
         (_, _, Some(value)) if value.contains(' ') => value.to_owned(),
-        (_, _, Some(value)) => format!("`{value}`"),
+        (_, _, Some(value)) => format!("{cast}`{value}`"),
         _ => return place.to_owned(),
     };
     ty.map_or(what.clone(), |ty| format!("{what} must be {ty}"))
@@ -85,13 +90,17 @@ mod tests {
         assert_eq!(message(annotated, &[3, 5], 1), expected);
         assert_eq!(
             message("ErrorContext(match_cast, value=w, ty=R.Shape([n])) ", &[5], 0),
-            "`w` must be R.Shape([n]): dimension 0 is 5, not 4"
+            "match_cast: `w` must be R.Shape([n]): dimension 0 is 5, not 4"
         );
         assert_eq!(
             message("ErrorContext(match_cast, value=the result of Add `a`, ty=R.Shape([n])) ", &[5], 0),
             "the result of Add `a` must be R.Shape([n]): dimension 0 is 5, not 4"
         );
-        assert_eq!(message("ErrorContext(match_cast, var=lv) ", &[5], 0), "`lv`: dimension 0 is 5, not 4");
+        assert_eq!(message("ErrorContext(match_cast, var=lv) ", &[5], 0), "match_cast: `lv`: dimension 0 is 5, not 4");
+        assert_eq!(
+            message("ErrorContext(fn=main, loc=return, annotation=R.Shape([n])) ", &[5], 0),
+            "the return value of `main` must be R.Shape([n]): dimension 0 is 5, not 4"
+        );
         assert_eq!(message("somewhere", &[5], 0), "somewhere: dimension 0 is 5, not 4");
         assert_eq!(message("", &[5], 0), "a value: dimension 0 is 5, not 4");
     }
@@ -101,6 +110,6 @@ mod tests {
         let context =
             "ErrorContext(match_cast, value=s, ty=R.Shape([n, 1])) \n1: sizes add up to {2}, the axis has {0}";
         assert_eq!(message(context, &[7, 0, 9], 1), "sizes add up to 9, the axis has 7");
-        assert_eq!(message(context, &[7, 0, 9], 0), "`s` must be R.Shape([n, 1]): dimension 0 is 7, not 4");
+        assert_eq!(message(context, &[7, 0, 9], 0), "match_cast: `s` must be R.Shape([n, 1]): dimension 0 is 7, not 4");
     }
 }

@@ -262,6 +262,9 @@ impl Vm {
     }
 }
 
+/// The kind of errors about numbers of arguments. In Python it is what TVM raises, an `InternalError`, and a `ValueError`.
+const ARITY_ERROR: &str = "ArityError";
+
 /// Refuses a call with another number of arguments than the function takes.
 fn check_arity(info: &FuncInfo, found: usize) -> Result<(), Error> {
     if info.num_args == found as i64 {
@@ -272,7 +275,7 @@ fn check_arity(info: &FuncInfo, found: usize) -> Result<(), Error> {
         "Invoking function {} expects {} arguments{names}, but {found} arguments were provided.",
         info.name, info.num_args
     );
-    Err(Error::new(ErrorKind::ValueError, message))
+    Err(Error::new(ARITY_ERROR, message))
 }
 
 impl Drop for Vm {

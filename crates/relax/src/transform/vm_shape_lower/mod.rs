@@ -13,7 +13,8 @@
 //! ```
 //!
 //! The first dimension in which a variable stands alone defines it; every other occurrence is checked against it, once it
-//! can be computed. `match_cast` does the same in the middle of a function. What is defined inside a branch is known inside
+//! can be computed. `match_cast` does the same in the middle of a function, and so does a result of which the body's type says less
+//! than the function's. What is defined inside a branch is known inside
 //! that branch only.
 //!
 //! Needs: plain blocks, no nested functions. Gives: no symbolic variable outside of types.
@@ -95,6 +96,7 @@ impl Lower<'_> {
             }
             crate::shape::for_each_dim(&param.ty, &mut |dim| self.heap.reserve(dim));
         }
+        crate::shape::for_each_dim(&f.ret_ty, &mut |dim| self.heap.reserve(dim));
         let mut reserve = Reserve { heap: &mut self.heap, nested: false };
         reserve.visit_seq(&f.body);
         if reserve.nested {
@@ -115,6 +117,7 @@ impl Lower<'_> {
         self.tensor.get_or_insert_with(|| none.clone().into());
         self.check_params(f, &mut out);
         let body = self.mutate_seq(&f.body);
+        let body = self.check_result(f, body);
         let none = AnyVar::Var(none);
         let uses_none = |e: &Expr| used_vars(e).contains(&none);
         if out.iter().any(|binding| uses_none(binding.value())) || uses_none(&Expr::Seq(body.clone())) {
@@ -140,6 +143,25 @@ impl Lower<'_> {
         // A scalar that no dimension mentions needs no place.
         pending.retain(|p| !p.is_unused(&self.heap));
         self.match_all(pending, out);
+    }
+
+    /// Adds the checks of what the function promises to return and its body does not prove.
+    fn check_result(&mut self, f: &Function, body: Ref<SeqExpr>) -> Ref<SeqExpr> {
+        let known = body.body.ty();
+        if shape::same_type(&shape::unify(&f.ret_ty, &known), &f.ret_ty) {
+            return body;
+        }
+        let context = if self.says_which {
+            format!("ErrorContext(fn={}, loc=return, annotation={}) ", self.name, display::type_text(&f.ret_ty))
+        } else {
+            String::new()
+        };
+        let (mut out, mut pending) = (Vec::new(), Vec::new());
+        matching::check_cast(&body.body, &known, &f.ret_ty, &context, &mut out, &mut pending);
+        self.match_all(pending, &mut out);
+        let checks = Ref::new(BindingBlock { bindings: out, dataflow: false });
+        let blocks = body.blocks.iter().cloned().chain([checks]).collect();
+        Ref::new(SeqExpr { blocks, body: body.body.clone() })
     }
 
     /// Emits the matches, computes what they make known, and then emits the checks that had to wait for that.
