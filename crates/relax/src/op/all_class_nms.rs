@@ -151,7 +151,8 @@ fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
         match format {
             Format::Onnx => {
                 let total = Stmt::store(&target[1], [PrimExpr::from(0)], row.get());
-                Stmt::seq([zero(0), row.set(0), nest(&vars, &[batch.clone(), classes.clone()], of_class), total])
+                // Rows behind those that count are cut off, and nobody reads them.
+                Stmt::seq([row.set(0), nest(&vars, &[batch.clone(), classes.clone()], of_class), total])
             }
             Format::TensorFlow => {
                 let total = Stmt::store(&target[2], [image.clone()], row.get());

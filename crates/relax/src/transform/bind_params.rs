@@ -59,7 +59,7 @@ fn value_of(name: &str, value: &AttrValue, ty: Option<&Type>) -> Result<Expr, Pa
             },
             _ => None,
         };
-        let wrong = || format!("Explicit binding for symbolic variable {name} must be a primitive expression");
+        let wrong = || format!("the value of {name}, a symbolic variable, must be a number or an expression over others");
         return scalar.map(Expr::prim).ok_or_else(|| PassError::arguments(NAME, wrong()));
     }
     if let AttrValue::Object(object) = value
@@ -155,8 +155,7 @@ fn bind_symbols(given: &HashMap<Ref<Var>, Expr>, dims: &mut VarMap) -> Result<()
             return Err(PassError::arguments(
                 NAME,
                 format!(
-                    "Explicit binding for symbolic variable {} conflicts with the value inferred from a parameter shape: it is \
-                     {} there, not {}",
+                    "the symbolic variable {} is bound to two values: {} by the shape of a parameter, and {}",
                     param.name,
                     display::dim_text(&inferred),
                     display::dim_text(&scalar.value)
