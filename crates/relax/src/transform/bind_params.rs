@@ -59,7 +59,8 @@ fn value_of(name: &str, value: &AttrValue, ty: Option<&Type>) -> Result<Expr, Pa
             },
             _ => None,
         };
-        let wrong = || format!("the value of {name}, a symbolic variable, must be a number or an expression over others");
+        let wrong =
+            || format!("the value of {name}, a symbolic variable, must be a number or an expression over others");
         return scalar.map(Expr::prim).ok_or_else(|| PassError::arguments(NAME, wrong()));
     }
     if let AttrValue::Object(object) = value

@@ -88,6 +88,11 @@ struct Lower<'a> {
     error: Option<PassError>,
 }
 
+/// Whether all that a function promises of its result is known of its body.
+fn proves_result(f: &Function, body: &SeqExpr) -> bool {
+    shape::same_type(&shape::unify(&f.ret_ty, &body.body.ty()), &f.ret_ty)
+}
+
 impl Lower<'_> {
     fn function(&mut self, f: &Ref<Function>) -> Ref<Function> {
         for param in &f.params {
@@ -96,11 +101,13 @@ impl Lower<'_> {
             }
             crate::shape::for_each_dim(&param.ty, &mut |dim| self.heap.reserve(dim));
         }
-        crate::shape::for_each_dim(&f.ret_ty, &mut |dim| self.heap.reserve(dim));
         let mut reserve = Reserve { heap: &mut self.heap, nested: false };
         reserve.visit_seq(&f.body);
         if reserve.nested {
             self.fail("a nested function is left; run LambdaLift first");
+        }
+        if !proves_result(f, &f.body) {
+            crate::shape::for_each_dim(&f.ret_ty, &mut |dim| self.heap.reserve(dim));
         }
         let mut out = Vec::new();
         if self.heap.len() > 0 {
@@ -147,10 +154,10 @@ impl Lower<'_> {
 
     /// Adds the checks of what the function promises to return and its body does not prove.
     fn check_result(&mut self, f: &Function, body: Ref<SeqExpr>) -> Ref<SeqExpr> {
-        let known = body.body.ty();
-        if shape::same_type(&shape::unify(&f.ret_ty, &known), &f.ret_ty) {
+        if proves_result(f, &body) {
             return body;
         }
+        let known = body.body.ty();
         let context = if self.says_which {
             format!("ErrorContext(fn={}, loc=return, annotation={}) ", self.name, display::type_text(&f.ret_ty))
         } else {
