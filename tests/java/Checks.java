@@ -9,6 +9,8 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
 import relaxide.DType;
 import relaxide.Model;
 import relaxide.ModelFunction;
@@ -144,6 +146,9 @@ public class Checks {
             expect(scalar.length == 1 && scalar[0] == 5);
             List<?> nested = (List<?>) echo.call(List.of(1, List.of(2.5, "three"), new Object[] {}));
             expect(nested.equals(List.of(1L, List.of(2.5, "three"), List.of())), nested);
+            List<Long> many = LongStream.range(0, 40).boxed().collect(Collectors.toList());
+            expect(echo.call(many).equals(many) && Arrays.equals((long[]) echo.call(new long[20]), new long[20]));
+            thrown(RelaxideException.class, () -> echo.call(many.toArray()), "40");
             thrown(RelaxideException.TypeError.class, () -> echo.call(new StringBuilder()), "argument 0", "StringBuilder");
             thrown(RelaxideException.TypeError.class, () -> echo.call(Arrays.asList(1, null)), "field 1", "null");
             thrown(RelaxideException.ValueError.class, () -> echo.call("a\0b"), "NUL");

@@ -16,11 +16,12 @@ import relaxide
 from relaxide import relax
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from programs import Programs  # noqa: E402
+from java_programs import Programs  # noqa: E402
 
 ROOT = pathlib.Path(__file__).parents[2]
 COMMAND = ROOT / "build" / "relaxide"
 PACKAGE = ROOT / "packages" / "java"
+RELEASE = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
 HEADER = ROOT / "crates" / "capi" / "include" / "relaxide.h"
 
 missing = [tool for tool in ("javac", "jar", "cc") if shutil.which(tool) is None]
@@ -44,7 +45,7 @@ def call(*command):
 
 @pytest.fixture(scope="module")
 def jar(tmp_path_factory):
-    """The jar, and the folder of the library that is in it."""
+    """The jar."""
     call("cargo", "build", "--quiet", "--release", "--package", "relaxide-capi", "--manifest-path", ROOT / "Cargo.toml")
     out = tmp_path_factory.mktemp("jar") / "relaxide.jar"
     call(ROOT / "scripts" / "java", out)
@@ -107,20 +108,16 @@ def test_results_are_those_of_python(checks, folder):
     def tensor(name, *shape):
         return relaxide.runtime.tensor(np.fromfile(folder / name, "float32").reshape(shape))
 
-    programs = machine("programs.so") if registered() else None
+    # The programs call them, but not here.
+    for name in ("test.java.echo", "test.java.triple"):
+        relaxide.register_global_func(name, lambda *args: None, override=True)
+    programs = machine("programs.so")
     for n in (1, 5, 33):
         expected = programs["main"](tensor(f"x{n}.bin", n, 8), w).numpy()
         np.testing.assert_array_equal(np.fromfile(folder / f"y{n}.bin", "float32").reshape(n, 4), expected)
     scores, hidden = machine("mlp.so")["main"](tensor("image.bin", 2, 64))
     np.testing.assert_array_equal(np.fromfile(folder / "scores.bin", "float32").reshape(2, 10), scores.numpy())
     np.testing.assert_array_equal(np.fromfile(folder / "hidden.bin", "float32").reshape(2, 32), hidden.numpy())
-
-
-def registered():
-    """Enters the functions that the programs call; here nothing calls them."""
-    for name in ("test.java.echo", "test.java.triple"):
-        relaxide.register_global_func(name, lambda *args: None, override=True)
-    return True
 
 
 # -Xcheck:jni ends the virtual machine where native code breaks its rules.
@@ -148,7 +145,7 @@ def test_the_example_runs(jar, tmp_path):
     example = ROOT / "examples" / "java" / "Classify.java"
     assert call("java", "-cp", jar, example, tmp_path / "c.so") == "class 2 of 4, with 0.875\n"
     assert len(example.read_text().splitlines()) <= 26
-    runtime = f"-Drelaxide.library.path={ROOT / 'target' / 'release'}"
+    runtime = f"-Drelaxide.library.path={RELEASE}"
     assert call("java", runtime, "-cp", jar, example, tmp_path / "c.so") == "class 2 of 4, with 0.875\n"
     absent = subprocess.run(["java", f"-Drelaxide.library.path={tmp_path}", "-cp", jar, example, tmp_path / "c.so"], capture_output=True, text=True)
     assert absent.returncode != 0 and "which has no librelaxide_runtime.so" in absent.stderr

@@ -12,7 +12,8 @@ public interface PackedFunction {
      * @param args the values, of the types that {@link ModelFunction#call(Object...)} returns. Tensors among them are closed when the
      *     function returns; what it keeps, it has by {@link Tensor#share()}. The tensors that {@code R.call_dps_packed} gives to be
      *     written are the last ones.
-     * @return a value that {@link ModelFunction#call(Object...)} takes, or null for none
+     * @return a value that {@link ModelFunction#call(Object...)} takes, or null for none. A tensor stays the function's: to close it, or
+     *     to leave it to the collector
      * @throws Exception makes the model's call fail, with this exception as the cause
      */
     Object call(Object... args) throws Exception;
