@@ -64,6 +64,8 @@ typedef struct RelaxideDType {
 
 /* The type of a name such as "float32", "int8" or "bool". */
 int relaxide_dtype_parse(const char *name, RelaxideDType *dtype);
+/* The name of a type, written with its NUL into `room` bytes; 32 are enough for all. */
+int relaxide_dtype_name(RelaxideDType dtype, char *name, size_t room);
 
 /* Where data lies, laid out like DLPack's. */
 typedef struct RelaxideDevice {
@@ -185,6 +187,23 @@ int relaxide_model_run(const RelaxideModel *model, const char *function, const R
 /* Calls any function. */
 int relaxide_model_call(const RelaxideModel *model, const char *function, const RelaxideValue *const *args,
                         size_t num_args, RelaxideValue **result);
+
+/* ---- Functions of the program that models call (not inside WebAssembly modules) ----------------------------------- */
+
+/* Such a function. The arguments are valid during the call. It returns 0 with a value in *result that is the library's from then on
+ * (null, which it is at first, for none), or another number: then the model's call fails with the error that this thread met last in
+ * the function, which relaxide_error_set sets too. It is called from any thread, from several at once. */
+typedef int (*RelaxideCallback)(void *context, const RelaxideValue *const *args, size_t num_args, RelaxideValue **result);
+
+/* Enters a function under the name by which programs call it (R.call_packed, R.call_dps_packed). When it was removed and no model has
+ * it any more, release(context) is called, from any thread; release may be null. A name that is taken is an error. After a failure
+ * release is not called. */
+int relaxide_function_register(const char *name, RelaxideCallback call, void (*release)(void *context), void *context);
+/* Takes the function of a name out again. Models that have found it keep it. */
+int relaxide_function_remove(const char *name);
+
+/* Sets the calling thread's last error, of a kind such as "ValueError". Returns 0. */
+int relaxide_error_set(const char *kind, const char *message);
 
 #ifdef __cplusplus
 }

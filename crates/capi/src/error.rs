@@ -11,6 +11,8 @@ use relaxide_ffi::Error;
 struct LastError {
     kind: CString,
     message: CString,
+    /// How many failures the thread has met, with this one.
+    failures: u64,
 }
 
 thread_local! {
@@ -24,7 +26,25 @@ pub(crate) fn c_string(text: &str) -> CString {
 
 /// Keeps an error for the caller to ask for.
 pub(crate) fn set(error: &Error) {
-    LAST.with_borrow_mut(|last| *last = LastError { kind: c_string(error.kind()), message: c_string(error.message()) });
+    LAST.with_borrow_mut(|last| {
+        let (kind, message) = (c_string(error.kind()), c_string(error.message()));
+        *last = LastError { kind, message, failures: last.failures.wrapping_add(1) };
+    });
+}
+
+/// How many failures the calling thread has met.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn failures() -> u64 {
+    LAST.with_borrow(|last| last.failures)
+}
+
+/// The calling thread's last error, if it met one since it had met so many.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn since(failures: u64) -> Option<Error> {
+    LAST.with_borrow(|last| {
+        let text = |text: &CString| text.to_string_lossy().into_owned();
+        (last.failures != failures).then(|| Error::new(text(&last.kind), text(&last.message)))
+    })
 }
 
 /// The kind of the calling thread's last error, such as `ValueError`; empty if there was none.

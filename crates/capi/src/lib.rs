@@ -17,6 +17,8 @@
 
 mod border;
 mod error;
+#[cfg(not(target_family = "wasm"))]
+mod function;
 mod model;
 #[cfg(feature = "rpc")]
 mod serve;
@@ -29,6 +31,8 @@ mod webassembly;
 use std::ffi::{c_char, c_int};
 
 pub use error::*;
+#[cfg(not(target_family = "wasm"))]
+pub use function::*;
 pub use model::*;
 #[cfg(feature = "rpc")]
 pub use serve::*;

@@ -62,6 +62,24 @@ pub unsafe extern "C" fn relaxide_dtype_parse(name: *const c_char, dtype: *mut D
     })
 }
 
+/// Writes the name of an element type, with a NUL, into a place of `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relaxide_dtype_name(dtype: DataType, name: *mut c_char, room: usize) -> c_int {
+    guard(|| {
+        let text = crate::error::c_string(&dtype.to_string());
+        let bytes = text.as_bytes_with_nul();
+        if name.is_null() {
+            return Err(crate::border::null("name"));
+        }
+        if bytes.len() > room {
+            return Err(invalid(format!("{text:?} takes {} bytes and there is room for {room}", bytes.len())));
+        }
+        // SAFETY: the interface's contract: there is room for so many bytes.
+        unsafe { name.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(())
+    })
+}
+
 /// Makes a compact tensor of zeros in the host's memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn relaxide_tensor_new(

@@ -38,8 +38,17 @@ pub enum RelaxideKind {
 }
 
 impl RelaxideValue {
+    pub(crate) fn new(value: Any) -> RelaxideValue {
+        RelaxideValue { value, text: std::sync::OnceLock::new() }
+    }
+
     pub(crate) fn give(value: Any) -> *mut RelaxideValue {
-        Box::into_raw(Box::new(RelaxideValue { value, text: std::sync::OnceLock::new() }))
+        Box::into_raw(Box::new(RelaxideValue::new(value)))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn into_value(self) -> Any {
+        self.value
     }
 
     pub(crate) fn view(&self) -> AnyView<'_> {

@@ -218,6 +218,57 @@ static void values(void) {
     relaxide_value_free(tuple);
 }
 
+/* A function of the program's: refuses what is no integer, gives nothing for 0, else an integer one larger. */
+static int increment(void *context, const RelaxideValue *const *args, size_t num_args, RelaxideValue **result) {
+    int64_t integer = 0;
+    ++*(int *)context;
+    if (num_args != 1) return relaxide_error_set("ArityError", "one argument is expected"), -1;
+    if (relaxide_value_as_int(args[0], &integer) != 0) return -1;
+    if (integer < 0) return 7;
+    return integer == 0 ? 0 : relaxide_value_int(integer + 1, result);
+}
+
+static void functions(void) {
+    int context = 7;
+    released = 0;
+    OK(relaxide_function_register("test.c.increment", increment, release, &context));
+    FAILS(relaxide_function_register("test.c.increment", increment, release, &context), "RuntimeError", "already registered");
+    EXPECT(released == 0);
+    OK(relaxide_function_remove("test.c.increment"));
+    EXPECT(released == 7);
+    FAILS(relaxide_function_remove("test.c.increment"), "KeyError", "test.c.increment");
+    OK(relaxide_error_set("ValueError", "said by the program"));
+    EXPECT(strcmp(relaxide_error_kind(), "ValueError") == 0 && strcmp(relaxide_error_message(), "said by the program") == 0);
+    char name[32];
+    OK(relaxide_dtype_name(dtype("bfloat16"), name, sizeof name));
+    EXPECT(strcmp(name, "bfloat16") == 0);
+    FAILS(relaxide_dtype_name(dtype("float8_e4m3b11fnuz"), name, 8), "ValueError", "room for 8");
+}
+
+/* Calls a registered function as programs do, by the ABI that models use. */
+static void called(void) {
+    typedef struct { int32_t type; uint32_t zero; int64_t integer; } Any;
+    typedef struct { const char *data; size_t size; } Bytes;
+    extern int TVMFFIFunctionGetGlobal(const Bytes *name, void **function);
+    extern int TVMFFIFunctionCall(void *function, Any *args, int32_t num_args, Any *result);
+    extern int TVMFFIObjectDecRef(void *object);
+    int calls = 0;
+    void *function = NULL;
+    Bytes name = {"test.c.called", 13};
+    OK(relaxide_function_register("test.c.called", increment, NULL, &calls));
+    OK(TVMFFIFunctionGetGlobal(&name, &function));
+    Any args[2] = {{1, 0, 41}, {1, 0, 0}}, result = {0, 0, 0};
+    OK(TVMFFIFunctionCall(function, args, 1, &result));
+    EXPECT(result.type == 1 && result.integer == 42);
+    OK(TVMFFIFunctionCall(function, args + 1, 1, &result));
+    EXPECT(result.type == 0 && calls == 2);
+    EXPECT(TVMFFIFunctionCall(function, args, 2, &result) != 0 && strcmp(relaxide_error_message(), "one argument is expected") == 0);
+    args[0].integer = -1;
+    EXPECT(TVMFFIFunctionCall(function, args, 1, &result) != 0 && calls == 4);
+    TVMFFIObjectDecRef(function);
+    OK(relaxide_function_remove("test.c.called"));
+}
+
 /* Every function that follows an address refuses null. */
 static void nulls(const char *path) {
     RelaxideModel *model = NULL, *no_model = NULL;
@@ -236,6 +287,12 @@ static void nulls(const char *path) {
     double number = 0;
     OK(relaxide_model_load(path, &model));
 #define REFUSED(call) FAILS(call, "ValueError", "null")
+    REFUSED(relaxide_dtype_name(type, NULL, 32));
+    REFUSED(relaxide_function_register(NULL, increment, NULL, NULL));
+    REFUSED(relaxide_function_register("test.c.null", NULL, NULL, NULL));
+    REFUSED(relaxide_function_remove(NULL));
+    REFUSED(relaxide_error_set(NULL, "said"));
+    REFUSED(relaxide_error_set("ValueError", NULL));
     REFUSED(relaxide_dtype_parse(NULL, &type));
     REFUSED(relaxide_dtype_parse("int8", NULL));
     REFUSED(relaxide_tensor_new(NULL, 1, type, &tensor));
@@ -293,6 +350,8 @@ int main(int argc, char **argv) {
     EXPECT(strlen(relaxide_version()) > 0 && strlen(relaxide_error_kind()) == 0);
     tensors();
     values();
+    functions();
+    called();
     run(argv[1]);
     call(argv[2]);
     nulls(argv[1]);
