@@ -5,6 +5,7 @@
 //! ```text
 //! ErrorContext(fn=main, loc=param[0], param=x, annotation=R.Tensor((n, 4)))    argument `x` of `main` must be R.Tensor((n, 4))
 //! ErrorContext(match_cast, value=w, ty=R.Tensor((n, 4)))                       match_cast: `w` must be R.Tensor((n, 4))
+//! ErrorContext(check, value=w, ty=R.Tensor((n, 4)))                            `w` must be R.Tensor((n, 4))
 //! ErrorContext(fn=main, loc=return, annotation=R.Tensor((n, 4)))               the return value of `main` must be R.Tensor((n, 4))
 //! ```
 //!

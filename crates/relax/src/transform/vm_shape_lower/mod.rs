@@ -300,7 +300,10 @@ fn cast_context(cast: &MatchCast) -> String {
         (Some(var), None) => var.name().to_owned(),
         (None, None) => "a shape".to_owned(),
     };
-    let mut context = format!("ErrorContext(match_cast, value={value}, ty={}) ", display::type_text(&cast.ty));
+    // Whoever brought a model has written no `match_cast`.
+    let of_node = cast.var.span().as_ref().is_some_and(|span| span.is_node());
+    let by = if of_node { "check" } else { "match_cast" };
+    let mut context = format!("ErrorContext({by}, value={value}, ty={}) ", display::type_text(&cast.ty));
     let notes = cast.var.span().map_or(&[][..], |span| &span.notes);
     for (dim, note) in notes.iter().enumerate().filter(|(_, note)| !note.is_empty()) {
         context.push_str(&format!("\n{dim}: {}", note.replace('\n', " ")));
