@@ -199,7 +199,7 @@ def MetaScheduleApplyDatabase(work_dir=None, enable_warning=False):
         if database is None and work_dir is None:
             raise ValueError("MetaScheduleApplyDatabase needs a database: open one (`with database:`) or give work_dir")
         if database is None:
-            database = JSONDatabase(work_dir=work_dir, allow_missing=False)
+            database = JSONDatabase(work_dir=work_dir)
         return apply_database(mod, database, target, enable_warning)
 
     return _module_pass(transform, opt_level=0, name="MetaScheduleApplyDatabase")
@@ -247,6 +247,28 @@ def _cost_model():
     import importlib.util
 
     return "xgb" if importlib.util.find_spec("xgboost") else "random"
+
+
+@_module_pass(opt_level=0, name="AttachExternModules")
+class AttachExternModules:
+    """The pass that gives a module what its external functions are in, for the build to import.
+
+    ``extern_modules`` are :class:`~relaxide.relax.frontend.nn.ExternModule`; each is loaded when the pass runs, and stands behind those
+    that the module has in its attribute ``external_mods``. A TypeError where one is something else.
+    """
+
+    def __init__(self, extern_modules):
+        self.extern_modules = extern_modules
+
+    def transform_module(self, mod, ctx):
+        """The module with the loaded modules among its attributes."""
+        from .frontend.nn import ExternModule
+
+        for extern in self.extern_modules:
+            if not isinstance(extern, ExternModule):
+                raise TypeError(f"AttachExternModules takes external modules of `relax.frontend.nn`, not {type(extern).__name__}")
+        known = list((mod.attrs or {}).get("external_mods", ()))
+        return mod.with_attr("external_mods", [*known, *(extern.load() for extern in self.extern_modules)])
 
 
 def VMBuiltinLower():
