@@ -49,6 +49,22 @@ def test_an_operator_is_lowered_as_the_program_says():
     assert np.array_equal(vm["main"](x, y).numpy(), np.maximum(x + y, 0))
 
 
+def test_what_is_noted_of_an_operator_lowers_it():
+    from relaxide.relax.transform.legalize_ops.common import register_legalize
+
+    @register_legalize("relax.add")
+    def lower(bb, call):
+        return bb.emit(relax.op.maximum(*call.args))
+
+    try:
+        assert "cls.maximum" in relax.transform.LegalizeOps()(Sum).script()
+        by_map = relax.transform.LegalizeOps({"relax.add": lambda bb, call: bb.emit(relax.op.multiply(*call.args))})(Sum)
+        assert "cls.multiply" in by_map.script()
+    finally:
+        relaxide.ir.Op.get("relax.add").reset_attr("FLegalize")
+    assert "cls.add" in relax.transform.LegalizeOps()(Sum).script()
+
+
 def test_an_exception_of_a_lowering_is_the_programs():
     def lower(bb, call):
         raise KeyError("mine")

@@ -6,6 +6,8 @@ The functions come from the compiler's table of passes: ``help(transform.ToMixed
 from .. import _core
 from ..ffi import register_object
 from ..ir.base import Node
+from ..ir.op import noted_of_operators as _noted_of_operators
+from ..ir.op import register_op_attr as _register_op_attr
 from ..ir.pass_functions import function as _function
 from ..ir.pass_functions import signature
 from ..ir.transform import DataflowBlockPass, FunctionPass, Pass, Sequential
@@ -75,7 +77,8 @@ def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False
     Parameters
     ----------
     customize_legalize_map : dict of str to function, optional
-        For operators by name, functions of the block builder and the call that return what takes its place.
+        For operators by name, functions of the block builder and the call that return what takes its place. What is noted of an
+        operator as ``FLegalize`` (:func:`relaxide.ir.register_op_attr`) takes part too, unless the map has the operator.
     skip_ops : list of str, optional
         Operators that stay.
     enable_warning : bool
@@ -85,7 +88,16 @@ def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False
     -------
     Pass
     """
-    return Pass(_core.legalize_ops_pass(dict(customize_legalize_map or {}), list(skip_ops or [])), LegalizeOps.__doc__)
+    custom = {**_noted_of_operators("FLegalize"), **(customize_legalize_map or {})}
+    return Pass(_core.legalize_ops_pass(custom, list(skip_ops or [])), LegalizeOps.__doc__)
+
+
+def register_legalize(op_name, legal_func=None):
+    """Let :func:`LegalizeOps` ask a function about an operator, which it gives the block builder and the call; without it, a decorator.
+
+    Pipelines that are asked for by name (``"zero"``) have the compiler's own pass, which asks no function.
+    """
+    return _register_op_attr(op_name, "FLegalize", legal_func)
 
 
 def Gradient(func_name, require_grads=None, target_index=0):
