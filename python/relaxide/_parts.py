@@ -27,7 +27,8 @@ _PARTS = {
     "relax.op.vision": "multibox_transform_loc nms roi_align roi_pool",
     "relax.op.vm": "vm",
     "relax.transform": "fast_math fold_batch_norm_to_conv2d_for_inference fuse_transpose_matmul lazy_transform_params "
-    "optimize_layout_transform remove_redundant_reshape transform",
+    "attach_external_modules legalize_ops optimize_layout_transform remove_redundant_reshape transform",
+    "relax.transform.legalize_ops": "binary common create datatype grad image index linear_algebra manipulate nn search statistical unary vision",
     "runtime": "device object_generic",
     "s_tir.meta_schedule.builder": "builder local_builder",
     "s_tir.meta_schedule.cost_model": "cost_model metric random_model xgb_model",

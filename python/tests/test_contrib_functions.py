@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import relaxide as tvm
 from relaxide import te, topi
-from relaxide.contrib import cblas, dlpack, download, random, tvmjs
+from relaxide.contrib import cblas, dlpack, dnnl, download, random, tvmjs
 from relaxide.support import popen_pool
+from relaxide.topi.testing import conv2d_nchw_python
 
 
 def run(tensors, *arrays):
@@ -25,6 +26,24 @@ def test_products_of_the_blas_are_those_of_numpy(transa, transb):
     left, right = te.placeholder(a.shape, "float32"), te.placeholder(b.shape, "float32")
     made = run([left, right, cblas.matmul(left, right, transa, transb)], a, b)
     np.testing.assert_allclose(made, (a.T if transa else a) @ (b.T if transb else b), rtol=1e-6)
+
+
+@pytest.mark.parametrize("channel_last", [False, True])
+def test_convolutions_are_called_from_kernels(channel_last):
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 4, 7, 8)).astype("float32"), rng.standard_normal((6, 2, 3, 2)).astype("float32")
+    wanted = conv2d_nchw_python(np.pad(x, [(0, 0), (0, 0), (1, 0), (2, 1)]), w, (2, 1), 0, 2)
+    if channel_last:
+        x, w, wanted = x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0), wanted.transpose(0, 2, 3, 1)
+    x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
+    image, kernel = te.placeholder(x.shape, "float32"), te.placeholder(w.shape, "float32")
+    made = run([image, kernel, dnnl.dnnl_conv2d(image, kernel, (2, 1), (1, 2, 0, 1), 1, 2, channel_last)], x, w)
+    np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-5)
+    a, b = x.reshape(8, -1), w.reshape(8, -1)
+    left, right = te.placeholder(a.shape, "float32"), te.placeholder(b.shape, "float32")
+    np.testing.assert_allclose(run([left, right, dnnl.matmul(left, right, transa=True)], a, b), a.T @ b, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="takes no dilation"):
+        dnnl.dnnl_conv2d(image, kernel, 1, 0, 2, 2, channel_last)
 
 
 def test_products_in_batches():

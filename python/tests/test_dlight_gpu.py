@@ -95,3 +95,34 @@ def test_a_rule_keeps_what_a_kernel_computes(func, rule):
 def test_rules_leave_what_they_are_not_about():
     for func, rule in ((rows, dlight.gpu.Matmul()), (product, dlight.gpu.GEMV()), (rows, dlight.gpu.RMSNorm()), (rows, dlight.gpu.LowBatchGEMV())):
         assert "tirx.is_scheduled" not in (_scheduled(func, rule).attrs or {})
+
+
+@T.prim_func(s_tir=True)
+def raised_rows(A: T.Buffer((16, 300), "float32"), B: T.Buffer((16, 300), "float32"), S: T.Buffer((16,), "float32")):
+    for i, j in T.grid(16, 300):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+    for i, k in T.grid(16, 300):
+        with T.sblock("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + B[vi, vk]
+
+
+def test_kernels_that_nothing_scheduled_get_threads():
+    mod = tvm.IRModule({"main": raised_rows})
+    with Target("cuda"):
+        made = s_tir.transform.DefaultGPUSchedule()(mod)["main"]
+    assert made.attrs["tirx.is_scheduled"] and made.script().count("threadIdx.x") == 2
+    a = np.random.default_rng(0).standard_normal((16, 300)).astype("float32")
+    found = _run(_as_plain_loops(made), a, np.zeros_like(a), np.zeros(16, "float32"))
+    np.testing.assert_allclose(found, (a + 1).sum(axis=1), rtol=1e-4)
+    with Target("cuda"):
+        assert s_tir.transform.DefaultGPUSchedule()(tvm.IRModule({"main": made}))["main"].script() == made.script()
+    with Target("llvm"):
+        left = s_tir.transform.DefaultGPUSchedule()(mod)["main"]
+    assert left.attrs["tirx.is_scheduled"] and "threadIdx" not in left.script()
+    with pytest.raises(ValueError, match="needs a target"):
+        s_tir.transform.DefaultGPUSchedule()(mod)

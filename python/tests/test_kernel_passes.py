@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
 import relaxide as tvm
@@ -78,3 +79,18 @@ def test_passes_that_are_not_here_say_why():
             getattr(module, name)
     with pytest.raises(ValueError, match="target_bits \"8\" is not known"):
         tirx.transform.NarrowDataType(8)(Module)
+
+
+def test_a_copy_of_a_kernel_has_variables_of_its_own():
+    copy = s_tir.renew_defs(Module["other"])
+    assert tvm.ir.structural_equal(copy, Module["other"]) and not copy.params[1].same_as(Module["other"].params[1])
+    array = tvm.runtime.tensor(np.ones(16, "float32"))
+    tvm.compile(tvm.IRModule({"other": copy}), "llvm")["other"](array, 9)
+    assert array.numpy()[2] == 0 and array.numpy().sum() == 15
+
+
+def test_the_state_of_schedules_has_its_names():
+    assert [int(bit) for bit in s_tir.schedule.ScheduleDebugMask] == [1, 2]
+    assert s_tir.schedule.state.CachedFlags(True, False, True).region_cover is False
+    assert tvm.ir.PrimType("float32x4").matches_code(0, 2) and not tvm.ir.PrimType("uint8").matches_code(0, 2)
+    assert tvm.ir.PrimType("int8").matches_element_type(0, 8) and not tvm.ir.PrimType("int16").matches_element_type(0, 8)

@@ -13,9 +13,10 @@ HEADS, KV_HEADS, D, SCALE = 4, 2, 8, 8**-0.5
 _NO_PARAMETERS = {"$": {"param_mode": "none", "effect_mode": "none"}}
 
 
-def _cache(rope_mode, *numbers):
+def _cache(rope_mode, *numbers, factors=None):
+    factors = relax.op.null_value() if factors is None else factors
     return TIRPagedKVCache(
-        "mha", *numbers, relax.ShapeExpr([0, 1]), 1, HEADS, KV_HEADS, D, D, 0, 0, rope_mode, 1, 10000, {}, relax.op.null_value(), D, False,
+        "mha", *numbers, relax.ShapeExpr([0, 1]), 1, HEADS, KV_HEADS, D, D, 0, 0, rope_mode, 1, 10000, {}, factors, D, False,
         "float32", tvm.target.Target("llvm"),
     )  # fmt: skip
 
@@ -27,6 +28,9 @@ class Attention(nn.Module):
     def create_2(self, max_batch, max_total, chunk, page, sliding):
         return _cache(RopeMode.INLINE, max_batch, max_total, chunk, page, sliding)
 
+    def create_with_zero_for_factors(self, max_batch, max_total, chunk, page, sliding):
+        return _cache(RopeMode.NORMAL, max_batch, max_total, chunk, page, sliding, factors=tvm.tirx.IntImm("int64", 0))
+
     def attend(self, qkv, cache):
         return cache.attention_with_fused_qkv(0, qkv, HEADS, SCALE)
 
@@ -36,7 +40,7 @@ def machine():
     numbers = {name: int for name in ("max_batch", "max_total", "chunk", "page", "sliding")}
     qkv = nn.spec.Tensor(["b", "n", HEADS + 2 * KV_HEADS, D], "float32")
     spec = {
-        **{f"create_{int(mode)}": {**numbers, **_NO_PARAMETERS} for mode in (RopeMode.NORMAL, RopeMode.INLINE)},
+        **{f"create_{mode}": {**numbers, **_NO_PARAMETERS} for mode in (RopeMode.NORMAL, RopeMode.INLINE, "with_zero_for_factors")},
         "attend": {"qkv": qkv, "cache": nn.spec.Object(object_type=PagedKVCache), **_NO_PARAMETERS},
     }
     mod, _ = Attention().export_tvm(spec)
@@ -63,7 +67,7 @@ class Sequences:
 
     def __init__(self, machine, mode, sliding=0):
         self.machine, self.rng = machine, np.random.default_rng(0)
-        self.cache = machine[f"create_{int(mode)}"](*(tvm.runtime.ShapeTuple([number]) for number in (8, 64, 32, 16, sliding)))
+        self.cache = machine[f"create_{mode}"](*(tvm.runtime.ShapeTuple([number]) for number in (8, 64, 32, 16, sliding)))
         self.kept, self.mode = {}, mode
 
     def add(self, *ids):
@@ -113,6 +117,13 @@ def test_sequences_of_a_batch_attend_to_their_own_tokens(machine, mode):
     sequences.add(0, 1)
     for lengths in ({0: 5}, {1: 3, 0: 2}, {0: 1, 1: 1}):
         sequences.step(lengths)
+
+
+def test_zero_stands_for_no_factors_of_positions(machine):
+    sequences = Sequences(machine, "with_zero_for_factors")
+    sequences.add(0)
+    for count in (5, 1):
+        sequences.step({0: count})
 
 
 def test_forks_share_places_and_popped_tokens_are_gone(machine):

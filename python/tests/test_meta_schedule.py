@@ -158,3 +158,17 @@ def test_errors_say_what_to_do(tmp_path):
         _tune(work_dir=str(tmp_path), post_optimization=True)
     with pytest.raises(ValueError, match="open one"):
         tvm.relax.transform.MetaScheduleApplyDatabase()(tvm.IRModule({"main": product}))
+
+
+def test_the_limit_of_parallel_iterations_is_mutated():
+    sch = Schedule(product)
+    i, *_ = sch.get_loops(sch.get_sblock("C"))
+    sch.split(i, [4, 8])
+    sch.annotate(sch.get_sblock("root"), "meta_schedule.parallel", 1)
+    context = ms.TuneContext(product, target=Target({"kind": "llvm", "num-cores": 2}), rand_state=1)
+    mutator = ms.mutator.MutateParallel(max_jobs_per_core=16)
+    mutator._initialize_with_tune_context(context)
+    trace = mutator.apply(sch.trace)
+    (mark,) = [inst for inst in trace.insts if inst.kind.name == "Annotate"]
+    # The products of the outer loops: 4, and 4 * 8.
+    assert int(mark.inputs[1]) in (4, 32)

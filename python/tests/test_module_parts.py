@@ -28,6 +28,15 @@ def test_a_part_has_the_very_functions():
     assert (sum, pool2d, conv2d) == (tvm.topi.sum, tvm.topi.nn.pool2d, relax.op.nn.conv2d)
 
 
+def test_readers_are_where_the_parser_is():
+    from relaxide.script.parser.ir.entry import ir_module
+    from relaxide.script.parser.relax.entry import function
+    from relaxide.script.parser.tirx.entry import prim_func
+
+    assert (ir_module, function, prim_func) == (tvm.script.ir.ir_module, tvm.script.relax.function, tvm.script.tirx.prim_func)
+    assert importlib.import_module("relaxide.script.parser.tirx") is tvm.script.tirx
+
+
 def test_a_part_does_not_hide_a_function():
     assert callable(tvm.topi.nn.batch_norm)
     assert callable(tvm.tirx.build)

@@ -7,6 +7,7 @@ import relaxide
 from relaxide import relax
 from relaxide.script import ir as I
 from relaxide.script import relax as R
+from relaxide.script import tirx as T
 
 
 @I.ir_module
@@ -46,6 +47,22 @@ def test_an_operator_is_lowered_as_the_program_says():
     x, y = (np.arange(6, dtype="float32").reshape(2, 3) - shift for shift in (4, 1))
     vm = relax.VirtualMachine(relax.build(mod), relaxide.cpu())
     assert np.array_equal(vm["main"](x, y).numpy(), np.maximum(x + y, 0))
+
+
+def test_what_is_noted_of_an_operator_lowers_it():
+    from relaxide.relax.transform.legalize_ops.common import register_legalize
+
+    @register_legalize("relax.add")
+    def lower(bb, call):
+        return bb.emit(relax.op.maximum(*call.args))
+
+    try:
+        assert "cls.maximum" in relax.transform.LegalizeOps()(Sum).script()
+        by_map = relax.transform.LegalizeOps({"relax.add": lambda bb, call: bb.emit(relax.op.multiply(*call.args))})(Sum)
+        assert "cls.multiply" in by_map.script()
+    finally:
+        relaxide.ir.Op.get("relax.add").reset_attr("FLegalize")
+    assert "cls.add" in relax.transform.LegalizeOps()(Sum).script()
 
 
 def test_an_exception_of_a_lowering_is_the_programs():
@@ -102,3 +119,37 @@ def test_pipelines_of_devices_are_known():
     with pytest.raises(NotImplementedError, match="cpu_weight_prepack"):
         relax.get_pipeline("static_shape_tuning", total_trials=1, target="llvm", cpu_weight_prepack=True)
     assert relax.backend.DispatchSortScan()(Sum).script() == Sum.script()
+
+
+def test_a_pipeline_without_trials_takes_what_was_tuned(tmp_path):
+    options = {"target": "llvm", "work_dir": str(tmp_path), "total_trials": 0, "max_trials_per_task": 2}
+    made = relax.get_pipeline("static_shape_tuning", **options)(Sum)
+    assert relaxide.ir.structural_equal(made, relax.get_pipeline("zero")(Sum))
+
+
+class _Loaded(relax.frontend.nn.ExternModule):
+    def __init__(self, loaded):
+        super().__init__({})
+        self._loaded = loaded
+
+    def load(self):
+        return self._loaded
+
+
+@T.prim_func(s_tir=True)
+def doubled(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.sblock("y"):
+            v = T.axis.spatial(4, i)
+            y[v] = x[v] * T.float32(2)
+
+
+def test_modules_of_external_functions_are_attached(tmp_path):
+    library = str(tmp_path / "doubled.so")
+    relaxide.compile(relaxide.IRModule({"doubled": doubled}), "llvm").export_library(library)
+    loaded = _Loaded(relaxide.runtime.load_module(library))
+    once = relax.transform.AttachExternModules([loaded])(Sum)
+    twice = relax.transform.AttachExternModules([loaded])(once)
+    assert [len(mod.attrs["external_mods"]) for mod in (relax.transform.AttachExternModules([])(Sum), once, twice)] == [0, 1, 2]
+    with pytest.raises(TypeError, match="external modules of `relax.frontend.nn`, not str"):
+        relax.transform.AttachExternModules(["x.o"])(Sum)

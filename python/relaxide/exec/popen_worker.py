@@ -6,6 +6,13 @@ from multiprocessing.connection import Connection
 from ..support.popen_pool import StatusKind, _pickler
 
 
+class TimeoutStatus:
+    """How far a function has come that is watched: ``status``, a :class:`~relaxide.support.popen_pool.StatusKind`."""
+
+    def __init__(self):
+        self.status = StatusKind.RUNNING
+
+
 def _answer(message):
     try:
         fn, args, kwargs = _pickler.loads(message)

@@ -60,7 +60,7 @@ class Op(Expr):
 
     def set_attr(self, attr_name, value, plevel=10):
         """Note something of the operator under a name. A note of a higher level takes the place of one of a lower; one of the same level is
-        a ValueError. What the compiler does with an operator does not change by it."""
+        a ValueError. Of what is noted, the pass ``LegalizeOps`` of Python takes ``FLegalize``; the compiler's own pipelines take nothing."""
         known = _ATTRS.get((self.name, attr_name))
         if known is not None and known[1] == plevel:
             raise ValueError(f"attribute {attr_name} of {self.name} is already noted with the level {plevel}")
@@ -88,6 +88,11 @@ class Op(Expr):
 
     def __repr__(self):
         return f'Op("{self.name}")'
+
+
+def noted_of_operators(attr_key):
+    """What was noted under a name, by the operators' names."""
+    return {name: value for (name, key), (value, _) in _ATTRS.items() if key == attr_key}
 
 
 def register_op_attr(op_name, attr_key, value=None, level=10):

@@ -54,6 +54,14 @@ class PrimType(Type):
     def __init__(self, dtype: Any) -> None:
         self.__init_handle_by_constructor__(_api.ir.PrimType, _dtype(dtype))
 
+    def matches_code(self, *codes):
+        """Whether its elements are of one of the codes of DLPack (0 signed, 1 unsigned, 2 floating)."""
+        return any(self.dtype.type_code == int(code) for code in codes)
+
+    def matches_element_type(self, code, bits):
+        """Whether its elements are of a code of DLPack and a number of bits."""
+        return self.dtype.type_code == int(code) and self.dtype.bits == bits
+
     def is_scalar(self):
         """Whether it has one lane."""
         return self.dtype.lanes == 1

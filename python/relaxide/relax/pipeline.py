@@ -30,9 +30,11 @@ def default_build_pipeline():
     return get_pipeline("default_build")
 
 
-def static_shape_tuning_pipeline(total_trials, target, work_dir="tuning_logs", cpu_weight_prepack=False):
+def static_shape_tuning_pipeline(total_trials, target, work_dir="tuning_logs", cpu_weight_prepack=False, max_trials_per_task=None):
     """The passes of :func:`zero_pipeline`, and then tuning: ``total_trials`` schedules of kernels are measured for a target, kept in
     ``work_dir``, and the best are used. Without trials those are used that are there. Lengths must be known.
+
+    ``max_trials_per_task`` limits the schedules that are measured of one kernel; by default ``total_trials``.
 
     ``cpu_weight_prepack`` would lay out weights anew, which is not here: an error where it is asked for.
     """
@@ -45,7 +47,7 @@ def static_shape_tuning_pipeline(total_trials, target, work_dir="tuning_logs", c
     target = target if isinstance(target, Target) else Target(target)
     passes = [get_pipeline("zero")]
     if total_trials > 0:
-        passes.append(transform.MetaScheduleTuneIRMod({}, work_dir, total_trials))
+        passes.append(transform.MetaScheduleTuneIRMod({}, work_dir, total_trials, max_trials_per_task))
     passes.append(transform.MetaScheduleApplyDatabase(work_dir))
     joined = Sequential(passes)
 

@@ -6,6 +6,8 @@ The functions come from the compiler's table of passes: ``help(transform.ToMixed
 from .. import _core
 from ..ffi import register_object
 from ..ir.base import Node
+from ..ir.op import noted_of_operators as _noted_of_operators
+from ..ir.op import register_op_attr as _register_op_attr
 from ..ir.pass_functions import function as _function
 from ..ir.pass_functions import signature
 from ..ir.transform import DataflowBlockPass, FunctionPass, Pass, Sequential
@@ -75,7 +77,8 @@ def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False
     Parameters
     ----------
     customize_legalize_map : dict of str to function, optional
-        For operators by name, functions of the block builder and the call that return what takes its place.
+        For operators by name, functions of the block builder and the call that return what takes its place. What is noted of an
+        operator as ``FLegalize`` (:func:`relaxide.ir.register_op_attr`) takes part too, unless the map has the operator.
     skip_ops : list of str, optional
         Operators that stay.
     enable_warning : bool
@@ -85,7 +88,16 @@ def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False
     -------
     Pass
     """
-    return Pass(_core.legalize_ops_pass(dict(customize_legalize_map or {}), list(skip_ops or [])), LegalizeOps.__doc__)
+    custom = {**_noted_of_operators("FLegalize"), **(customize_legalize_map or {})}
+    return Pass(_core.legalize_ops_pass(custom, list(skip_ops or [])), LegalizeOps.__doc__)
+
+
+def register_legalize(op_name, legal_func=None):
+    """Let :func:`LegalizeOps` ask a function about an operator, which it gives the block builder and the call; without it, a decorator.
+
+    Pipelines that are asked for by name (``"zero"``) have the compiler's own pass, which asks no function.
+    """
+    return _register_op_attr(op_name, "FLegalize", legal_func)
 
 
 def Gradient(func_name, require_grads=None, target_index=0):
@@ -199,7 +211,7 @@ def MetaScheduleApplyDatabase(work_dir=None, enable_warning=False):
         if database is None and work_dir is None:
             raise ValueError("MetaScheduleApplyDatabase needs a database: open one (`with database:`) or give work_dir")
         if database is None:
-            database = JSONDatabase(work_dir=work_dir, allow_missing=False)
+            database = JSONDatabase(work_dir=work_dir)
         return apply_database(mod, database, target, enable_warning)
 
     return _module_pass(transform, opt_level=0, name="MetaScheduleApplyDatabase")
@@ -247,6 +259,28 @@ def _cost_model():
     import importlib.util
 
     return "xgb" if importlib.util.find_spec("xgboost") else "random"
+
+
+@_module_pass(opt_level=0, name="AttachExternModules")
+class AttachExternModules:
+    """The pass that gives a module what its external functions are in, for the build to import.
+
+    ``extern_modules`` are :class:`~relaxide.relax.frontend.nn.ExternModule`; each is loaded when the pass runs, and stands behind those
+    that the module has in its attribute ``external_mods``. A TypeError where one is something else.
+    """
+
+    def __init__(self, extern_modules):
+        self.extern_modules = extern_modules
+
+    def transform_module(self, mod, ctx):
+        """The module with the loaded modules among its attributes."""
+        from .frontend.nn import ExternModule
+
+        for extern in self.extern_modules:
+            if not isinstance(extern, ExternModule):
+                raise TypeError(f"AttachExternModules takes external modules of `relax.frontend.nn`, not {type(extern).__name__}")
+        known = list((mod.attrs or {}).get("external_mods", ()))
+        return mod.with_attr("external_mods", [*known, *(extern.load() for extern in self.extern_modules)])
 
 
 def VMBuiltinLower():

@@ -4,6 +4,9 @@ from .. import relay as _relay
 from ..relax.vm import VirtualMachine as _RelaxMachine
 from ..relax.vm import VMInstrumentReturnKind
 
+#: What is added to the kind of a device for each session of another machine that it is behind.
+RPC_SESS_MASK = 128
+
 ADT, Executable = _relay.vm.ADT, _relay.vm.Executable
 
 
@@ -17,4 +20,4 @@ class VirtualMachine(_RelaxMachine):
         return super().__new__(cls)
 
 
-__all__ = ["ADT", "Executable", "VMInstrumentReturnKind", "VirtualMachine"]
+__all__ = ["ADT", "Executable", "RPC_SESS_MASK", "VMInstrumentReturnKind", "VirtualMachine"]

@@ -29,6 +29,12 @@ from .stmt import MatchBufferRegion, SBlock, SBlockRealize
 from .tensor_intrin import TensorIntrin
 
 
+def renew_defs(func):
+    """A copy of a kernel with variables and buffers of its own, which computes the same."""
+    from ..script import from_source
+
+    return from_source(func.script())
+
 
 def __getattr__(name):
     # Rules and tuning are made of schedules, which few programs write.
@@ -61,6 +67,7 @@ __all__ = [
     "TensorIntrin",
     "Trace",
     "analysis",
+    "renew_defs",
     "sbijective_layout",
     "schedule",
     "slayout",

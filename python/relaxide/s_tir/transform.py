@@ -3,6 +3,7 @@ lists them."""
 
 from ..ir.pass_functions import KernelPasses as _KernelPasses
 from ..ir.transform import Pass
+from .default_gpu_schedule import DefaultGPUSchedule
 
 _passes = _KernelPasses("s_tir.transform")
 names = _passes.names
@@ -17,4 +18,4 @@ def __dir__():
     return sorted({*names(), *globals()})
 
 
-__all__ = ["Pass", "names"]
+__all__ = ["DefaultGPUSchedule", "Pass", "names"]

@@ -6,6 +6,7 @@ helper functions take part while it is read, loops over Python values are writte
 
 import sys
 
+from .._parts import Part
 from . import ir, relax, tirx
 from .entry import ScriptMacro, from_source, ir_module, parse
 
@@ -14,6 +15,11 @@ tir = tirx
 parser = sys.modules[__name__]
 sys.modules[f"{__name__}.parser"] = parser
 sys.modules[f"{__name__}.tir"] = tirx
+for _name, _module in (("ir", ir), ("relax", relax), ("tir", tirx), ("tirx", tirx)):
+    # `import relaxide.script.parser.relax.entry` too; without this, the module would be read a second time under the other name.
+    sys.modules[f"{__name__}.parser.{_name}"] = _module
+    sys.modules[f"{__name__}.parser.{_name}.entry"] = Part(_module, "entry")
+    _module.__path__ = []
 
 
 def __getattr__(name):

@@ -3,6 +3,8 @@
 The functions come from the compiler's registry: ``help(relax.op.nn.conv2d)`` shows what its definition says.
 """
 
+import importlib
+
 from ... import _core
 from ._calls import assert_op, call_builtin_with_ctx, call_dps_packed, call_inplace_packed, call_packed, call_pure_packed
 from ._calls import call_py_func, call_tir, call_tir_inplace, call_tir_with_grad, hint_on_device, invoke_closure, invoke_pure_closure, make_closure
@@ -21,14 +23,17 @@ non_max_suppression = vision.non_max_suppression  # noqa: F821
 roi_align = vision.roi_align  # noqa: F821
 roi_pool = vision.roi_pool  # noqa: F821
 
+#: What programs call when they run, which is looked up where it is asked for.
+_RUN_TIME = ("numpy_nonzero", "numpy_unique", "relax_assert_op", "relax_print", "relax_shape_to_tensor", "render_object")
+
 __all__ = [name for name in _core.op_names() if "." not in name]
 
 
 def __getattr__(name):
-    if name == "op_attrs":
-        import importlib
-
+    if name in ("op_attrs", "run_time"):
         return importlib.import_module(f".{name}", __name__)
+    if name in _RUN_TIME:
+        return getattr(importlib.import_module(".run_time", __name__), name)
     function = None if name.startswith("__") else _make(name)
     if function is None:
         raise AttributeError(f"there is no operator {name!r} in relax.op")

@@ -131,4 +131,9 @@ def _call(job):
     return _build_in_worker(*job)
 
 
-__all__ = ["Builder", "BuilderInput", "BuilderResult", "LocalBuilder", "PyBuilder", "create"]
+def get_local_builder():
+    """A builder of this machine, with what it says by default."""
+    return LocalBuilder()
+
+
+__all__ = ["Builder", "BuilderInput", "BuilderResult", "LocalBuilder", "PyBuilder", "create", "get_local_builder"]

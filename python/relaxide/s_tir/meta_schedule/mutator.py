@@ -208,24 +208,20 @@ class MutateParallel(_Here):
 
     def _limits(self, sch):
         """The products of lengths of outer loops that can run in parallel."""
-        from .postproc.parallel import spatial_prefix
+        from .postproc.parallel import leaf_blocks, spatial_prefix
 
         most = self.max_jobs_per_core * max(1, _num_cores(self._context.target))
         found = {1}
-        for block in _kinds_of_blocks(sch.copy()):
+        # The blocks are found on a copy, whose random variables the schedule itself does not know.
+        probe = sch.copy()
+        for block in leaf_blocks(probe):
             product = 1
-            for extent in spatial_prefix(sch, block):
+            for extent in spatial_prefix(probe, block):
                 product *= extent
                 if product > most:
                     break
                 found.add(product)
         return sorted(found)
-
-
-def _kinds_of_blocks(sch):
-    from .postproc.parallel import leaf_blocks
-
-    return leaf_blocks(sch)
 
 
 def _num_cores(target):

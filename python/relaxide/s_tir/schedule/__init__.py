@@ -3,7 +3,7 @@
 from ..sblock_scope import Dependency, DepKind, SBlockScope, StmtSRef
 from .rv import ExprRV, LoopRV, SBlockRV, ScheduleError
 from .schedule import Schedule
-from .state import ScheduleState
+from .state import ScheduleDebugMask, ScheduleState
 from .trace import Instruction, InstructionKind, Trace
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "SBlockRV",
     "SBlockScope",
     "Schedule",
+    "ScheduleDebugMask",
     "ScheduleError",
     "ScheduleState",
     "StmtSRef",

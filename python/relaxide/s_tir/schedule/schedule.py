@@ -8,7 +8,7 @@ from ...ir.module import IRModule
 from ...tirx import PrimFunc
 from .regions import RegionSteps
 from ..sblock_scope import StmtSRef
-from .rv import LoopRV, SBlockRV, ScheduleError
+from .rv import ExprRV, LoopRV, SBlockRV, ScheduleError
 from .state import ScheduleState
 from .trace import Trace
 
@@ -30,6 +30,10 @@ class Schedule(RegionSteps, _core.Schedule):
     computes raises a ``ScheduleError`` that says why, and leaves the schedule as it was. ``seed`` fixes what is drawn at
     random. ``enable_check=False`` trusts steps of which legality is asked of the caller.
     """
+
+    #: What marks of loops and blocks can be.
+    PrimAnnotationValueT = str | int | float | ExprRV
+    AnnotationValueT = PrimAnnotationValueT | list[PrimAnnotationValueT] | dict[str, PrimAnnotationValueT | list[PrimAnnotationValueT]]
 
     def __new__(cls, mod, *, seed=None, debug_mask="none", error_render_level="detail", enable_check=True):
         if isinstance(mod, PrimFunc):

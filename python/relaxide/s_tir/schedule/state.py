@@ -1,6 +1,19 @@
 """The state of a schedule: its module, references to blocks and loops, and what flows between blocks."""
 
+import enum
+from collections import namedtuple
+
 from ..sblock_scope import SBlockScope, StmtSRef
+
+#: What is known of a block: whether its binding is affine, its reads are covered by what wrote them, and its scope is a pipeline of stages.
+CachedFlags = namedtuple("CachedFlags", ["affine_binding", "region_cover", "stage_pipeline"])
+
+
+class ScheduleDebugMask(enum.IntEnum):
+    """Checks of a schedule's state after each step, as bits of ``debug_mask``. Here every step is checked whatever it says."""
+
+    VERIFY_SREF_TREE = 1
+    VERIFY_CACHED_FLAGS = 2
 
 
 class ScheduleState:

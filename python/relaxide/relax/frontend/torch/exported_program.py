@@ -1,5 +1,6 @@
 """Programs that ``torch.export`` makes."""
 
+import inspect
 import os
 import warnings
 
@@ -74,9 +75,9 @@ def _described(program, decompose):
         program = program.run_decompositions()
     from torch._export.serde.serialize import serialize
 
-    artifact = serialize(
-        program, serialize_state_dict=False, serialize_constants=False, serialize_example_inputs=False
-    )
+    # Weights are taken where they lie. Versions of PyTorch before these options write them too, which costs a copy.
+    unwanted = {"serialize_state_dict", "serialize_constants", "serialize_example_inputs"}
+    artifact = serialize(program, **dict.fromkeys(unwanted & inspect.signature(serialize).parameters.keys(), False))
     values = {**program.constants, **dict(program.named_buffers()), **program.state_dict}
     weights = {name: tensor_of(value) for name, value in values.items() if isinstance(value, module.Tensor)}
     return bytes(artifact.exported_program), weights

@@ -362,6 +362,11 @@ def _create(config, layers, heads, kv_heads, qk_dim, v_dim, attn_kinds, transfer
     if len(kernels) != len(names):
         raise ValueError(f"a cache takes {len(names)} kernels, and {len(kernels)} are given")
     found = {name: _kernel(kernel) if name != "merge" else list(kernel)[0] for name, kernel in zip(names, kernels)}
+    # Programs say "no factors" by a null value or by the number zero.
+    if not isinstance(factors, runtime.Tensor):
+        if factors not in (None, 0):
+            raise TypeError(f"rope_ext_factors is a tensor, or 0 for none, not {factors!r}")
+        factors = None
     rope = (int(rope_mode), rope_scale, rope_theta, factors)
     return PagedAttentionKVCache(
         list(config), list(layers), (heads, kv_heads), (qk_dim, v_dim), attn_kinds, rope, init, found

@@ -156,7 +156,7 @@ class TIRPagedKVCache(PagedKVCache):
     rope_scaling : dict
         See :func:`~relaxide.relax.frontend.nn.llm.position_embedding.switch_rope_freq_func`.
     rope_ext_factors : Expr
-        Factors of frequencies, for ``longrope``.
+        Factors of frequencies, for ``longrope``: a tensor; a null value or the number 0 for none.
     rotary_dim : int
         How many features of a head are turned.
     enable_disaggregation : bool
