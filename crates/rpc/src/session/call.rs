@@ -40,6 +40,8 @@ pub struct Call {
 struct State {
     /// The grace, if it was cancelled.
     cancelled: Option<Duration>,
+    /// Whom it asks, or waits for its turn to ask, innermost last.
+    entered: Vec<Weak<Peer>>,
     /// What has no reply yet, innermost last.
     asked: Vec<Asked>,
 }
@@ -77,9 +79,14 @@ impl Call {
     /// Cancels it: what was asked for it is to end within the grace, and nothing more is asked. An error where the protocol cannot.
     pub fn cancel(self: &Arc<Self>, grace: Duration) -> Result<(), Error> {
         let mut state = self.state();
-        let peers = state.asked.iter().filter_map(|asked| asked.peer.upgrade()).collect::<Vec<_>>();
-        peers.iter().try_for_each(|peer| peer.can_cancel())?;
+        // A request is noted once it is sent, and may run on the far side by then: whom it goes to is known before.
+        let peers = state.entered.iter().filter_map(Weak::upgrade).collect::<Vec<_>>();
+        if let Err(error) = peers.iter().try_for_each(|peer| peer.can_cancel()) {
+            drop(state);
+            return Err(error);
+        }
         if state.cancelled.is_some() {
+            drop(state);
             return Ok(());
         }
         state.cancelled = Some(grace);
@@ -139,8 +146,9 @@ impl Calls {
     }
 
     /// Enters the call of this thread, or a new one.
-    pub(super) fn enter(&self) -> Entered<'_> {
+    pub(super) fn enter(&self, peer: &Arc<Peer>) -> Entered<'_> {
         let call = CURRENT.with_borrow(|current| current.last().cloned()).unwrap_or_default();
+        call.state().entered.push(Arc::downgrade(peer));
         self.lock().push(Arc::clone(&call));
         Entered { calls: self, call, has_asked: false }
     }
@@ -189,10 +197,13 @@ impl Entered<'_> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
+        let mut state = self.call.state();
+        state.entered.pop();
         if self.has_asked {
-            self.call.state().asked.pop();
+            state.asked.pop();
             self.call.changed.notify_all();
         }
+        drop(state);
         let mut calls = self.calls.lock();
         if let Some(at) = calls.iter().rposition(|call| Arc::ptr_eq(call, &self.call)) {
             calls.remove(at);

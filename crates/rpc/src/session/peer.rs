@@ -228,7 +228,7 @@ impl Peer {
         payload: &[u8],
         place: &mut [u8],
     ) -> Result<Vec<crate::wire::Value>, Error> {
-        let mut call = self.calls.enter();
+        let mut call = self.calls.enter(self);
         let mut inner = self.alive()?;
         call.check(&self.name)?;
         self.flush(&mut inner)?;
