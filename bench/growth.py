@@ -243,7 +243,7 @@ def families():
         return model(nodes, [floats("x", ["n", 4])], [floats("y", None)], weights)
 
     return [
-        ("Concat of N along the last axis", concat(1, [8, 6]), [25, 50, 100]),
+        ("Concat of N along the last axis", concat(1, [8, 6]), [32, 64, 128]),
         ("Concat of N columns of one", concat(1, [8, 1]), [200, 400, 800]),
         ("Concat of N named lengths", concat_named, [25, 50, 100]),
         ("Concat of N flattened named lengths", flattened_named, [12, 25, 50]),
@@ -263,7 +263,7 @@ def families():
         ("Split into N", split, [400, 800, 1600]),
         ("RNN unrolled N times", unrolled, [100, 200, 400]),
         ("N equal loops", loops, [800, 1600, 3200]),
-        ("N branches", branches, [200, 400, 800]),
+        ("N branches", branches, [800, 1600, 3200]),
         ("N products of constants", constant_products, [16, 32, 64]),
         ("N initializers", initializers, [1000, 2000, 4000]),
         ("N layers", layers, [200, 400, 800]),

@@ -37,6 +37,8 @@ pub enum Sight {
 #[derive(Debug)]
 struct Level {
     names: HashMap<String, Known>,
+    /// The symbolic variables that values of the level are described with, whatever its names mean by now.
+    dims: HashSet<Ref<Var>>,
     /// Names of long expressions of lengths.
     lengths: HashMap<PrimExpr, PrimExpr>,
     sight: Sight,
@@ -51,7 +53,7 @@ pub struct Names {
 impl Names {
     /// Opens a graph.
     pub fn open(&mut self, sight: Sight) {
-        self.levels.push(Level { names: HashMap::new(), lengths: HashMap::new(), sight });
+        self.levels.push(Level { names: HashMap::new(), dims: HashSet::new(), lengths: HashMap::new(), sight });
     }
 
     /// Closes the innermost graph. What its boundary took in is given back.
@@ -78,7 +80,7 @@ impl Names {
     /// Gives a name of the innermost graph a meaning.
     pub fn set(&mut self, name: &str, known: Known) {
         if let Some(level) = self.levels.last_mut() {
-            level.names.insert(name.to_string(), known);
+            level.insert(name, known);
         }
     }
 
@@ -108,27 +110,32 @@ impl Names {
         for level in self.levels.iter_mut().skip(at + 1) {
             if let Sight::Captured(boundary) = &mut level.sight {
                 value = boundary.capture(&value);
-                level.names.insert(name.to_string(), Known::Value(value.clone()));
+                level.insert(name, Known::Value(value.clone()));
             }
         }
         Some(Known::Value(value))
     }
 
-    /// The symbolic variables that values of the function under construction are described with.
-    pub fn dims(&self) -> HashSet<Ref<Var>> {
-        let mut dims = HashSet::new();
+    /// Whether values of the function under construction are described with a symbolic variable.
+    pub fn describe(&self, var: &Ref<Var>) -> bool {
         for level in self.levels.iter().rev() {
-            for known in level.names.values() {
-                if let Known::Value(value) = known {
-                    dims.extend(value.dim_vars());
-                }
+            if level.dims.contains(var) {
+                return true;
             }
             if let Sight::Captured(boundary) = &level.sight {
-                dims.extend(vars_of(boundary.params().map(|p| &p.ty)));
-                dims.extend(boundary.bound_dims());
-                break;
+                return vars_of(boundary.params().map(|p| &p.ty)).contains(var)
+                    || boundary.bound_dims().any(|d| d == *var);
             }
         }
-        dims
+        false
+    }
+}
+
+impl Level {
+    fn insert(&mut self, name: &str, known: Known) {
+        if let Known::Value(value) = &known {
+            self.dims.extend(value.dim_vars());
+        }
+        self.names.insert(name.to_string(), known);
     }
 }

@@ -151,7 +151,6 @@ pub fn choose(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
             scope.reshape(tensor, Vec::new())?
         }
     };
-    let outer = graphs.names.dims();
     let noted = graphs.noted();
     let mut arms = Vec::new();
     for (graph, taken) in branches.into_iter().zip([true, false]) {
@@ -161,7 +160,7 @@ pub fn choose(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     }
     let joined = match settle(graphs, builder, noted, arms)? {
         None => return Ok(Step::Noted),
-        Some(arms) => join(builder, &arms, &|var| outer.contains(var)).map(|joined| (arms, joined)),
+        Some(arms) => join(builder, &arms, &|var| graphs.names.describe(var)).map(|joined| (arms, joined)),
     };
     match joined {
         Some((arms, joined)) if joined.iter().all(Join::is_ranked) || graphs.facts.splits >= MAX_SPLITS => {
@@ -183,7 +182,6 @@ pub fn split(
     rest: &[NodeProto],
     outputs: &[&str],
 ) -> Result<Option<Vec<Value>>> {
-    let outer = graphs.names.dims();
     let noted = graphs.noted();
     graphs.facts.splits += 1;
     let mut arms = Vec::new();
@@ -202,7 +200,7 @@ pub fn split(
     }
     graphs.facts.splits -= 1;
     let Some(arms) = settle(graphs, builder, noted, arms)? else { return Ok(None) };
-    let joined = join(builder, &arms, &|var| outer.contains(var));
+    let joined = join(builder, &arms, &|var| graphs.names.describe(var));
     let joined = joined.ok_or_else(|| NodeError::unsupported("its branches lead to values of different kinds"))?;
     choice(builder, split.condition.clone(), arms, &joined).map(Some)
 }
@@ -288,11 +286,13 @@ fn settle(graphs: &mut Graphs, builder: &mut BlockBuilder, noted: usize, arms: V
 
 /// A branch that fails, with results of the types that the other branch has.
 fn failing(graphs: &Graphs, builder: &mut BlockBuilder, reason: &str, good: &Done) -> Result<Done> {
-    let known = graphs.names.dims();
     builder.begin_scope();
     let body = fail_when_reached(builder, reason).and_then(|()| {
         let mut scope = Scope::new(builder);
-        good.types.iter().map(|ty| placeholder(&mut scope, ty, &|var| known.contains(var))).collect::<Result<Vec<_>>>()
+        good.types
+            .iter()
+            .map(|ty| placeholder(&mut scope, ty, &|var| graphs.names.describe(var)))
+            .collect::<Result<Vec<_>>>()
     });
     let tuple = match body.as_deref() {
         Ok([one]) => one.clone(),
