@@ -13,7 +13,7 @@ FEATURES = --no-default-features --features llvm$(LLVM)
 # The extension takes the interpreter's symbols from the process that loads it.
 export PYO3_BUILD_EXTENSION_MODULE := 1
 
-.PHONY: help setup build release demo test test-deep bench size docs fuzz asan tsan lint clean
+.PHONY: help setup build release demo test test-deep bench package size docs fuzz asan tsan lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ test-deep: test ## exhaustive sweeps and long fuzzing
 
 bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models
 	$(PY) bench/models.py
+
+package: ## a Debian package of the runtime for C and C++ (in dist/)
+	@scripts/debian
 
 size: ## how large the runtime alone is
 	@scripts/size

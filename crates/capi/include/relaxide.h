@@ -104,6 +104,8 @@ int relaxide_tensor_to_dlpack(const RelaxideTensor *tensor, struct DLManagedTens
 /* What the tensor consists of; addresses are valid as long as it lives. */
 int relaxide_tensor_describe(const RelaxideTensor *tensor, RelaxideTensorInfo *info);
 
+/* Another handle of the same tensor. */
+int relaxide_tensor_share(const RelaxideTensor *tensor, RelaxideTensor **shared);
 void relaxide_tensor_free(RelaxideTensor *tensor);
 
 /* ---- Values: what a function may take and return besides tensors -------------------------------------------------- */
@@ -140,6 +142,8 @@ int relaxide_value_as_tensor(const RelaxideValue *value, RelaxideTensor **tensor
 int relaxide_value_tuple_size(const RelaxideValue *value, size_t *size);
 int relaxide_value_field(const RelaxideValue *value, size_t index, RelaxideValue **field);
 
+/* Another handle of the same value. */
+int relaxide_value_share(const RelaxideValue *value, RelaxideValue **shared);
 void relaxide_value_free(RelaxideValue *value);
 
 /* ---- Models ----------------------------------------------------------------------------------------------------- */

@@ -203,6 +203,21 @@ pub unsafe extern "C" fn relaxide_tensor_describe(
     })
 }
 
+/// Gives another handle of the same tensor.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relaxide_tensor_share(
+    handle: *const RelaxideTensor,
+    shared: *mut *mut RelaxideTensor,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the interface's contract.
+        unsafe {
+            at(shared, "shared")?;
+            put(shared, give(tensor(handle, "tensor")?), "shared")
+        }
+    })
+}
+
 /// Gives a handle back; null is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn relaxide_tensor_free(tensor: *mut RelaxideTensor) {

@@ -139,6 +139,18 @@ pub unsafe extern "C" fn relaxide_value_tuple(
     }
 }
 
+/// Gives another handle of the same value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relaxide_value_share(value: *const RelaxideValue, shared: *mut *mut RelaxideValue) -> c_int {
+    guard(|| {
+        // SAFETY: the interface's contract.
+        unsafe {
+            at(shared, "shared")?;
+            put(shared, RelaxideValue::give(at(value, "value")?.value.clone()), "shared")
+        }
+    })
+}
+
 /// Frees a value; null is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn relaxide_value_free(value: *mut RelaxideValue) {
