@@ -33,7 +33,9 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(f".{'relay.parser' if name == 'parser' else name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._old_names import find
+
+    return find(__name__, name)
 
 
 __all__ = [

@@ -111,3 +111,9 @@ __all__ = [
     "RPCSessionTimeoutError",
     "ScriptError",
 ]
+
+
+def __getattr__(name):
+    from ._old_names import find
+
+    return find(__name__, name)

@@ -31,6 +31,11 @@ class Expr(Node):
         """What it evaluates to."""
         return self.ty
 
+    @property
+    def struct_info(self):
+        """The type, under the name that it had in older releases of TVM."""
+        return self.ty
+
 
 def is_prim_expr(value):
     """Whether a value is a scalar expression."""

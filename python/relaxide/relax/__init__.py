@@ -24,7 +24,9 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .._old_names import find
+
+    return find(__name__, name)
 
 
 def build(mod, target=None, params=None, relax_pipeline="default", tir_pipeline="default", exec_mode="bytecode"):

@@ -27,7 +27,9 @@ def __getattr__(name):
         from ..ir.base import Scriptable
 
         return Scriptable
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .._old_names import find
+
+    return find(__name__, name)
 
 
 __all__ = [

@@ -79,6 +79,11 @@ impl Parser<'_> {
             "R.Tuple" => self.tuple_type(&mut args)?,
             "R.Callable" => self.callable_type(&mut args)?,
             "R.Prim" => {
+                if args.names("value") {
+                    let message = "`R.Prim` has no value: a scalar parameter is a symbolic variable itself, as in \
+                                   `n: R.Prim(\"int64\")`";
+                    return Err(self.error(Code::Arguments, message, call.range()));
+                }
                 let dtype = args.required(self, "dtype")?;
                 Type::prim(self.dtype(dtype)?)
             }

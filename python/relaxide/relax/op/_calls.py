@@ -1,6 +1,7 @@
 """Calls that have a form of their own: of kernels, of functions outside the module, of closures."""
 
 from ... import _core
+from ..._old_names import also_by
 from ...ir.expr import Call, Expr, Tuple
 from ...ir.prim import StringImm
 from ..expr import DataTypeImm, ExternFunc, ShapeExpr
@@ -34,6 +35,7 @@ def _of_one(types):
     return types[0] if len(types) == 1 else TupleType(types)
 
 
+@also_by(out_sinfo="out_ty")
 def call_tir(gvar, args, out_ty, tir_vars=None):
     """Call a kernel of the module with fresh outputs.
 
@@ -51,6 +53,7 @@ def call_tir(gvar, args, out_ty, tir_vars=None):
     return _core.op_call("call_tir", (gvar, _tuple(args), *_scalars(tir_vars)), {}, [_of_one(out_ty)])
 
 
+@also_by(out_sinfo="out_ty")
 def call_tir_inplace(gvar, args, inplace_indices, out_ty, tir_vars=None):
     """Call a kernel that writes outputs over inputs: ``inplace_indices`` says over which; -1 stands for a fresh output."""
     indices = [inplace_indices] if isinstance(inplace_indices, int) else list(inplace_indices)
@@ -63,12 +66,14 @@ def call_py_func(func_name, args, out_ty):
     return _core.op_call("call_py_func", (StringImm(func_name), _tuple(args)), {}, [_of_one(out_ty)])
 
 
+@also_by(out_sinfo="out_ty")
 def call_tir_with_grad(gvar, args, out_ty, te_grad_name, te_grad_kwargs=None):
     """Call a kernel with fresh outputs; ``te_grad_name`` names the function that makes its gradient."""
     attrs = {"te_grad_name": te_grad_name, "te_grad_kwargs": te_grad_kwargs or {}}
     return _core.op_call("call_tir_with_grad", (gvar, _tuple(args)), attrs, [_of_one(out_ty)])
 
 
+@also_by(out_sinfo="out_ty")
 def call_dps_packed(func, args, out_ty):
     """Call a function outside the module that takes its outputs as its last arguments."""
     return _core.op_call("call_dps_packed", (_callee(func), _tuple(args)), {}, [_of_one(out_ty)])
@@ -79,6 +84,7 @@ def call_packed(func, *args, ty_args=None, **attrs):
     return Call(_callee(func), list(args), attrs or None, ty_args=_types(ty_args))
 
 
+@also_by(sinfo_args="ty_args")
 def call_pure_packed(func, *args, ty_args):
     """Call a function outside the module that has no effects."""
     return _core.op_call("call_pure_packed", (_callee(func), *args), {}, _types(ty_args))
