@@ -177,15 +177,56 @@ pub fn along(scope: &mut Scope, x: Expr, how: &Along, filter: &Filter) -> Result
                 finish(at, sum(sums), sum(weights))
             })];
         }
-        let over = |which: fn((PrimExpr, PrimExpr)) -> PrimExpr, name: &str| {
-            te::compute(name, &out, |at| {
-                let k = te::reduce_axis(taps.clone());
-                te::sum(which(term(at, &k.var())), [&k])
-            })
-        };
-        let (sum, total) = (over(|t| t.0, "weighted"), over(|t| t.1, "weights"));
-        vec![te::compute("resized", &out, |at| finish(at, sum.at(at), total.at(at)))]
+        let shares = Shares::of(&geometry, filter, &taps, work);
+        let sum = te::compute("weighted", &out, |at| {
+            let k = te::reduce_axis(taps.clone());
+            let (o, tap) = (&at[axis], k.var());
+            let element = prim::cast(work, pick(at, &shares.element(o, &tap)));
+            te::sum(element * shares.share(o, &tap), [&k])
+        });
+        vec![te::compute("resized", &out, |at| {
+            let x = place(&at[axis], &geometry, filter);
+            prim::cast(dtype, outside(sum.at(at), &x, &geometry, filter))
+        })]
     })
+}
+
+/// Where a wide filter begins for each element of an axis, and what part each element below it has: tables, since they are the same for
+/// everything that lies along the axis.
+struct Shares {
+    first: te::Tensor,
+    share: te::Tensor,
+}
+
+impl Shares {
+    fn of(geometry: &Geometry, filter: &Filter, taps: &PrimExpr, work: DataType) -> Shares {
+        let new = geometry.new.clone();
+        let first = te::compute("first", [new.clone()], |at| {
+            // An index of 32 bits, to which the number of an element can be added.
+            let far = f64::from(1 << 30);
+            let first = first(&place(&at[0], geometry, filter), geometry, filter);
+            prim::cast(DataType::int(32), prim::max(prim::min(first, number(far)), number(-far)))
+        });
+        // Neighbours along the axis are neighbours in the tables.
+        let weights = te::compute("weights", [taps.clone(), new.clone()], |at| {
+            let x = place(&at[1], geometry, filter);
+            prim::cast(work, weight(&x, &at[0], geometry, filter).1)
+        });
+        let total = te::compute("total", [new.clone()], |at| {
+            let k = te::reduce_axis(taps.clone());
+            te::sum(weights.at(&[k.var(), at[0].clone()]), [&k])
+        });
+        let share = te::compute("share", [taps.clone(), new], |at| prim::div(weights.at(at), total.at(&at[1..])));
+        Shares { first, share }
+    }
+
+    fn element(&self, o: &PrimExpr, tap: &PrimExpr) -> PrimExpr {
+        prim::cast(DataType::int(64), self.first.at(std::slice::from_ref(o))) + tap.clone()
+    }
+
+    fn share(&self, o: &PrimExpr, tap: &PrimExpr) -> PrimExpr {
+        self.share.at(&[tap.clone(), o.clone()])
+    }
 }
 
 /// How many elements have weight.
@@ -246,12 +287,21 @@ fn rounded(x: PrimExpr, rounding: &str) -> PrimExpr {
     }
 }
 
+/// What distances are multiplied by: less than one where the filter is widened.
+fn narrowing(g: &Geometry, filter: &Filter) -> PrimExpr {
+    if filter.antialias { prim::min(g.scale.clone(), number(1.0)) } else { number(1.0) }
+}
+
+/// The first element around a place that may have weight.
+fn first(x: &PrimExpr, g: &Geometry, filter: &Filter) -> PrimExpr {
+    let width = if filter.mode == "cubic" { 2.0 } else { 1.0 };
+    prim::math("floor", x.clone() - prim::div(number(width), narrowing(g, filter))) + number(1.0)
+}
+
 /// The `tap`th element around a place, and its weight.
 fn weight(x: &PrimExpr, tap: &PrimExpr, g: &Geometry, filter: &Filter) -> (PrimExpr, PrimExpr) {
-    let width = if filter.mode == "cubic" { 2.0 } else { 1.0 };
-    let narrow = if filter.antialias { prim::min(g.scale.clone(), number(1.0)) } else { number(1.0) };
-    let first = prim::math("floor", x.clone() - prim::div(number(width), narrow.clone())) + number(1.0);
-    let k = prim::cast(DataType::int(64), first) + tap.clone();
+    let narrow = narrowing(g, filter);
+    let k = prim::cast(DataType::int(64), first(x, g, filter)) + tap.clone();
     let distance = prim::math("fabs", (real(k.clone()) - x.clone()) * narrow);
     let weight = if filter.mode == "cubic" {
         cubic(distance, filter.cubic_a)
