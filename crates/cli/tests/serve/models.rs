@@ -38,11 +38,12 @@ fn program(params: &str, body: &str) -> String {
 }
 
 /// Compiles a program to a file, which is replaced whole where there is one.
-pub fn compile(text: &str, library: &Path) {
+pub fn compile(text: &str, library: &Path, options: &[&str]) {
     let source = library.with_extension("relax");
     std::fs::write(&source, text).unwrap();
     let command = Command::new(env!("CARGO_BIN_EXE_relaxide"))
         .args(["compile".as_ref(), source.as_os_str(), "-o".as_ref(), library.as_os_str()])
+        .args(options)
         .env_remove("RELAXIDE_CACHE")
         .output()
         .unwrap();

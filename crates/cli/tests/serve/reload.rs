@@ -6,12 +6,12 @@ use std::thread;
 use serde_json::json;
 
 use crate::models;
-use crate::server::Server;
+use crate::server::{Server, signal};
 
 /// Puts another model in the place of one, whole.
 fn replace(server: &Server, name: &str, text: &str) {
     let beside = server.folder.path().join("beside.so");
-    models::compile(text, &beside);
+    models::compile(text, &beside, &[]);
     std::fs::rename(beside, server.file(name)).unwrap();
 }
 
@@ -67,4 +67,15 @@ fn loads_are_asked_for_and_a_bad_file_changes_nothing() {
     assert!(answer.status == 400 || answer.status == 500, "{}", answer.status);
     assert!(answer.error().contains("model \"scale\""), "{}", answer.error());
     assert!(answers(&server, 8.0));
+}
+
+#[test]
+fn a_worker_that_takes_anothers_place_loads_what_it_had() {
+    let server = Server::start(&[("scale", models::scale(2))], &["--watch", "0", "--workers", "1"]);
+    assert!(answers(&server, 2.0));
+    replace(&server, "scale", &models::scale(9));
+    signal(server.workers()[0], "KILL");
+    assert!(answers(&server, 2.0), "the file that was loaded is served until it is loaded anew");
+    server.signal("HUP");
+    server.wait_until(|server| answers(server, 9.0));
 }

@@ -51,11 +51,16 @@ impl Server {
         let mut paths = Vec::new();
         for (name, text) in programs {
             let path = folder.path().join(format!("{name}.so"));
-            models::compile(text, &path);
+            models::compile(text, &path, &[]);
             paths.push(path);
         }
+        Server::of_files(folder, &paths, options)
+    }
+
+    /// Serves files of a folder.
+    pub fn of_files(folder: TempDir, paths: &[PathBuf], options: &[&str]) -> Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_relaxide"));
-        command.arg("serve").args(&paths).args(["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]).args(options);
+        command.arg("serve").args(paths).args(["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]).args(options);
         command.env("RELAXIDE_NUM_THREADS", "1").stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();

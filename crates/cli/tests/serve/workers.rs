@@ -16,7 +16,8 @@ fn a_killed_worker_loses_no_request() {
     let killed = thread::scope(|scope| {
         let killer = scope.spawn(|| {
             let mut killed = 0;
-            while !is_done.load(Ordering::Relaxed) {
+            // A batch is given up after four.
+            while killed < 3 && !is_done.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(120));
                 if let Some(worker) = server.workers().first() {
                     signal(*worker, "KILL");
@@ -66,9 +67,21 @@ fn workers_end_with_their_server() {
 
 #[test]
 fn a_worker_that_takes_too_long_is_ended() {
-    let server = Server::start(&[("slow", models::slow())], &["--workers", "1", "--timeout", "5"]);
+    let server = Server::start(&[("slow", models::slow())], &["--workers", "1", "--timeout", "60"]);
     let mut call = crate::server::floats(&[256, 1], &[1.0; 256]);
     call["parameters"] = serde_json::json!({ "timeout": 3000 });
     assert_eq!(server.post("/v2/models/slow/infer", &call).status, 504);
     assert_eq!(server.infer("slow", &[2, 1], &[1.0, 2.0]).numbers(), [1.0, 2.0]);
+}
+
+#[test]
+fn weights_beside_the_library_come_along() {
+    for workers in ["0", "1"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slow.so");
+        models::compile(&models::slow(), &path, &["--weights", "safetensors"]);
+        assert!(folder.path().join("slow.safetensors").exists());
+        let server = Server::of_files(folder, &[path], &["--workers", workers]);
+        assert_eq!(server.infer("slow", &[2, 1], &[1.0, 2.0]).numbers(), [1.0, 2.0]);
+    }
 }
