@@ -2,6 +2,8 @@
 
 use relaxide_ffi::DataType;
 
+use crate::Error;
+
 /// An element type of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Datatype {
@@ -84,9 +86,12 @@ impl Datatype {
         TABLE.iter().find(|row| row.3 == Some(dtype)).map(|row| row.0)
     }
 
-    /// The names of all, for messages.
-    pub fn names() -> String {
-        TABLE.iter().map(|row| row.2).collect::<Vec<_>>().join(", ")
+    /// The type that a request says for an input.
+    pub(crate) fn of_input(input: &str, name: &str) -> Result<Datatype, Error> {
+        Datatype::of_name(name).ok_or_else(|| {
+            let names = TABLE.iter().map(|row| row.2).collect::<Vec<_>>().join(", ");
+            Error::invalid(format!("input {input:?} has the datatype {name:?}; there are: {names}"))
+        })
     }
 
     pub(crate) fn to_byte(self) -> u8 {

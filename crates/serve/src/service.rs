@@ -40,6 +40,16 @@ pub struct Call {
     pub timeout: Option<Duration>,
 }
 
+/// The error of a request with state: models here have none between requests.
+pub(crate) fn no_sequences() -> Error {
+    Error::invalid("requests of a sequence are not served: models keep no state between requests")
+}
+
+/// The error of a request whose tensors are elsewhere.
+pub(crate) fn no_shared_memory() -> Error {
+    Error::invalid("tensors in shared memory are not served: send them with the request")
+}
+
 /// Bytes of requests that may be in memory at once.
 pub(crate) struct Budget {
     left: AtomicUsize,

@@ -8,7 +8,7 @@ use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 use super::messages::{Choice, Contents, InferRequest, InferResponse, InferTensor, Parameter};
-use crate::service::{Call, MODEL_VERSION};
+use crate::service::{Call, MODEL_VERSION, no_sequences, no_shared_memory};
 use crate::tensor::push_text;
 use crate::{Datatype, Error, Tensor};
 
@@ -75,7 +75,7 @@ pub fn read(message: Bytes) -> Result<(String, String, Call), Error> {
         None | Some(Choice::Int64(0) | Choice::Uint64(0)) => {}
         Some(Choice::Text(text)) if text.is_empty() => {}
         Some(_) => {
-            return Err(Error::invalid("requests of a sequence are not served: models keep no state between requests"));
+            return Err(no_sequences());
         }
     }
     let raw = request.raw_input_contents;
@@ -100,9 +100,7 @@ pub fn read(message: Bytes) -> Result<(String, String, Call), Error> {
 fn read_input(input: InferTensor, raw: Option<Bytes>) -> Result<Tensor, Error> {
     let InferTensor { name, datatype, shape, parameters, contents } = input;
     refuse_shared_memory(&parameters)?;
-    let datatype = Datatype::of_name(&datatype).ok_or_else(|| {
-        Error::invalid(format!("input {name:?} has the datatype {datatype:?}; there are: {}", Datatype::names()))
-    })?;
+    let datatype = Datatype::of_input(&name, &datatype)?;
     let data = match (raw, contents) {
         (Some(_), Some(contents)) if contents != Contents::default() => {
             return Err(Error::invalid(format!(
@@ -174,7 +172,7 @@ fn timeout(parameters: &HashMap<String, Parameter>) -> Result<Option<Duration>, 
 
 fn refuse_shared_memory(parameters: &HashMap<String, Parameter>) -> Result<(), Error> {
     if parameters.contains_key("shared_memory_region") {
-        return Err(Error::invalid("tensors in shared memory are not served: send them with the request"));
+        return Err(no_shared_memory());
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::elements;
 use super::fields::{Fields, List, parse};
-use crate::service::Call;
+use crate::service::{Call, no_sequences, no_shared_memory};
 use crate::{Datatype, Error, Tensor};
 
 /// How many bytes of a body are JSON. `header` is what the header `Inference-Header-Content-Length` says.
@@ -63,9 +63,7 @@ pub fn read(body: &Bytes, header: Option<&str>) -> Result<Call, Error> {
 fn read_input(input: &Fields<'_>, binary: &mut Bytes) -> Result<(String, Tensor), Error> {
     let name: String = input.read("name")?.ok_or_else(|| Error::invalid("an input has no `name`"))?;
     let datatype: String = input.read("datatype")?.unwrap_or_default();
-    let datatype = Datatype::of_name(&datatype).ok_or_else(|| {
-        Error::invalid(format!("input {name:?} has the datatype {datatype:?}; there are: {}", Datatype::names()))
-    })?;
+    let datatype = Datatype::of_input(&name, &datatype)?;
     let shape: Option<Vec<i64>> = input.read("shape")?;
     let shape = shape.ok_or_else(|| Error::invalid(format!("input {name:?} has no `shape`")))?;
     let parameters = self::parameters(input, &name)?;
@@ -105,14 +103,14 @@ fn parameters<'a>(fields: &Fields<'a>, of: &str) -> Result<Fields<'a>, Error> {
 fn refuse_sequences(parameters: &Fields<'_>) -> Result<(), Error> {
     let id = parameters.get("sequence_id");
     if id.is_some_and(|id| !matches!(id.get(), "0" | "\"\"")) {
-        return Err(Error::invalid("requests of a sequence are not served: models keep no state between requests"));
+        return Err(no_sequences());
     }
     Ok(())
 }
 
 fn refuse_shared_memory(parameters: &Fields<'_>) -> Result<(), Error> {
     if parameters.get("shared_memory_region").is_some() {
-        return Err(Error::invalid("tensors in shared memory are not served: send them with the request"));
+        return Err(no_shared_memory());
     }
     Ok(())
 }

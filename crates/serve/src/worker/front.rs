@@ -118,6 +118,9 @@ impl Runner for Worker {
     }
 
     fn run(&mut self, model: &Arc<Loaded>, inputs: &[Tensor], deadline: Instant) -> Result<Vec<Tensor>, Failure> {
+        if Instant::now() >= deadline {
+            return Err(late());
+        }
         let result = self.try_run(model, inputs, deadline);
         match &result {
             // A worker that is late goes on with it; the next batch gets another.
@@ -134,7 +137,6 @@ impl Running {
     }
 
     fn ask(&mut self, order: &Order, deadline: Instant) -> Result<Answer, Failure> {
-        let late = || Failure::Error(Error::new(Fault::Timeout, "the model took longer than the request may"));
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(late());
@@ -150,6 +152,10 @@ impl Running {
         let answer = answer.ok_or_else(|| Failure::Ended("the worker ended".into()))?;
         Answer::decode(answer).map_err(|error| Failure::Ended(error.message))
     }
+}
+
+fn late() -> Failure {
+    Error::new(Fault::Timeout, "the model took longer than the request may").into()
 }
 
 fn ended(error: &io::Error) -> Failure {
