@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = ROOT / "build/relaxide"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 #: Documents whose blocks another test runs.
-ELSEWHERE = {"command-line.md": "crates/cli/tests/command/documentation.rs"}
+ELSEWHERE = {"command-line.md": "crates/cli/tests/command/documentation.rs", "serving.md": "tests/serve/test_serving_document.py"}
 #: What stands before the programs of a document.
 PRELUDE = """
 import numpy as np, onnx

@@ -7,7 +7,7 @@ use relaxide::Target;
 
 use crate::answer::Form;
 use crate::error::CliError;
-use crate::{bench, check, compile, completions, devices, explain, inspect, opt, profile, rpc, run};
+use crate::{bench, check, compile, completions, devices, explain, inspect, opt, profile, rpc, run, serve};
 
 /// Compile a model to one native file, and run it.
 ///
@@ -59,6 +59,8 @@ pub enum Command {
     Devices(devices::DevicesArgs),
     /// Offer this machine to others, and use others.
     Rpc(rpc::RpcArgs),
+    /// Serve compiled models over HTTP and gRPC (the Open Inference Protocol).
+    Serve(Box<serve::ServeArgs>),
     /// Say what an error code means and what to do about it.
     Explain(explain::ExplainArgs),
     /// Print a script that completes `relaxide` commands in a shell.

@@ -53,6 +53,9 @@ pub enum CliError {
         /// What that means.
         help: String,
     },
+    /// A model cannot be served.
+    #[error("{0}")]
+    Serve(relaxide_serve::Error),
     /// A call of a compiled function failed.
     #[error("{0}")]
     Call(#[from] relaxide::ffi::Error),
@@ -78,7 +81,11 @@ impl CliError {
             // What only the arguments name.
             CliError::Model(error) if NAMED.contains(&error.code()) => 2,
             CliError::Differs { .. } => 4,
-            CliError::File { .. } | CliError::Model(_) | CliError::Tool { .. } | CliError::Call(_) => 1,
+            CliError::File { .. }
+            | CliError::Model(_)
+            | CliError::Tool { .. }
+            | CliError::Serve(_)
+            | CliError::Call(_) => 1,
         }
     }
 
@@ -102,7 +109,7 @@ impl CliError {
             CliError::File { .. } => plain(Code::File),
             // Programs are parsed under the path of their file.
             CliError::Model(error) => error.diagnostic(|path| std::fs::read_to_string(path).ok()),
-            CliError::Call(_) => plain(Code::Call),
+            CliError::Call(_) | CliError::Serve(_) => plain(Code::Call),
         }
     }
 }

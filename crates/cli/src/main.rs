@@ -24,6 +24,7 @@ mod progress;
 mod remote;
 mod rpc;
 mod run;
+mod serve;
 mod style;
 
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Opt(args) => opt::run(args, form),
         Command::Devices(args) => devices::run(args, form),
         Command::Rpc(args) => return rpc::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Explain(args) => explain::run(args, form),
         Command::Completions(args) => completions::run(args),
     };

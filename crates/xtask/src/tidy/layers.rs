@@ -10,6 +10,7 @@ const FLOORS: &[&str] = &[
     "vm",
     "relay-vm",
     "rpc",
+    "serve",
     "ir",
     "tir",
     "relax",

@@ -1,0 +1,10 @@
+//! `relaxide serve` over loopback: both protocols, batches, limits, workers that die, models that change, and the end.
+
+mod batches;
+mod grpc;
+mod http;
+mod limits;
+mod models;
+mod reload;
+mod server;
+mod workers;

@@ -1,0 +1,90 @@
+//! Answers of HTTP: JSON, JSON with tensors in binary form behind it, and errors.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::elements::{self, push_json_text};
+use crate::repository::Loaded;
+use crate::service::{MODEL_VERSION, PLATFORM};
+use crate::{Error, Port, Tensor};
+
+/// Says how much of a body is JSON.
+pub(crate) const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
+
+/// An answer.
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+/// An answer of a status and a type.
+pub(crate) fn answer(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+/// JSON.
+pub(crate) fn json(value: &Value) -> Answer {
+    answer(StatusCode::OK, "application/json", value.to_string())
+}
+
+/// An error, as `{"error": …}`.
+pub(crate) fn error(error: &Error) -> Answer {
+    let status = StatusCode::from_u16(error.fault.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    answer(status, "application/json", json!({ "error": error.message }).to_string())
+}
+
+/// What a model takes and returns.
+pub(crate) fn metadata(model: &Loaded) -> Answer {
+    let port = |port: &Port| json!({ "name": port.name, "datatype": port.datatype.map_or("", |d| d.name()), "shape": port.shape() });
+    let ports = |ports: &[Port]| ports.iter().map(port).collect::<Vec<Value>>();
+    json(&json!({
+        "name": model.name, "versions": [MODEL_VERSION], "platform": PLATFORM,
+        "inputs": ports(&model.signature.inputs), "outputs": ports(model.signature.outputs.as_deref().unwrap_or_default()),
+    }))
+}
+
+/// The outputs of a call, each in the form that it says.
+pub(crate) fn outputs(model: &str, id: &str, outputs: &[(String, Tensor, bool)]) -> Answer {
+    let mut body = Vec::with_capacity(256);
+    body.extend_from_slice(b"{\"model_name\":");
+    push_json_text(&mut body, model);
+    body.extend_from_slice(b",\"model_version\":\"");
+    body.extend_from_slice(MODEL_VERSION.as_bytes());
+    body.push(b'"');
+    if !id.is_empty() {
+        body.extend_from_slice(b",\"id\":");
+        push_json_text(&mut body, id);
+    }
+    body.extend_from_slice(b",\"outputs\":[");
+    for (i, (name, tensor, is_binary)) in outputs.iter().enumerate() {
+        if i > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(b"{\"name\":");
+        push_json_text(&mut body, name);
+        let head = format!(",\"datatype\":\"{}\",\"shape\":{:?}", tensor.datatype().name(), tensor.shape());
+        body.extend_from_slice(head.as_bytes());
+        if *is_binary {
+            let parameters = format!(",\"parameters\":{{\"binary_data_size\":{}}}", tensor.data().len());
+            body.extend_from_slice(parameters.as_bytes());
+        } else {
+            body.extend_from_slice(b",\"data\":");
+            elements::write(tensor, &mut body);
+        }
+        body.push(b'}');
+    }
+    body.extend_from_slice(b"]}");
+    if !outputs.iter().any(|(_, _, is_binary)| *is_binary) {
+        return answer(StatusCode::OK, "application/json", body);
+    }
+    let length = body.len();
+    for (_, tensor, _) in outputs.iter().filter(|(_, _, is_binary)| *is_binary) {
+        body.extend_from_slice(tensor.data());
+    }
+    let mut answer = answer(StatusCode::OK, "application/octet-stream", body);
+    answer.headers_mut().insert(HEADER_LENGTH, length.into());
+    answer
+}
