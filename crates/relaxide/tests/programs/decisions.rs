@@ -3,7 +3,7 @@
 use relaxide::codegen::Cache;
 use relaxide::ffi::Tensor;
 use relaxide::tir::schedule::Overrides;
-use relaxide::{CompileOptions, Error, Executable, VirtualMachine, parse_script};
+use relaxide::{CompileOptions, Error, Executable, Pipeline, VirtualMachine, parse_script};
 use serde_json::{Value, json};
 
 /// Two kernels that do the same, called one after the other.
@@ -41,7 +41,9 @@ class Module:
 fn compile(cache: Option<&Cache>, schedule: Option<Value>) -> Result<Executable, Error> {
     let schedule = schedule.map(|value| Overrides::from_json(&value.to_string()).unwrap());
     let module = parse_script(TWICE, "twice").unwrap();
-    relaxide::compile(&module, &mut CompileOptions { cache: cache.cloned(), schedule, ..CompileOptions::default() })
+    // Without fusion there are two kernels.
+    let (cache, pipeline) = (cache.cloned(), Pipeline::DefaultBuild);
+    relaxide::compile(&module, &mut CompileOptions { cache, pipeline, schedule, ..CompileOptions::default() })
 }
 
 fn together(kernel: &str, value: i64) -> Value {

@@ -99,6 +99,9 @@ impl Domain {
 impl std::fmt::Display for Domain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Domain::List(values) if values.len() > 4 && values.windows(2).all(|pair| pair[1] == 2 * pair[0]) => {
+                write!(f, "{} to {} by doubling", values[0], values[values.len() - 1])
+            }
             Domain::List(values) => {
                 let texts: Vec<String> = values.iter().map(i64::to_string).collect();
                 match texts.split_last() {
@@ -250,6 +253,7 @@ mod tests {
         assert_eq!(Domain::steps(8, 33, 8).values().collect::<Vec<_>>(), [8, 16, 24, 32]);
         assert!(Domain::steps(8, 32, 8).contains(24) && !Domain::steps(8, 32, 8).contains(25));
         assert_eq!(Domain::list([4, 1]).to_string(), "1 or 4");
+        assert_eq!(Domain::powers_of_two(2, 100).to_string(), "2 to 64 by doubling");
         assert_eq!(Domain::range(1, 14).with(20).last(), 20);
     }
 
