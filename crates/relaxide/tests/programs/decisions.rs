@@ -2,6 +2,8 @@
 
 use relaxide::codegen::Cache;
 use relaxide::ffi::Tensor;
+use relaxide::ir::AttrValue;
+use relaxide::ir::pass::PassContext;
 use relaxide::tir::schedule::Overrides;
 use relaxide::{CompileOptions, Error, Executable, Pipeline, VirtualMachine, parse_script};
 use serde_json::{Value, json};
@@ -104,4 +106,21 @@ fn decisions_that_do_not_fit_are_refused_with_the_kernel() {
         "{error}"
     );
     assert_eq!((error.code().as_str(), error.is_defect()), ("E0608", false));
+}
+
+#[test]
+fn a_context_may_name_a_file_of_decisions() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kernels.json");
+    let with = |file: &std::path::Path| {
+        let mut context = PassContext::default();
+        context.config.set("relaxide.schedule", AttrValue::Str(file.display().to_string())).unwrap();
+        let module = parse_script(TWICE, "twice").unwrap();
+        let pipeline = Pipeline::DefaultBuild;
+        relaxide::compile(&module, &mut CompileOptions { context, pipeline, ..CompileOptions::default() })
+    };
+    std::fs::write(&file, together("first", 2).to_string()).unwrap();
+    assert_eq!(decided(&with(&file).unwrap()), [("first".into(), 2), ("second".into(), 1)]);
+    let error = with(&folder.path().join("nowhere.json")).err().expect("there is no such file").to_string();
+    assert!(error.starts_with("cannot read the schedule ") && error.contains("nowhere.json"), "{error}");
 }
