@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use relaxide::runtime::processor::Needed;
+use relaxide::tir::schedule::Overrides;
 use relaxide::{CompileOptions, ExecMode, Executable, ExportOptions, Pipeline, Signature, WeightsIn};
 use serde_json::json;
 
@@ -25,6 +26,8 @@ use crate::{inspect, outputs, program, style};
     relaxide compile model.onnx --weights safetensors  (makes model.so and model.safetensors)\n  \
     relaxide compile model.relay --params model.params (weights beside the program)\n  \
     relaxide compile model.relay --machine relay       (for the Relay VM)\n  \
+    relaxide compile model.onnx --explain --json > kernels.json   (what schedule rules decided, and why)\n  \
+    relaxide compile model.onnx --schedule kernels.json           (with other decisions, once the file is edited)\n  \
     relaxide compile model.onnx -o libmodel.a          (and libmodel.h, for a program in C)\n  \
     relaxide compile model.onnx --target c -o model.c  (and model.h, for a machine with a C compiler)\n  \
     relaxide compile model.onnx --target wasm          (makes model.wasm, for browsers and Node)")]
@@ -57,9 +60,14 @@ pub struct CompileArgs {
     /// A folder in which compiled kernels are kept for other compilations [default: RELAXIDE_CACHE, else none].
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
-    /// Say which schedule rule served each kernel and why others refused.
+    /// Say which schedule rule served each kernel, what it decided and why, and why others refused. With --json the decisions are
+    /// in the answer, under `schedule`.
     #[arg(long)]
     pub explain: bool,
+    /// A file of decisions for kernels in the place of the schedule rules' guesses: what --explain --json prints, with other values.
+    /// What it does not name is guessed.
+    #[arg(long, value_name = "FILE")]
+    pub schedule: Option<PathBuf>,
     /// Make accesses of kernels outside of their buffers errors. Such kernels are several times slower.
     #[arg(long)]
     pub check_bounds: bool,
@@ -120,6 +128,7 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     if args.debug_info {
         outputs::check_place(&relaxide::debug_text_path(&output), &[&args.model])?;
     }
+    let schedule = args.schedule.as_deref().map(read_schedule).transpose()?;
     let shapes = args.shapes.iter().map(|text| parse_shape(text)).collect::<Result<Vec<_>, _>>()?;
     let dims = parse_dims(&args.dims)?;
     let start = Instant::now();
@@ -144,6 +153,7 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
         cache: args.cache.as_ref().map(relaxide::codegen::Cache::at),
         check_bounds: args.check_bounds,
         debug_info: args.debug_info.then(|| relaxide::debug_text_path(&output)),
+        schedule,
         progress: Some(&mut bar),
         ..CompileOptions::default()
     };
@@ -157,9 +167,15 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     bar.finish();
     let made = Made::new(args, output, &executable, start.elapsed(), bar)?;
     match form {
-        Form::Json => made.json(),
+        Form::Json => made.json(args.explain.then(|| executable.schedule())),
         Form::Text => made.text(args, &executable),
     }
+}
+
+/// The decisions in a file.
+fn read_schedule(file: &Path) -> Result<Overrides, CliError> {
+    let text = std::fs::read_to_string(file).map_err(CliError::file(file))?;
+    Ok(Overrides::from_json(&text).map_err(relaxide::Error::from)?)
 }
 
 /// Fails if something is asked for that programs of the Relay VM do not have.
@@ -210,18 +226,19 @@ impl Made {
         Ok(Made { model, output, bytes, weights, kernels, signature, took, stages })
     }
 
-    fn json(&self) -> Result<(), CliError> {
+    fn json(&self, schedule: Option<serde_json::Value>) -> Result<(), CliError> {
         let stages = self.stages.iter().map(|(name, took)| json!({ "stage": name, "seconds": took.as_secs_f64() }));
-        answer::json(
-            "compile",
-            json!({
-                "model": self.model, "output": self.output, "bytes": self.bytes, "kernels": self.kernels,
-                "weights": self.weights.as_ref().map(|(file, bytes)| json!({ "file": file, "bytes": bytes })),
-                "header": relaxide::has_header(&self.output).then(|| relaxide::header_path(&self.output)),
-                "functions": inspect::functions_json(&self.signature), "target": self.signature.target,
-                "seconds": self.took.as_secs_f64(), "stages": stages.collect::<Vec<_>>(),
-            }),
-        )
+        let mut answer = json!({
+            "model": self.model, "output": self.output, "bytes": self.bytes, "kernels": self.kernels,
+            "weights": self.weights.as_ref().map(|(file, bytes)| json!({ "file": file, "bytes": bytes })),
+            "header": relaxide::has_header(&self.output).then(|| relaxide::header_path(&self.output)),
+            "functions": inspect::functions_json(&self.signature), "target": self.signature.target,
+            "seconds": self.took.as_secs_f64(), "stages": stages.collect::<Vec<_>>(),
+        });
+        if let (Some(schedule), Some(fields)) = (schedule, answer.as_object_mut()) {
+            fields.insert("schedule".into(), schedule);
+        }
+        answer::json("compile", answer)
     }
 
     fn text(&self, args: &CompileArgs, executable: &Executable) -> Result<(), CliError> {

@@ -66,7 +66,13 @@ impl CompiledModule {
         self.0.module().imports().into_iter().map(|module| Module::wrap(py, module)).collect()
     }
 
-    /// Which schedule rule served each kernel.
+    /// What schedule rules decided for the kernels, as JSON: the form of the file that the option `relaxide.schedule` of a
+    /// `PassContext` names.
+    fn schedule(&self) -> String {
+        format!("{{\"schedule\": {}}}", self.0.schedule())
+    }
+
+    /// Which schedule rule served each kernel, and with which parameters.
     fn notes(&self) -> Vec<String> {
         self.0.notes().iter().map(ToString::to_string).collect()
     }

@@ -13,8 +13,9 @@ use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
 use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
 pub use relaxide_relax::ExecMode;
 use relaxide_relax::transform;
+use relaxide_tir::PrimFunc;
 use relaxide_tir::lower::{self, LowerOptions};
-use relaxide_tir::{PrimFunc, schedule};
+use relaxide_tir::schedule::{self, Overrides, ScheduleError};
 
 use crate::cost::KernelCost;
 use crate::front::Params;
@@ -95,6 +96,9 @@ pub struct CompileOptions<'a> {
     /// Where the kernels are printed to, as they are compiled; native code then says which line of that file each instruction
     /// comes from. The context's option `relaxide.debug_info` is the same. Beside a library, [`debug_text_path`] is the place.
     pub debug_info: Option<PathBuf>,
+    /// Decisions for kernels in the place of the schedule rules' guesses. The context's option `relaxide.schedule` names a file
+    /// of such, which is read where none are given here.
+    pub schedule: Option<Overrides>,
     /// Who is told how far it is.
     pub progress: Option<&'a mut dyn Progress>,
 }
@@ -127,7 +131,15 @@ pub struct KernelNote {
 impl std::fmt::Display for KernelNote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:", self.kernel)?;
-        self.notes.iter().try_for_each(|note| write!(f, "\n  {}", note.to_string().replace('\n', "\n  ")))
+        self.notes.iter().try_for_each(|note| write!(f, "\n  {}", note.explained().replace('\n', "\n  ")))
+    }
+}
+
+impl KernelNote {
+    /// The decisions as JSON, in the form of [`Overrides`].
+    pub fn to_json(&self) -> serde_json::Value {
+        let pieces: Vec<_> = self.notes.iter().map(schedule::Note::to_json).collect();
+        serde_json::json!({ "kernel": self.kernel, "pieces": pieces })
     }
 }
 
@@ -265,6 +277,9 @@ const HOST_FUNC: &str = "tirx.is_host_func";
 /// The option of a [`PassContext`] that asks for line information.
 const DEBUG_INFO_OPTION: &str = "relaxide.debug_info";
 
+/// The option of a [`PassContext`] that names a file of decisions for kernels.
+const SCHEDULE_OPTION: &str = "relaxide.schedule";
+
 /// The file beside a compiled program that its kernels are printed to where line information is asked for: `model.so` has
 /// `model.so.py`.
 pub fn debug_text_path(output: &Path) -> PathBuf {
@@ -324,12 +339,18 @@ fn schedule_kernels(
     let total = kernels.len();
     let target = options.target.clone();
     let check_bounds = options.check_bounds || options.context.config.bool(lower::CHECK_BOUNDS_OPTION) == Some(true);
+    let overrides = overrides(options)?;
+    overrides.check_kernels(kernels.iter().map(|(name, _)| name.as_str()))?;
     let schedule = |_: usize, (name, kernel): &(String, Ref<PrimFunc>)| {
         let failed = |message: String| Error::Kernel { kernel: name.clone(), message };
         let target = target_of(name, kernel, &target)?;
         let keep_loops = backend(&target)?.profile().keep_loops;
         let lowering = LowerOptions { check_bounds, keep_loops };
-        let scheduled = schedule::apply(kernel, &target).map_err(|e| failed(e.to_string()))?;
+        let scheduled =
+            schedule::apply_with(kernel, &target, overrides.of_kernel(name)).map_err(|error| match error {
+                ScheduleError::Piece(error) => Error::Decision { kernel: name.clone(), error },
+                other => failed(other.to_string()),
+            })?;
         let lowered = lower::lower_with(&scheduled.func, lowering).map_err(|e| failed(e.to_string()))?;
         Ok(((Ref::new(lowered), target), KernelNote { kernel: name.clone(), notes: scheduled.notes }))
     };
@@ -340,6 +361,16 @@ fn schedule_kernels(
         Err(Error::Kernel { kernel: name.into(), message })
     };
     results.into_iter().zip(&kernels).map(|(result, (name, _))| result.unwrap_or_else(|| died(name))).collect()
+}
+
+/// What is to replace the guesses of schedule rules.
+fn overrides(options: &CompileOptions<'_>) -> Result<Overrides, Error> {
+    if let Some(given) = &options.schedule {
+        return Ok(given.clone());
+    }
+    let Some(file) = options.context.config.text(SCHEDULE_OPTION) else { return Ok(Overrides::default()) };
+    let failed = |source| Error::Io { context: format!("cannot read the schedule {file}"), source };
+    Ok(Overrides::from_json(&std::fs::read_to_string(file).map_err(failed)?)?)
 }
 
 /// No cache is asked for C.
@@ -402,6 +433,11 @@ impl Executable {
         let kernels = self.module.imports().into_iter().find(|module| module.kind() == KERNELS);
         let missing = || ffi::Error::new(ffi::ErrorKind::ValueError, "the program has no kernels");
         Ok(kernels.ok_or_else(missing)?.body().inspect_source(format)?)
+    }
+
+    /// The decisions of schedule rules for all kernels as JSON, in the form of [`Overrides`].
+    pub fn schedule(&self) -> serde_json::Value {
+        self.notes.iter().map(KernelNote::to_json).collect()
     }
 
     /// How each kernel's loop nest came about.

@@ -95,6 +95,44 @@ fn archives_have_headers_and_kernels_are_explained() {
     assert!(explained.contains("matmul:"), "{explained}");
 }
 
+/// The parameter of the only convolution in what a compilation says of its decisions.
+fn rows_of(answer: &mut serde_json::Value) -> &mut serde_json::Value {
+    let kernels = answer["schedule"].as_array_mut().unwrap().iter_mut();
+    let mut pieces = kernels.flat_map(|kernel| kernel["pieces"].as_array_mut().unwrap());
+    let conv = pieces.find(|piece| piece["rule"] == "conv").unwrap();
+    conv["parameters"].as_array_mut().unwrap().iter_mut().find(|parameter| parameter["name"] == "rows").unwrap()
+}
+
+#[test]
+fn decisions_of_schedule_rules_are_printed_and_replaced() {
+    let place = Workplace::with_models();
+    let explained = place.ok("compile model.onnx -q -o guessed.so --dim batch=1 --explain").out;
+    assert!(explained.contains(" rows = ") && explained.contains("registers"), "{explained}");
+    let mut answer = place.json("compile model.onnx -o guessed.so --dim batch=1 --explain");
+    let guess = rows_of(&mut answer)["value"].as_i64().unwrap();
+    let other = if guess == 2 { 3 } else { 2 };
+    rows_of(&mut answer)["value"] = other.into();
+    place.write("kernels.json", &answer.to_string());
+    let mut changed = place.json("compile model.onnx -o changed.so --dim batch=1 --explain --schedule kernels.json");
+    let rows = rows_of(&mut changed);
+    assert_eq!((rows["value"].as_i64(), rows["guess"].as_i64()), (Some(other), Some(guess)));
+    let run = |file: &str| place.json(&format!("run {file}"))["outputs"].clone();
+    assert_eq!(run("guessed.so"), run("changed.so"));
+    let said = place.ok("compile model.onnx -q -o changed.so --dim batch=1 --explain --schedule kernels.json").out;
+    assert!(said.contains(&format!("as asked; the guess is {guess}")), "{said}");
+    // Values that it cannot have, and files that are no decisions.
+    rows_of(&mut answer)["value"] = 9999.into();
+    place.write("wrong.json", &answer.to_string());
+    let refused = place.run("compile model.onnx -q -o wrong.so --dim batch=1 --schedule wrong.json");
+    assert_eq!(refused.code, 1, "{}", refused.err);
+    let said = "rule conv: rows = 9999 is refused: the value is one of 1 to 4, because";
+    assert!(refused.err.starts_with("error[E0608]: kernel ") && refused.err.contains(said), "{}", refused.err);
+    place.write("none.json", "{}");
+    let refused = place.run("compile model.onnx -q --schedule none.json");
+    assert!(refused.code == 1 && refused.err.contains("is expected to be a list, and is missing"), "{}", refused.err);
+    assert_eq!(place.run("compile model.onnx --schedule nowhere.json").code, 1);
+}
+
 #[test]
 fn all_that_keeps_a_model_from_being_imported_is_listed_with_what_to_do() {
     let place = Workplace::new();

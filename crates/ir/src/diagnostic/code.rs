@@ -184,6 +184,11 @@ codes! {
     Differs = "E0607",
         "`relaxide check` found an output that differs from ONNX Runtime's by more than the tolerance. The message names the \
          first operator that differs; please report it with the model, or with the part of it around that operator.";
+    /// Decisions for kernels that do not fit them.
+    Schedule = "E0608",
+        "The decisions that were given for kernels name a kernel, stage, rule or parameter that is not there, or a value that \
+         the parameter cannot have; the message says which values it can have and why. `relaxide compile MODEL --explain \
+         --json` prints the decisions of a compilation, from which a file for `--schedule` is made.";
 }
 
 impl Code {

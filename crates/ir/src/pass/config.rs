@@ -76,6 +76,7 @@ pub static CONFIG: &[ConfigOption] = &[
     row("relax.FuseOps.max_depth", ConfigKind::Int, "The most operators that FuseOps puts into one group."),
     row("relax.FoldConstant.max_work", ConfigKind::Int, "The most scalar operations that FoldConstant spends on one constant."),
     row("relax.lift_transform_params.consume_params", ConfigKind::Bool, "The function that LiftTransformParams makes frees parameters once they are used."),
+    row("relaxide.schedule", ConfigKind::Text, "A file of decisions for kernels in the place of the schedule rules' guesses, as `compile --explain --json` prints it."),
     row("relaxide.debug_info", ConfigKind::Text, "The file that kernels are printed to; native code then says which of its lines instructions come from."),
     row("relax.fallback_device_type", ConfigKind::Int, "The device type for what names no device."),
     row("relay.fallback_device_type", ConfigKind::Int, "The device type for what a program of Relay says nothing of."),

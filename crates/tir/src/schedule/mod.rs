@@ -11,8 +11,9 @@
 //!   -> rule "conv": workspace with zero borders, tiles of 6 channels x 2 vectors, epilogue at the store
 //! ```
 //!
-//! A rule is one file under `rules/`: what it matches, the nest that it makes, its parameters and the roof that it is held
-//! to. Refusals are kept with their reasons ([`Note`]); the last rule of each table never refuses.
+//! A rule is one file under `rules/`, in three steps (`rules/rule.rs`): what it matches, its [parameters], and the nest that it
+//! makes of both; its doc names the roof that it is held to. Parameters are guesses with reasons, which [`Overrides`] replace.
+//! Refusals are kept with their reasons ([`Note`]); the last rule of each table never refuses.
 //!
 //! A kernel that was [scheduled by hand](scheduled_by_hand) stays as it is.
 //!
@@ -30,7 +31,10 @@ pub mod inline;
 pub mod lanes;
 mod machine;
 pub mod nest;
+pub mod overrides;
+pub mod parameters;
 mod read_ahead;
+mod record;
 pub mod rows;
 mod rules;
 mod separate;
@@ -50,6 +54,10 @@ pub(crate) use declare::declare_views;
 pub use group::{Reduce, Work};
 use lanes::Views;
 pub use machine::Machine;
+pub use overrides::{Override, OverrideError, Overrides};
+pub use parameters::{Domain, Parameter};
+use record::Record;
+pub use record::{Note, PieceError};
 pub use rules::SORTS_RANKS;
 pub use stage::{Axis, Item, Program, Reduction, Stage};
 #[cfg(test)]
@@ -72,10 +80,10 @@ impl Refusal {
     }
 }
 
-/// A kernel cannot be scheduled. This is a defect of the kernel's description.
+/// A kernel cannot be scheduled.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
-    /// Every rule refused a piece of work.
+    /// Every rule refused a piece of work. This is a defect of the kernel's description.
     #[error("no schedule rule takes stage {stage}: {reason}")]
     NoRule {
         /// The stage.
@@ -83,27 +91,9 @@ pub enum ScheduleError {
         /// What the last rule said.
         reason: String,
     },
-}
-
-/// What happened to one piece of work: the rule that took it, and why those before refused.
-#[derive(Clone, Debug)]
-pub struct Note {
-    /// Name of the stage.
-    pub stage: String,
-    /// The rule that took it.
-    pub rule: &'static str,
-    /// Rules that were asked before, with their reasons.
-    pub refused: Vec<(&'static str, Refusal)>,
-}
-
-impl std::fmt::Display for Note {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.stage, self.rule)?;
-        for (rule, reason) in &self.refused {
-            write!(f, "\n  not {rule}: {reason}")?;
-        }
-        Ok(())
-    }
+    /// What was asked for a piece does not fit it: the fault of whoever asked.
+    #[error(transparent)]
+    Piece(#[from] PieceError),
 }
 
 /// A kernel as loops.
@@ -135,8 +125,15 @@ fn private(program: &Program, work: &[Work]) -> HashSet<Ref<Buffer>> {
 
 /// Schedules a kernel for a target. Its accesses are proved or checked to lie inside of their buffers.
 pub fn apply(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError> {
+    apply_with(func, target, &[])
+}
+
+/// Schedules a kernel for a target as [`apply`] does, with other decisions than the rules' guesses.
+pub fn apply_with(func: &PrimFunc, target: &Target, asked: &[Override]) -> Result<Scheduled, ScheduleError> {
     let Held { func, entry } = inside::hold(func);
-    let mut scheduled = schedule(&func, target)?;
+    let mut record = Record::of(asked);
+    let func = schedule(&func, target, &mut record)?;
+    let mut scheduled = Scheduled { func, notes: record.finish()? };
     if !entry.is_empty() {
         scheduled.func = scheduled.func.with_body(behind_assertions(&scheduled.func.body, entry));
     }
@@ -159,23 +156,21 @@ fn behind_assertions(body: &Stmt, checks: Vec<Stmt>) -> Stmt {
     Stmt::seq(first.iter().cloned().chain(checks).chain(rest.iter().cloned()))
 }
 
-fn schedule(func: &PrimFunc, target: &Target) -> Result<Scheduled, ScheduleError> {
+fn schedule(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -> Result<PrimFunc, ScheduleError> {
     if !turns::any(func)
         && let Some(reason) = scheduled_by_hand(func)
     {
         let stage = func.global_symbol().unwrap_or("kernel").to_string();
-        let note = Note { stage, rule: "by hand", refused: vec![("all rules", Refusal::new(reason))] };
+        record.leave(stage, "by hand", ("all rules", Refusal::new(reason)))?;
         let bind = target.is_gpu() && !threads::has_threads(&func.body);
-        let func = if bind { func.with_body(threads::bind(&func.body)) } else { func.clone() };
-        return Ok(Scheduled { func, notes: vec![note] });
+        return Ok(if bind { func.with_body(threads::bind(&func.body)) } else { func.clone() });
     }
-    let mut notes = Vec::new();
-    let Laid { memory, body } = match turns::apply(func, target, &mut notes)? {
+    let Laid { memory, body } = match turns::apply(func, target, record)? {
         Some(laid) => laid,
-        None => lay_out(Program::read(func), target, &mut notes)?,
+        None => lay_out(Program::read(func), target, record)?,
     };
     let stmts = memory.iter().map(Stmt::alloc).chain([body]);
-    Ok(Scheduled { func: declare_views(&func.with_body(Stmt::seq(stmts))), notes })
+    Ok(declare_views(&func.with_body(Stmt::seq(stmts))))
 }
 
 /// The nests of some statements of a kernel, with the memory that they alone use.
@@ -183,14 +178,14 @@ fn nests(
     func: &PrimFunc,
     (memory, body): (&[Ref<Buffer>], &Stmt),
     target: &Target,
-    notes: &mut Vec<Note>,
+    record: &mut Record<'_>,
 ) -> Result<Laid, ScheduleError> {
     let mut program = Program::read(&func.with_body(body.clone()));
     program.intermediates.extend(memory.iter().cloned());
-    lay_out(program, target, notes)
+    lay_out(program, target, record)
 }
 
-fn lay_out(mut program: Program, target: &Target, notes: &mut Vec<Note>) -> Result<Laid, ScheduleError> {
+fn lay_out(mut program: Program, target: &Target, record: &mut Record<'_>) -> Result<Laid, ScheduleError> {
     inline::run(&mut program);
     if !target.is_gpu() {
         separate::run(&mut program);
@@ -198,12 +193,12 @@ fn lay_out(mut program: Program, target: &Target, notes: &mut Vec<Note>) -> Resu
     let work = group::plan(&program);
     let work = compact::run(&mut program, work);
     let machine = Machine::of(target);
-    let work = rows::join(&program, work, machine.device);
+    let work = rows::join(&program, work, &machine, record)?;
     let private = private(&program, &work);
     let mut cx = Cx { machine, views: Views::default(), private };
     let mut body = Vec::new();
     for piece in &work {
-        body.push(rules::schedule(&mut cx, piece, notes)?);
+        body.push(rules::schedule(&mut cx, piece, record)?);
     }
     let mut memory = group::alive(&program, &work);
     let mut body = Stmt::seq(body);

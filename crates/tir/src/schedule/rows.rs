@@ -18,6 +18,8 @@
 //! while a piece reads what the run has made, and loses row axes only until its first reduction. Contractions stay outside:
 //! their tiles want many rows at once.
 
+mod decide;
+
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
@@ -29,12 +31,17 @@ use super::below_maximum;
 use super::group::{Reduce, Work};
 use super::machine::elements_in_line;
 use super::nest::Tail;
+use super::parameters::Choices;
 use super::read_ahead::{ReadAhead, WrittenRow, first_of_sums};
+use super::record::Record;
 use super::rules::{Contraction, fits_threads, has_choice};
 use super::shown_by_sum;
 use super::stage::{Axis, Program, Reduction, Stage};
 use super::sum_of_exponentials;
+use super::{Machine, ScheduleError};
 use crate::lower::{DeviceLimits, SHARED, bytes_of};
+
+pub use decide::{Decided, Together};
 
 /// Elements of a row below which there is nothing to share.
 const SHORT: i64 = 2;
@@ -56,27 +63,8 @@ pub struct Rows {
     pub together: Option<Together>,
     /// The same work for rows of at most so many elements, where nobody knows yet how long they are.
     pub short: Option<(i64, Box<Rows>)>,
-}
-
-/// Short rows taken together: each piece goes through all of them before the next piece, so that the processor need not wait
-/// for the end of a row, where the lanes of a vector become one number.
-#[derive(Clone, Debug)]
-pub struct Together {
-    /// How many: [`Together::MOST`] at most.
-    pub count: Ref<Var>,
-    /// Which of them a row is, and its place in scratch.
-    pub slot: Ref<Var>,
-}
-
-impl Together {
-    /// Rows that are taken together at most.
-    pub const MOST: i64 = 16;
-    /// Elements of the rows that are taken together.
-    pub const ELEMENTS: i64 = 1024;
-    /// Elements of a row up to which it is short: two rows at least are taken together.
-    const SHORT: i64 = Together::ELEMENTS / 2;
-    /// The same for norms, which have little to compute: alone, a row's first sum asks for what comes next.
-    const SHORT_NORM: i64 = Together::SHORT / 8;
+    /// What has been decided of them; nothing on devices, whose rule decides itself.
+    pub decided: Option<Decided>,
 }
 
 /// Elements of a row from which the threads of a block of a device share it.
@@ -84,22 +72,28 @@ const LONG_FOR_THREADS: i64 = 32;
 
 /// Joins neighbours that share rows. On a device the threads of a block share a row, one piece after the other, and what lies between the
 /// pieces is memory that they share.
-pub fn join(program: &Program, work: Vec<Work>, device: Option<DeviceLimits>) -> Vec<Work> {
+pub fn join(
+    program: &Program,
+    work: Vec<Work>,
+    machine: &Machine,
+    record: &mut Record<'_>,
+) -> Result<Vec<Work>, ScheduleError> {
+    let device = machine.device;
     let mut joined = Vec::new();
     let mut position = 0;
     while position < work.len() {
         let least = if device.is_some() { LONG_FOR_THREADS } else { SHORT };
         let run = Run::longest(&work[position..]).filter(|run| run.pays(least));
-        let rows = run.and_then(|run| {
+        let mut laid_out = |run: Run<'_>| {
             let end = position + run.pieces.len();
             let others = work[..position].iter().chain(&work[end..]).flat_map(Work::buffers).collect();
             let rows = match device {
-                Some(limits) => run.on_device(program, &others, limits)?,
-                None => run.into_rows(program, &others),
+                Some(limits) => run.on_device(program, &others, limits),
+                None => Some(run.into_rows(program, &others, machine, record)?),
             };
-            Some((rows, end))
-        });
-        match rows {
+            Ok::<_, ScheduleError>(rows.map(|rows| (rows, end)))
+        };
+        match run.map(&mut laid_out).transpose()?.flatten() {
             Some((rows, end)) => {
                 joined.push(Work::Rows(rows));
                 position = end;
@@ -110,7 +104,7 @@ pub fn join(program: &Program, work: Vec<Work>, device: Option<DeviceLimits>) ->
             }
         }
     }
-    joined
+    Ok(joined)
 }
 
 /// A piece of work with one output whose elements are the points of its axes.
@@ -309,15 +303,36 @@ impl<'a> Run<'a> {
     }
 
     /// The pieces over one row, in two ways if nobody knows how long it is.
-    fn into_rows(self, program: &Program, read_elsewhere: &HashSet<Ref<Buffer>>) -> Rows {
+    fn into_rows(
+        self,
+        program: &Program,
+        read_elsewhere: &HashSet<Ref<Buffer>>,
+        machine: &Machine,
+        record: &mut Record<'_>,
+    ) -> Result<Rows, ScheduleError> {
         let longest = self.pieces.iter().map(Piece::row_elements).try_fold(0, |longest, n| Some(longest.max(n?)));
-        let laid_out = |is_short| self.laid_out(program, read_elsewhere, is_short, None);
+        let name = self.pieces.iter().map(|p| p.work.name()).collect::<Vec<_>>().join(", ");
+        let key = record.reserve(&name);
+        let mut choices = Choices::of(record.asked(&key));
         let is_norm = first_of_sums(self.pieces.iter().map(|p| p.work)).is_some();
-        let most = if is_norm { Together::SHORT_NORM } else { Together::SHORT };
-        match longest {
-            Some(longest) => laid_out(longest <= most),
-            None => Rows { short: Some((most, Box::new(laid_out(true)))), ..laid_out(false) },
-        }
+        let most = decide::short(&mut choices, is_norm);
+        let together = match longest {
+            Some(longest) => longest <= most,
+            None => most > 0,
+        };
+        let together = together.then(|| decide::together(&mut choices, most));
+        let decided = decide::rest(machine, &mut choices);
+        record.check_only(&key, "rowwise", &choices)?;
+        let decided = Some(Decided { key, parameters: choices.into_parameters(), ..decided });
+        let laid_out = |together: Option<&Together>| self.laid_out(program, read_elsewhere, together, None);
+        let rows = match longest {
+            Some(_) => laid_out(together.as_ref()),
+            None => {
+                let short = together.as_ref().map(|together| (most, Box::new(laid_out(Some(together)))));
+                Rows { short, ..laid_out(None) }
+            }
+        };
+        Ok(Rows { decided, ..rows })
     }
 
     /// The pieces over one row, with what lies between them in memory that threads share; `None` where that does not fit.
@@ -327,7 +342,7 @@ impl<'a> Run<'a> {
         read_elsewhere: &HashSet<Ref<Buffer>>,
         limits: DeviceLimits,
     ) -> Option<Rows> {
-        let rows = self.laid_out(program, read_elsewhere, false, Some(SHARED));
+        let rows = self.laid_out(program, read_elsewhere, None, Some(SHARED));
         let bytes =
             rows.scratch.iter().map(|buffer| bytes_of(buffer)).try_fold(0i64, |all, bytes| all.checked_add(bytes?))?;
         let fits = rows.pieces.iter().all(|piece| fits_threads(piece).is_ok());
@@ -338,9 +353,10 @@ impl<'a> Run<'a> {
         &self,
         program: &Program,
         read_elsewhere: &HashSet<Ref<Buffer>>,
-        is_short: bool,
+        together: Option<&Together>,
         scope: Option<&str>,
     ) -> Rows {
+        let is_short = together.is_some();
         let mut order: Vec<usize> = self.alive().into_iter().collect();
         order.sort_unstable();
         let names = &self.pieces[0].rows;
@@ -354,14 +370,13 @@ impl<'a> Run<'a> {
         let private = |p: &Piece<'_>| program.intermediates.contains(p.output) && !read_elsewhere.contains(p.output);
         let names: Vec<(usize, PrimExpr)> =
             order.iter().zip(&axes).map(|(row, axis)| (*row, PrimExpr::from(&axis.var))).collect();
-        let together = is_short.then(|| Together { count: Var::dim("together"), slot: Var::dim("slot") });
         let mut scratch: HashMap<Ref<Buffer>, Scratch> = HashMap::new();
         let (mut lent, mut asked) = (HashSet::new(), HashMap::new());
         for (at, piece) in self.pieces.iter().enumerate().filter(|(_, p)| private(p)) {
             let host = self.host(at).filter(|host| !private(host) && !lent.contains(host.output));
             let guest =
                 host.and_then(|host| Scratch::inside(piece, host, &names).inspect(|_| _ = lent.insert(host.output)));
-            let own = || Scratch::of(piece, together.as_ref(), scope);
+            let own = || Scratch::of(piece, together, scope);
             let row = guest.as_ref().filter(|_| is_short && matches!(piece.work, Work::Map(_)));
             if let Some(row) = row.and_then(Scratch::written_row) {
                 asked.insert(at, row);
@@ -389,7 +404,7 @@ impl<'a> Run<'a> {
         sum_of_exponentials::multiply_instead(&mut pieces);
         let own = |p: &Piece<'_>| scratch.get(p.output).filter(|s| s.is_own).map(|s| s.buffer.clone());
         let scratch = self.pieces.iter().filter_map(own).collect();
-        Rows { axes, pieces, scratch, together, short: None }
+        Rows { axes, pieces, scratch, together: together.cloned(), short: None, decided: None }
     }
 }
 
@@ -429,7 +444,7 @@ impl Scratch {
             shape = shape.iter().map(|n| mul(ceil_div(n, line), int(line))).collect();
         }
         if let Some(together) = together {
-            let count = if one { int(Together::MOST) } else { PrimExpr::from(&together.count) };
+            let count = if one { int(together.most) } else { PrimExpr::from(&together.count) };
             shape.insert(0, count);
             places.insert(0, Place::Fixed(PrimExpr::from(&together.slot)));
         }

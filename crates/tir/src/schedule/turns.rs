@@ -17,8 +17,9 @@ use std::collections::HashSet;
 use relaxide_ffi::Ref;
 use relaxide_ir::{Buffer, Target};
 
+use super::record::Record;
 use super::stage::Item;
-use super::{Note, ScheduleError, nests};
+use super::{ScheduleError, nests};
 use crate::{For, ForKind, PrimFunc, Stmt};
 
 /// The hint of a loop whose turns are laid out one like the other.
@@ -42,7 +43,7 @@ pub(super) fn any(func: &PrimFunc) -> bool {
 }
 
 /// Lays out a kernel that has such loops; `None` where it has none.
-pub(super) fn apply(func: &PrimFunc, target: &Target, notes: &mut Vec<Note>) -> Result<Option<Laid>, ScheduleError> {
+pub(super) fn apply(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -> Result<Option<Laid>, ScheduleError> {
     let Stmt::Block(root) = &func.body else { return Ok(None) };
     if !any(func) {
         return Ok(None);
@@ -60,7 +61,7 @@ pub(super) fn apply(func: &PrimFunc, target: &Target, notes: &mut Vec<Note>) -> 
     let mut own: HashSet<Ref<Buffer>> = HashSet::new();
     for (at, stmt) in list.iter().enumerate() {
         let Some(of) = turns(stmt) else {
-            let laid = nests(func, (&[], stmt), target, notes)?;
+            let laid = nests(func, (&[], stmt), target, record)?;
             memory.extend(laid.memory);
             body.push(laid.body);
             continue;
@@ -69,7 +70,7 @@ pub(super) fn apply(func: &PrimFunc, target: &Target, notes: &mut Vec<Note>) -> 
         let here = of_turn(stmt);
         let scratch: Vec<Ref<Buffer>> =
             root.block.alloc_buffers.iter().filter(|b| here.contains(*b) && !others.contains(*b)).cloned().collect();
-        let laid = nests(func, (&scratch, &of.body), target, notes)?;
+        let laid = nests(func, (&scratch, &of.body), target, record)?;
         own.extend(scratch);
         memory.extend(laid.memory);
         body.push(Ref::new(For { annotations: Default::default(), body: laid.body, ..of.clone() }).into());

@@ -24,29 +24,98 @@ use super::super::affine::product;
 use super::super::inline::freshen_lets;
 use super::super::lanes::{multiply_add, splat};
 use super::super::nest::Tile;
-use super::super::{Axis, Cx, Reduce, Refusal, nest};
+use super::super::parameters::{Choices, Domain, Guess};
+use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
 use super::contraction::Contraction;
-use super::register_tile::{self, RegisterTile, Rows};
+use super::register_tile::{self, RegisterTile, Rows, Shape};
+use super::rule::{self, Rule};
 use super::window::{Windowed, Workspace, rows_per_block};
 use crate::Stmt;
 
 /// Output rows of a block at least, so that the halo is a small part of it.
 const LEAST_ROWS: i64 = 8;
 
-/// Makes the nest of a depthwise convolution.
-pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
-    let contraction = Contraction::of(reduce)?;
-    if !contraction.rows.is_empty() {
-        return Err(Refusal::new("an axis belongs to the weights alone"));
+/// The rule.
+pub struct Depthwise;
+
+/// A depthwise convolution.
+pub struct Found<'w> {
+    reduce: &'w Reduce,
+    window: Windowed,
+}
+
+/// What the rule decides.
+#[derive(Clone, Copy)]
+pub struct Decided {
+    /// Lanes of a vector.
+    lanes: i64,
+    /// Output rows and vectors of a tile.
+    tile: Shape,
+    /// Bytes of the image rows of a block.
+    image_bytes: i64,
+    /// Output rows of a block at least.
+    least_rows: i64,
+}
+
+impl Rule for Depthwise {
+    type Work = Reduce;
+    type Found<'w> = Found<'w>;
+    type Decided = Decided;
+
+    fn find<'w>(_: &Machine, reduce: &'w Reduce) -> Result<Found<'w>, Refusal> {
+        let contraction = Contraction::of(reduce)?;
+        if !contraction.rows.is_empty() {
+            return Err(Refusal::new("an axis belongs to the weights alone"));
+        }
+        Ok(Found { reduce, window: Windowed::of(contraction)? })
     }
-    let dtype = reduce.stage.output.dtype;
-    let lanes = cx.machine.lanes(dtype);
-    let window = Windowed::of(contraction)?;
+
+    fn decide(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
+        let lanes = rule::lanes(choices, machine.lanes(found.reduce.stage.output.dtype));
+        let guess = tile_shape(machine, &found.window);
+        let rows = choices.choose(Guess {
+            name: "rows",
+            value: guess.rows,
+            domain: Domain::range(1, if found.window.y.is_some() { 8 } else { 1 }),
+            reason: "so many rows of accumulators leave registers for a column of weights and a row of the image",
+            limit: "accumulators of more rows have no registers; an output that is one row has one",
+        });
+        let vectors = choices.choose(Guess {
+            name: "vectors",
+            value: guess.vectors,
+            domain: Domain::range(1, 4),
+            reason: "with the rows they are enough accumulators to cover the latency of multiply-add",
+            limit: "accumulators of more have no registers",
+        });
+        let image_bytes = choices.choose(Guess {
+            name: "image_bytes",
+            value: machine.l1,
+            domain: Domain::powers_of_two(4 << 10, 1 << 20),
+            reason: "the image rows of a block stay in the first-level cache",
+            limit: "less holds no rows of usual images, and more leaves all caches of a core",
+        });
+        let least_rows = choices.choose(Guess {
+            name: "least_rows",
+            value: LEAST_ROWS,
+            domain: Domain::range(1, 64),
+            reason: "with so many output rows a block, the image rows that two blocks share are a small part",
+            limit: "a block has a row, and more than that leave no blocks to share",
+        });
+        Ok(Decided { lanes, tile: Shape { rows, vectors }, image_bytes, least_rows })
+    }
+
+    fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
+        emit(cx, found, decided)
+    }
+}
+
+/// The nest of a depthwise convolution.
+fn emit(cx: &mut Cx, Found { reduce, window }: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
+    let (dtype, Decided { lanes, tile, image_bytes, least_rows }) = (reduce.stage.output.dtype, *decided);
     let (pitch, block) = (Var::dim("pitch"), Var::dim("rows"));
     let pitch_value = window.pitch_in_vectors(lanes);
-    let budget = cx.machine.l1;
-    let block_value = rows_per_block(&window, &PrimExpr::from(&pitch), budget, LEAST_ROWS, |height| height.clone());
-    let space = Workspace::new(&window, dtype, (lanes, 0), &PrimExpr::from(&block), PrimExpr::from(&pitch));
+    let block_value = rows_per_block(window, &PrimExpr::from(&pitch), image_bytes, least_rows, |height| height.clone());
+    let space = Workspace::new(window, dtype, (lanes, 0), &PrimExpr::from(&block), PrimExpr::from(&pitch));
     let (p, block_axis, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
     let height = window.y.as_ref().map_or(int(1), |y| y.axis.extent.clone());
     let rows = PrimExpr::from(&block);
@@ -60,7 +129,7 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     body.push(Stmt::bind(count.clone(), min(rows, sub(&height, &y0_name))));
     body.push(Stmt::alloc(&space.buffer));
     body.push(window.fill(cx, &space, (&y0_name, &count_name), nest::serial)?);
-    body.push(block_of(cx, &window, &space, &y0_name, &count_name)?);
+    body.push(block_of(cx, window, &space, tile, (&y0_name, &count_name))?);
     let extents = reduce.stage.spatial.iter().chain(&reduce.stage.reduce).map(|a| &a.extent);
     let work = floordiv(product(extents), int(4));
     let parallel = nest::parallel(&cx.machine, p, tasks, work, Stmt::seq(body));
@@ -68,12 +137,12 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
 }
 
 /// Output rows and vectors of a tile: accumulators, one column of weights, one row of vectors.
-fn tile_shape(cx: &Cx, window: &Windowed) -> (i64, i64) {
-    let Some(y) = &window.y else { return (1, 4) };
-    let (registers, weights) = (cx.machine.vector_registers, y.offsets().count() as i64);
+fn tile_shape(machine: &Machine, window: &Windowed) -> Shape {
+    let Some(y) = &window.y else { return Shape { rows: 1, vectors: 4 } };
+    let (registers, weights) = (machine.vector_registers, y.offsets().count() as i64);
     let vectors = if registers >= 32 { 3 } else { 2 };
     let fitting = (registers - 1 - vectors - weights) / vectors;
-    (fitting.clamp(2, 4), vectors)
+    Shape { rows: fitting.clamp(2, 4), vectors }
 }
 
 /// The output rows of one block.
@@ -81,10 +150,9 @@ fn block_of(
     cx: &mut Cx,
     window: &Windowed,
     space: &Workspace,
-    y0: &PrimExpr,
-    count: &PrimExpr,
+    Shape { rows, vectors }: Shape,
+    (y0, count): (&PrimExpr, &PrimExpr),
 ) -> Result<Stmt, Refusal> {
-    let (rows, vectors) = tile_shape(cx, window);
     register_tile::rows(&int(0), count, rows, |rows| {
         nest::overlapping_tiles(&window.x.axis.extent, space.lanes, vectors, |tile| {
             kernel(cx, window, space, &Lines { y0, rows }, &tile)

@@ -21,8 +21,10 @@ use relaxide_ir::{DataType, Var};
 use super::super::affine::{ceil_div, cost, loads, product, uses_any};
 use super::super::inline::bound_in;
 use super::super::nest::Tail;
-use super::super::{Axis, Cx, Refusal, Stage, nest};
+use super::super::parameters::{Choices, Domain, Guess};
+use super::super::{Axis, Cx, Machine, Refusal, Stage, nest};
 use super::row::Row;
+use super::rule::{self, Rule};
 use crate::Stmt;
 
 /// Elements of a row that one task takes.
@@ -33,33 +35,93 @@ const LONG: std::ops::Range<i64> = 20..60;
 /// How many do.
 const TOGETHER: i64 = 4;
 
-/// Makes the nest of an injective stage.
-pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
-    let lanes = cx.machine.lanes(widest(stage));
-    let Some((inner, outer)) = stage.spatial.split_last() else {
-        return Err(Refusal::new("a single element has no vectors"));
-    };
-    if inner.extent.as_int().is_some_and(|n| n < lanes / 2) {
-        return Err(Refusal::new("rows are shorter than half a vector"));
+/// The rule.
+pub struct Elementwise;
+
+/// A stage and its axes.
+pub struct Found<'w> {
+    stage: &'w Stage,
+    inner: &'w Axis,
+    outer: &'w [Axis],
+}
+
+/// What the rule decides.
+pub struct Decided {
+    /// Elements of a row that one task takes, where tasks share rows.
+    block: Option<i64>,
+    /// Lanes of a vector.
+    lanes: i64,
+    /// Vectors that go together.
+    together: i64,
+}
+
+impl Rule for Elementwise {
+    type Work = Stage;
+    type Found<'w> = Found<'w>;
+    type Decided = Decided;
+
+    fn find<'w>(machine: &Machine, stage: &'w Stage) -> Result<Found<'w>, Refusal> {
+        let Some((inner, outer)) = stage.spatial.split_last() else {
+            return Err(Refusal::new("a single element has no vectors"));
+        };
+        if inner.extent.as_int().is_some_and(|n| n < machine.lanes(widest(stage)) / 2) {
+            return Err(Refusal::new("rows are shorter than half a vector"));
+        }
+        Ok(Found { stage, inner, outer })
     }
-    let blocks = ceil_div(&inner.extent, BLOCK);
-    // One thread alone has nothing to share.
-    let single = cx.machine.parallel_threshold.is_none() || inner.extent.as_int().is_some_and(|n| n <= BLOCK);
+
+    fn decide(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
+        let Found { stage, inner, .. } = found;
+        // One thread alone has nothing to share.
+        let block = machine.parallel_threshold.is_some().then(|| choices.choose(block_of(BLOCK)));
+        let lanes = rule::lanes(choices, machine.lanes(widest(stage)));
+        let pays = is_long(stage) && inner.extent.as_int().is_none_or(|n| n >= TOGETHER * lanes);
+        let together = choices.choose(Guess {
+            name: "together",
+            value: if pays { TOGETHER } else { 1 },
+            domain: Domain::powers_of_two(1, if stage.tail == Tail::Masked { 8 } else { 1 }),
+            reason: match pays {
+                true => "an element takes so long that one vector alone would leave the processor waiting",
+                false => "vectors of short values, or of short rows, do not wait for each other",
+            },
+            limit: "rows that end without a mask have room for one vector, and registers for no more than eight",
+        });
+        Ok(Decided { block, lanes, together })
+    }
+
+    fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
+        emit(cx, found, decided)
+    }
+}
+
+fn block_of(value: i64) -> Guess {
+    Guess {
+        name: "block",
+        value,
+        domain: Domain::powers_of_two(256, 1 << 16),
+        reason: "so many elements of 32 bits are half of the first-level cache, and hide the start of a task",
+        limit: "smaller tasks cost more than they do, and of larger ones there are too few",
+    }
+}
+
+/// The nest of an injective stage.
+fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
+    let Found { stage, inner, outer } = found;
     let (counter, block) = (Var::dim("p"), Var::dim("block"));
     let mut axes = outer.to_vec();
-    let (start, extent) = if single {
-        (int(0), inner.extent.clone())
-    } else {
-        axes.push(Axis { var: block.clone(), extent: blocks });
-        let start = mul(PrimExpr::from(&block), int(BLOCK));
-        (start.clone(), min(int(BLOCK), sub(&inner.extent, start)))
+    let cut = decided.block.filter(|block| inner.extent.as_int().is_none_or(|n| n > *block));
+    let (start, extent) = match cut {
+        None => (int(0), inner.extent.clone()),
+        Some(size) => {
+            axes.push(Axis { var: block.clone(), extent: ceil_div(&inner.extent, size) });
+            let start = mul(PrimExpr::from(&block), int(size));
+            (start.clone(), min(int(size), sub(&inner.extent, start)))
+        }
     };
     let none = VarMap::new();
-    let together =
-        if is_long(stage) && inner.extent.as_int().is_none_or(|n| n >= TOGETHER * lanes) { TOGETHER } else { 1 };
     let row = Row {
         axis: &inner.var,
-        lanes: lanes * together,
+        lanes: decided.lanes * decided.together,
         buffer: &stage.output,
         indices: &stage.indices,
         map: &none,

@@ -16,8 +16,52 @@ use relaxide_ir::prim::{Let, PrimExpr, binary, int, load, mul};
 
 use super::super::affine::{cost, product};
 use super::super::inline::freshen_lets;
-use super::super::{Cx, Reduce, Refusal, Stage, nest};
+use super::super::parameters::Choices;
+use super::super::{Cx, Machine, Reduce, Refusal, Stage, nest};
+use super::rule::Rule;
 use crate::{For, ForKind, IterKind, Stmt};
+
+/// The rule for injective stages. It decides nothing.
+pub struct Elements;
+
+impl Rule for Elements {
+    type Work = Stage;
+    type Found<'w> = &'w Stage;
+    type Decided = ();
+
+    fn find<'w>(_: &Machine, stage: &'w Stage) -> Result<&'w Stage, Refusal> {
+        Ok(stage)
+    }
+
+    fn decide(_: &Machine, _: &&Stage, _: &mut Choices<'_>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn emit(cx: &mut Cx, stage: &&Stage, _: &()) -> Result<Stmt, Refusal> {
+        map(cx, stage)
+    }
+}
+
+/// The rule for reductions. It decides nothing.
+pub struct Sums;
+
+impl Rule for Sums {
+    type Work = Reduce;
+    type Found<'w> = &'w Reduce;
+    type Decided = ();
+
+    fn find<'w>(_: &Machine, reduce: &'w Reduce) -> Result<&'w Reduce, Refusal> {
+        Ok(reduce)
+    }
+
+    fn decide(_: &Machine, _: &&Reduce, _: &mut Choices<'_>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn emit(cx: &mut Cx, found: &&Reduce, _: &()) -> Result<Stmt, Refusal> {
+        reduce(cx, found)
+    }
+}
 
 /// An injective stage, element by element.
 pub fn map(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {

@@ -22,16 +22,53 @@ use relaxide_ir::{Buffer, Var};
 use super::super::affine::{ceil_div, cost, flat_index, linear, loads, product, uses, with_var};
 use super::super::lanes::{Lanes, splat};
 use super::super::nest::Tail;
-use super::super::{Cx, Refusal, Stage, nest};
+use super::super::parameters::Choices;
+use super::super::{Axis, Cx, Machine, Refusal, Stage, nest};
 use super::elementwise::widest;
 use super::row::Row;
+use super::rule::{self, Rule};
 use crate::{BufferStore, Stmt};
 
 /// The largest factor.
 const LARGEST: i64 = 4;
 
-/// Makes the nest of an interleaving stage.
-pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
+/// The rule.
+pub struct Interleave;
+
+/// A stage that takes its row apart.
+pub struct Found<'w> {
+    stage: &'w Stage,
+    inner: &'w Axis,
+    outer: &'w [Axis],
+    /// By which number.
+    factor: i64,
+    /// Where an element is stored.
+    flat: PrimExpr,
+    /// The number of an element within its phase, and the value of each phase over it.
+    whole: Ref<Var>,
+    phases: Vec<PrimExpr>,
+}
+
+impl Rule for Interleave {
+    type Work = Stage;
+    type Found<'w> = Found<'w>;
+    /// Lanes of a vector.
+    type Decided = i64;
+
+    fn find<'w>(_: &Machine, stage: &'w Stage) -> Result<Found<'w>, Refusal> {
+        find(stage)
+    }
+
+    fn decide(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<i64, Refusal> {
+        Ok(rule::lanes(choices, machine.lanes(widest(found.stage))))
+    }
+
+    fn emit(cx: &mut Cx, found: &Found<'_>, lanes: &i64) -> Result<Stmt, Refusal> {
+        emit(cx, found, *lanes)
+    }
+}
+
+fn find(stage: &Stage) -> Result<Found<'_>, Refusal> {
     let Some((inner, outer)) = stage.spatial.split_last() else {
         return Err(Refusal::new("a single element has no vectors"));
     };
@@ -42,7 +79,6 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
     if linear(&flat, &inner.var).is_none_or(|(step, _)| !step.is_int(1)) {
         return Err(Refusal::new("the output is not contiguous"));
     }
-    let lanes = cx.machine.lanes(widest(stage));
     let whole = Var::dim(format!("{}_whole", inner.var.name));
     let phases: Vec<PrimExpr> = (0..factor)
         .map(|r| {
@@ -55,12 +91,19 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
     if stays_apart {
         return Err(Refusal::new("the phases of a row are not linear"));
     }
+    Ok(Found { stage, inner, outer, factor, flat, whole, phases })
+}
+
+/// The nest of an interleaving stage.
+fn emit(cx: &mut Cx, found: &Found<'_>, lanes: i64) -> Result<Stmt, Refusal> {
+    let Found { stage, inner, outer, factor, flat, whole, phases } = found;
+    let factor = *factor;
     let count = floordiv(&inner.extent, int(factor));
     let t = Var::dim("t");
     let base = min(mul(PrimExpr::from(&t), int(lanes)), sub(&count, int(lanes)));
     let at = Var::dim("at");
-    let start = with_var(&flat, &inner.var, mul(PrimExpr::from(&at), int(factor)));
-    let tile = tile(cx, stage, &whole, &phases, (&at, start), lanes)?;
+    let start = with_var(flat, &inner.var, mul(PrimExpr::from(&at), int(factor)));
+    let tile = tile(cx, stage, whole, phases, (&at, start), lanes)?;
     let tiles = Stmt::serial(t, ceil_div(&count, lanes), Stmt::seq([Stmt::bind(at, base), tile]));
 
     let none = VarMap::new();

@@ -17,9 +17,12 @@ use relaxide_ir::{Buffer, Var};
 use super::super::affine::{flat_index, loads, same};
 use super::super::lanes::Lanes;
 use super::super::nest::{Tail, Tile};
+use super::super::parameters::Choices;
 use super::super::read_ahead::ReadAhead;
-use super::super::{Cx, Reduce, Refusal, Stage};
+use super::super::{Axis, Cx, Machine, Reduce, Refusal, Stage};
 use super::elementwise::widest;
+use super::reduction::{Accumulators, VECTORS, term_vectors};
+use super::rule::{self, Rule};
 use super::{merge, reduction, row};
 use crate::Stmt;
 
@@ -39,8 +42,48 @@ pub struct KeptRow<'a> {
     ahead: Option<&'a ReadAhead>,
 }
 
-/// Makes one nest of a map and the reduction of its row.
-pub fn apply(cx: &mut Cx, made: &Stage, reduce: &Reduce) -> Result<Stmt, Refusal> {
+/// The rule for a map and the reduction of its row.
+pub struct Kept;
+
+/// A map and a reduction with their axes merged.
+pub struct Found {
+    made: Stage,
+    /// The reduction, with the row's name in its term.
+    reduce: Reduce,
+    axis: Axis,
+    /// The row's name.
+    var: Ref<Var>,
+}
+
+impl Rule for Kept {
+    type Work = (Stage, Reduce);
+    type Found<'w> = Found;
+    type Decided = Accumulators;
+
+    fn find(machine: &Machine, (made, reduce): &(Stage, Reduce)) -> Result<Found, Refusal> {
+        find(machine, made, reduce)
+    }
+
+    fn decide(machine: &Machine, found: &Found, choices: &mut Choices<'_>) -> Result<Accumulators, Refusal> {
+        let lanes = rule::lanes(choices, fitting(machine, &found.made, &found.reduce));
+        // An exponential alone fills sixteen registers.
+        let vectors = term_vectors(choices, if machine.vector_registers < 32 { 1 } else { VECTORS });
+        Ok(Accumulators { lanes, vectors })
+    }
+
+    fn emit(cx: &mut Cx, found: &Found, decided: &Accumulators) -> Result<Stmt, Refusal> {
+        let Found { made, reduce, axis, var } = found;
+        let kept = KeptRow::of(made, axis, var.clone());
+        reduction::along(cx, reduce, axis, *decided, Some(&kept))
+    }
+}
+
+/// Lanes of a vector of both.
+fn fitting(machine: &Machine, made: &Stage, reduce: &Reduce) -> i64 {
+    machine.lanes(widest(made)).min(machine.lanes(widest(&reduce.stage)))
+}
+
+fn find(machine: &Machine, made: &Stage, reduce: &Reduce) -> Result<Found, Refusal> {
     let (made, reduce) = (merge::run(made), merge::reduce(reduce));
     let ([own], [axis]) = (made.spatial.as_slice(), reduce.stage.reduce.as_slice()) else {
         return Err(Refusal::new("the row has several axes"));
@@ -51,29 +94,35 @@ pub fn apply(cx: &mut Cx, made: &Stage, reduce: &Reduce) -> Result<Stmt, Refusal
     if row::has_choice(&made.value) {
         return Err(Refusal::new("parts of the row differ"));
     }
-    let lanes = cx.machine.lanes(widest(&made)).min(cx.machine.lanes(widest(&reduce.stage)));
+    let lanes = fitting(machine, &made, &reduce);
     if axis.extent.as_int().is_some_and(|n| n < lanes) {
         return Err(Refusal::new("the row is shorter than a vector"));
     }
-    let names: VarMap = [(own.var.clone(), PrimExpr::from(&axis.var))].into_iter().collect();
-    let kept = KeptRow {
-        var: Var::prim("kept", made.output.dtype),
-        indices: made.indices.iter().map(|i| substitute(i, &names)).collect(),
-        value: substitute(&made.value, &names),
-        buffer: made.output.clone(),
-        tail: made.tail,
-        ahead: made.ahead.as_deref(),
-    };
+    let (axis, var) = (axis.clone(), Var::prim("kept", made.output.dtype));
+    let kept = KeptRow::of(&made, &axis, var.clone());
     let mut take = Take { kept: &kept, place: flat_index(&kept.buffer, &kept.indices), taken: false };
     let term = take.mutate_prim(&reduce.stage.value);
     if !take.taken || loads(&term).iter().any(|l| l.buffer.data == kept.buffer.data) {
         return Err(Refusal::new("the reduction reads other elements than those that are made"));
     }
     let stage = Stage { value: term, ..reduce.stage.clone() };
-    reduction::along(cx, &Reduce { stage, ..reduce.clone() }, axis, lanes, Some(&kept))
+    Ok(Found { reduce: Reduce { stage, ..reduce }, axis, var, made })
 }
 
-impl KeptRow<'_> {
+impl<'a> KeptRow<'a> {
+    /// The row of a map over one axis, in the words of a reduction over another.
+    fn of(made: &'a Stage, axis: &Axis, var: Ref<Var>) -> KeptRow<'a> {
+        let names: VarMap = made.spatial.iter().map(|own| (own.var.clone(), PrimExpr::from(&axis.var))).collect();
+        KeptRow {
+            var,
+            indices: made.indices.iter().map(|i| substitute(i, &names)).collect(),
+            value: substitute(&made.value, &names),
+            buffer: made.output.clone(),
+            tail: made.tail,
+            ahead: made.ahead.as_deref(),
+        }
+    }
+
     /// Makes and stores one vector of a tile; the names under which the reduction finds it.
     pub fn vector(
         &self,

@@ -21,6 +21,7 @@ use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{ceil_div, product};
 use super::super::lanes::Lanes;
+use super::super::parameters::{Choices, Domain, Guess};
 use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
 use super::reduction::over;
 use super::register_tile::{RegisterTile, Rows};
@@ -34,33 +35,86 @@ const STEP: i64 = 4;
 const MANY: i64 = 64;
 
 /// Whether there are so many terms, and more columns than registers take at once; sizes that nobody knows are large.
-pub fn pays(reduce: &Reduce, x: &Axis, in_registers: i64) -> bool {
+fn pays(reduce: &Reduce, x: &Axis, in_registers: i64) -> bool {
     let terms = product(reduce.stage.reduce.iter().map(|a| &a.extent)).as_int();
     terms.is_none_or(|n| n >= MANY) && x.extent.as_int().is_none_or(|n| n > in_registers)
 }
 
-/// Makes the nest: vectors along `x`, block by block.
-pub fn apply(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes: i64) -> Result<Stmt, Refusal> {
+/// What is decided of blocks.
+pub struct Blocks {
+    /// Lanes of a vector.
+    lanes: i64,
+    /// Columns of a block.
+    block: i64,
+    /// Terms for which an accumulator is loaded and stored once.
+    step: i64,
+}
+
+impl Blocks {
+    /// Asks for the parameters.
+    pub fn decide(choices: &mut Choices<'_>, lanes: i64) -> Blocks {
+        let block = choices.choose(Guess {
+            name: "block",
+            value: BLOCK,
+            domain: Domain::powers_of_two(64, 4096),
+            reason: "long enough for the processor to read ahead, and rows of a thousand are left for two threads",
+            limit: "a block is whole vectors, and accumulators of larger ones leave the first-level cache",
+        });
+        let step = choices.choose(Guess {
+            name: "step",
+            value: STEP,
+            domain: Domain::range(1, 8),
+            reason: "four terms share one visit of an accumulator in the cache",
+            limit: "each term of a step is a row of its own, and processors follow few of them at once",
+        });
+        Blocks { lanes, block, step }
+    }
+}
+
+/// Whether accumulators leave the registers.
+pub fn chosen(choices: &mut Choices<'_>, reduce: &Reduce, x: &Axis, in_registers: i64) -> bool {
+    let pays = pays(reduce, x, in_registers);
+    let in_cache = choices.choose(Guess {
+        name: "in_cache",
+        value: i64::from(pays),
+        domain: if reduce.stage.reduce.is_empty() { Domain::list([0]) } else { Domain::flag() },
+        reason: match pays {
+            true => "with many terms and columns, whole runs of a row are read before the next one",
+            false => "few terms, or few columns, are read through as they lie",
+        },
+        limit: "accumulators are in registers (0), or in the cache (1) where there are axes to go through again",
+    });
+    in_cache == 1
+}
+
+/// The nest: vectors along `x`, block by block.
+pub fn emit(
+    cx: &mut Cx,
+    reduce: &Reduce,
+    reduction: &Reduction,
+    x: &Axis,
+    &Blocks { lanes, block: size, step }: &Blocks,
+) -> Result<Stmt, Refusal> {
     let stage = &reduce.stage;
     let Some((last, further)) = stage.reduce.split_last() else { return Err(Refusal::new("it does not reduce")) };
     let block = Var::dim("block");
-    let start = mul(PrimExpr::from(&block), int(BLOCK));
+    let start = mul(PrimExpr::from(&block), int(size));
     let length = Var::dim("length");
-    let whole = x.extent.as_int().is_some_and(|n| n % BLOCK == 0);
+    let whole = x.extent.as_int().is_some_and(|n| n % size == 0);
     let (bind, extent) = match whole {
-        true => (Stmt::nop(), int(BLOCK)),
+        true => (Stmt::nop(), int(size)),
         false => {
-            let length_of = min(int(BLOCK), sub(&x.extent, &start));
+            let length_of = min(int(size), sub(&x.extent, &start));
             (Stmt::bind(length.clone(), length_of), PrimExpr::from(&length))
         }
     };
     let columns = Columns { reduce, reduction, x: &x.var, lanes, start, extent };
-    let acc = Buffer::scoped("acc", stage.output.dtype, [int(BLOCK)], "local");
-    let steps = floordiv(&last.extent, int(STEP));
+    let acc = Buffer::scoped("acc", stage.output.dtype, [int(size)], "local");
+    let steps = floordiv(&last.extent, int(step));
     let (k, single) = (Var::dim("k"), Var::dim("k"));
-    let (at, behind) = (mul(PrimExpr::from(&k), int(STEP)), mul(&steps, int(STEP)));
+    let (at, behind) = (mul(PrimExpr::from(&k), int(step)), mul(&steps, int(step)));
     let rest = sub(&last.extent, &behind);
-    let mut terms = vec![Stmt::serial(k.clone(), steps, columns.add(cx, &acc, (&last.var, &at), STEP)?)];
+    let mut terms = vec![Stmt::serial(k.clone(), steps, columns.add(cx, &acc, (&last.var, &at), step)?)];
     if !rest.is_int(0) {
         let at = add(behind, PrimExpr::from(&single));
         terms.push(Stmt::serial(single.clone(), rest, columns.add(cx, &acc, (&last.var, &at), 1)?));
@@ -72,7 +126,7 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lane
         nest::serial(further, Stmt::seq(terms)),
         columns.finish(cx, &acc)?,
     ]);
-    let blocks = Axis { var: block, extent: ceil_div(&x.extent, BLOCK) };
+    let blocks = Axis { var: block, extent: ceil_div(&x.extent, size) };
     let axes: Vec<Axis> = stage.spatial.iter().filter(|a| a.var != x.var).cloned().chain([blocks]).collect();
     Ok(over(cx, reduce, &axes, body))
 }

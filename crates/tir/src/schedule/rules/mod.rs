@@ -17,6 +17,7 @@ mod reduction;
 mod register_tile;
 mod row;
 mod rowwise;
+mod rule;
 mod transpose;
 mod window;
 
@@ -26,35 +27,34 @@ pub(super) use device::fits_threads;
 pub use row::has_choice;
 pub(super) use window::{Window, slide};
 
-use super::{Cx, Note, Reduce, Refusal, ScheduleError, Stage, Work};
+pub(super) use rule::threads_from;
+use rule::{Entry, apply, first, with_threads};
+
+use super::parameters::Choices;
+use super::record::Record;
+use super::{Cx, Reduce, ScheduleError, Stage, Work};
 use crate::Stmt;
 
-/// A rule: its name and its function.
-struct Rule<T> {
-    name: &'static str,
-    apply: fn(&mut Cx, &T) -> Result<Stmt, Refusal>,
-}
-
-const MAPS: &[Rule<Stage>] = &[
-    Rule { name: "interleave", apply: interleave::apply },
-    Rule { name: "transpose", apply: transpose::apply },
-    Rule { name: "elementwise", apply: elementwise::apply },
-    Rule { name: "fallback", apply: fallback::map },
+const MAPS: &[Entry<Stage>] = &[
+    Entry { name: "interleave", apply: apply::<interleave::Interleave> },
+    Entry { name: "transpose", apply: apply::<transpose::Transpose> },
+    Entry { name: "elementwise", apply: apply::<elementwise::Elementwise> },
+    Entry { name: "fallback", apply: apply::<fallback::Elements> },
 ];
 
-const REDUCTIONS: &[Rule<Reduce>] = &[
-    Rule { name: "conv", apply: conv::apply },
-    Rule { name: "depthwise", apply: depthwise::apply },
-    Rule { name: "matmul", apply: matmul::apply },
-    Rule { name: "reduction", apply: reduction::apply },
-    Rule { name: "fallback", apply: fallback::reduce },
+const REDUCTIONS: &[Entry<Reduce>] = &[
+    Entry { name: "conv", apply: apply::<conv::Convolution> },
+    Entry { name: "depthwise", apply: apply::<depthwise::Depthwise> },
+    Entry { name: "matmul", apply: apply::<matmul::MatrixProduct> },
+    Entry { name: "reduction", apply: apply::<reduction::Reductions> },
+    Entry { name: "fallback", apply: apply::<fallback::Sums> },
 ];
 
-const PLAIN: &[Rule<Reduce>] = &[Rule { name: "fallback", apply: fallback::reduce }];
+const PLAIN: &[Entry<Reduce>] = &[Entry { name: "fallback", apply: apply::<fallback::Sums> }];
 
 /// Merges axes that move together, and makes the loop nest of a piece of work by the first rule that does not refuse.
 /// Work on a tensor without elements is none.
-pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
+pub fn schedule(cx: &mut Cx, work: &Work, record: &mut Record<'_>) -> Result<Stmt, ScheduleError> {
     let name = work.name();
     let spatial = match work {
         Work::Map(stage) => Some(&stage.spatial),
@@ -62,50 +62,34 @@ pub fn schedule(cx: &mut Cx, work: &Work, notes: &mut Vec<Note>) -> Result<Stmt,
         Work::Rows(_) | Work::Opaque(_) => None,
     };
     if spatial.is_some_and(|axes| axes.iter().any(|a| a.extent.is_int(0))) {
-        notes.push(Note { stage: name, rule: "empty", refused: Vec::new() });
+        record.settle(name, "empty")?;
         return Ok(Stmt::nop());
     }
     if let Some(limits) = cx.machine.device {
-        return device::schedule(cx, limits, work, name, notes);
+        return device::schedule(cx, limits, work, name, record);
     }
     match work {
-        Work::Map(stage) => first(cx, MAPS, &merge::run(stage), name, notes),
+        Work::Map(stage) => first(cx, MAPS, &merge::run(stage), name, record),
         Work::Reduce(reduce) => {
             // Without terms there is nothing to lay out: the plain loops store what the reduction starts from.
             let plain = reduce.stage.reduce.iter().any(|a| a.extent.is_int(0));
             let rules = if plain { PLAIN } else { REDUCTIONS };
-            first(cx, rules, &merge::reduce(reduce), name, notes)
+            first(cx, rules, &merge::reduce(reduce), name, record)
         }
         Work::Rows(rows) => {
-            notes.push(Note { stage: name, rule: "rowwise", refused: Vec::new() });
-            rowwise::apply(cx, rows, notes)
+            let Some(decided) = &rows.decided else {
+                return Err(ScheduleError::NoRule { stage: name, reason: "nothing is decided of its rows".into() });
+            };
+            record.note_reserved(decided.key.clone(), name, "rowwise", decided.parameters.clone());
+            rowwise::apply(cx, rows, decided, record)
         }
         Work::Opaque(stmt) => {
-            let rows = independent::apply(cx, stmt);
-            let rule = if rows.is_some() { "independent" } else { "opaque" };
-            notes.push(Note { stage: name, rule, refused: Vec::new() });
-            Ok(rows.unwrap_or_else(|| fallback::opaque(stmt)))
-        }
-    }
-}
-
-fn first<T>(
-    cx: &mut Cx,
-    rules: &[Rule<T>],
-    work: &T,
-    stage: String,
-    notes: &mut Vec<Note>,
-) -> Result<Stmt, ScheduleError> {
-    let mut refused = Vec::new();
-    for rule in rules {
-        match (rule.apply)(cx, work) {
-            Ok(stmt) => {
-                notes.push(Note { stage, rule: rule.name, refused });
-                return Ok(stmt);
+            let key = record.key(&name);
+            let mut choices = Choices::of(record.asked(&key));
+            match with_threads(cx, &mut choices, |cx| independent::apply(cx, stmt)) {
+                Some(rows) => record.settle_with(name, "independent", choices).map(|()| rows),
+                None => record.settle(name, "opaque").map(|()| fallback::opaque(stmt)),
             }
-            Err(refusal) => refused.push((rule.name, refusal)),
         }
     }
-    let reason = refused.pop().map_or_else(|| "there is none".into(), |(_, r)| r.to_string());
-    Err(ScheduleError::NoRule { stage, reason })
 }

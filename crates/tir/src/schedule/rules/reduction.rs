@@ -32,36 +32,127 @@ use super::super::affine::{coefficient, cost, flat_index, loads, product, uses};
 use super::super::inline::freshen_lets;
 use super::super::lanes::{Lanes, splat};
 use super::super::nest::Tail;
+use super::super::parameters::{Choices, Domain, Guess};
 use super::super::read_ahead::ReadAhead;
-use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
+use super::super::{Axis, Cx, Machine, Reduce, Reduction, Refusal, nest};
 use super::clipped::{Clipped, part};
 use super::contraction::contiguous_axis;
 use super::elementwise::widest;
 use super::kept_row::KeptRow;
-use super::long_columns;
+use super::long_columns::{self, Blocks};
 use super::register_tile::{RegisterTile, Rows};
+use super::rule::{self, Rule};
 use crate::Stmt;
 use crate::intrin::Intrinsic;
 
 /// Stride up to which vectors of outputs are taken although their terms are no neighbours.
 const NEAR: i64 = 4;
 /// Accumulators.
-const VECTORS: i64 = 4;
+pub const VECTORS: i64 = 4;
 
-/// Makes the nest of a reduction.
-pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
-    let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
-    let along_reduction = reduce.stage.reduce.iter().rev().find(|a| is_contiguous(&reduce.stage.value, &a.var));
-    let along_output = contiguous_axis(reduce).ok().filter(|x| !is_scattered(&reduce.stage.value, &x.var));
-    let lanes = cx.machine.lanes(widest(&reduce.stage));
-    let long = |a: &Axis| a.extent.as_int().is_none_or(|n| n >= lanes);
-    match (along_reduction.filter(|a| long(a)), along_output.filter(long)) {
-        // A window that slides along the output's row is contiguous both ways; the output's way has no lanes to join.
-        (_, Some(x)) if is_contiguous(&reduce.stage.value, &x.var) => columns(cx, reduce, reduction, &x, lanes),
-        (Some(axis), _) => along(cx, reduce, axis, lanes, None),
-        (None, Some(x)) => columns(cx, reduce, reduction, &x, lanes),
-        (None, None) => Err(Refusal::new("no axis is contiguous and as long as a vector")),
+/// The rule.
+pub struct Reductions;
+
+/// A reduction, and along which axis its vectors lie.
+pub struct Found<'w> {
+    reduce: &'w Reduce,
+    reduction: &'w Reduction,
+    way: Way,
+}
+
+/// Where vectors lie.
+enum Way {
+    /// Along an axis that is reduced.
+    Terms(Axis),
+    /// Along the output's row.
+    Outputs(Axis),
+}
+
+/// What the rule decides.
+pub enum Decided {
+    /// Vectors of terms.
+    Terms(Accumulators),
+    /// Vectors of outputs, which are accumulated in registers.
+    InRegisters(Accumulators),
+    /// The same, accumulated in the cache.
+    InCache(Blocks),
+}
+
+/// Accumulators in registers.
+#[derive(Clone, Copy)]
+pub struct Accumulators {
+    /// Lanes of each.
+    pub lanes: i64,
+    /// How many there are.
+    pub vectors: i64,
+}
+
+impl Rule for Reductions {
+    type Work = Reduce;
+    type Found<'w> = Found<'w>;
+    type Decided = Decided;
+
+    fn find<'w>(machine: &Machine, reduce: &'w Reduce) -> Result<Found<'w>, Refusal> {
+        let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
+        let along_reduction = reduce.stage.reduce.iter().rev().find(|a| is_contiguous(&reduce.stage.value, &a.var));
+        let along_output = contiguous_axis(reduce).ok().filter(|x| !is_scattered(&reduce.stage.value, &x.var));
+        let lanes = machine.lanes(widest(&reduce.stage));
+        let long = |a: &Axis| a.extent.as_int().is_none_or(|n| n >= lanes);
+        let way = match (along_reduction.filter(|a| long(a)), along_output.filter(long)) {
+            // A window that slides along the output's row is contiguous both ways; the output's way has no lanes to join.
+            (_, Some(x)) if is_contiguous(&reduce.stage.value, &x.var) => Way::Outputs(x),
+            (Some(axis), _) => Way::Terms(axis.clone()),
+            (None, Some(x)) => Way::Outputs(x),
+            (None, None) => return Err(Refusal::new("no axis is contiguous and as long as a vector")),
+        };
+        Ok(Found { reduce, reduction, way })
     }
+
+    fn decide(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
+        let Found { reduce, way, .. } = found;
+        let lanes = rule::lanes(choices, machine.lanes(widest(&reduce.stage)));
+        let x = match way {
+            Way::Terms(_) => {
+                return Ok(Decided::Terms(Accumulators { lanes, vectors: term_vectors(choices, VECTORS) }));
+            }
+            Way::Outputs(x) => x,
+        };
+        if long_columns::chosen(choices, reduce, x, VECTORS * lanes) {
+            return Ok(Decided::InCache(Blocks::decide(choices, lanes)));
+        }
+        let vectors = choices.choose(Guess {
+            name: "vectors",
+            value: VECTORS,
+            domain: Domain::range(1, 8),
+            reason: "four accumulators cover the latency of an addition",
+            limit: "more do not add up faster, and their ends of rows are code",
+        });
+        Ok(Decided::InRegisters(Accumulators { lanes, vectors }))
+    }
+
+    fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
+        let Found { reduce, reduction, way } = found;
+        match (way, decided) {
+            (Way::Terms(axis), Decided::Terms(sums)) => along(cx, reduce, axis, *sums, None),
+            (Way::Outputs(x), Decided::InRegisters(sums)) => columns(cx, reduce, reduction, x, *sums),
+            (Way::Outputs(x), Decided::InCache(blocks)) => long_columns::emit(cx, reduce, reduction, x, blocks),
+            _ => Err(Refusal::new("the decision is about vectors along another axis")),
+        }
+    }
+}
+
+/// Accumulators of terms, which are joined by halves.
+pub fn term_vectors(choices: &mut Choices<'_>, guess: i64) -> i64 {
+    choices.choose(Guess {
+        name: "vectors",
+        value: guess,
+        domain: Domain::powers_of_two(1, 8),
+        reason: match guess {
+            1 => "what makes the terms on the way fills the registers",
+            _ => "four accumulators cover the latency of an addition",
+        },
+        limit: "accumulators are joined by halves, and more of them do not add up faster",
+    })
 }
 
 /// Whether a load moves by one element with an axis.
@@ -117,13 +208,11 @@ pub fn along(
     cx: &mut Cx,
     reduce: &Reduce,
     axis: &Axis,
-    lanes: i64,
+    Accumulators { lanes, vectors }: Accumulators,
     kept: Option<&KeptRow<'_>>,
 ) -> Result<Stmt, Refusal> {
     let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
     let stage = &reduce.stage;
-    // An exponential alone fills sixteen registers.
-    let vectors = if kept.is_some() && cx.machine.vector_registers < 32 { 1 } else { VECTORS };
     let sum = Sum {
         op: reduction.op,
         value: &stage.value,
@@ -230,16 +319,19 @@ impl Sum<'_> {
 }
 
 /// Vectors of outputs along the output's row.
-fn columns(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes: i64) -> Result<Stmt, Refusal> {
-    if long_columns::pays(reduce, x, VECTORS * lanes) {
-        return long_columns::apply(cx, reduce, reduction, x, lanes);
-    }
+fn columns(
+    cx: &mut Cx,
+    reduce: &Reduce,
+    reduction: &Reduction,
+    x: &Axis,
+    Accumulators { lanes, vectors }: Accumulators,
+) -> Result<Stmt, Refusal> {
     let stage = &reduce.stage;
     let outer: Vec<Axis> = stage.spatial.iter().filter(|a| a.var != x.var).cloned().collect();
     let clipped = Clipped::of(stage, reduction, &x.var);
     let columns = Columns { reduce, reduction, x: &x.var, lanes, clipped: &clipped };
     if let (None, None) = clipped.along {
-        let body = columns.emit(cx, (int(0), &x.extent), VECTORS, true)?;
+        let body = columns.emit(cx, (int(0), &x.extent), vectors, true)?;
         return Ok(over(cx, reduce, &outer, body));
     }
     let mut list = Vec::new();
@@ -248,7 +340,7 @@ fn columns(cx: &mut Cx, reduce: &Reduce, reduction: &Reduction, x: &Axis, lanes:
     let behind = add(&first, &length);
     let rest = sub(&x.extent, &behind);
     list.push(columns.emit(cx, (int(0), &first), 1, false)?);
-    list.push(columns.emit(cx, (first, &length), VECTORS, true)?);
+    list.push(columns.emit(cx, (first, &length), vectors, true)?);
     list.push(columns.emit(cx, (behind, &rest), 1, false)?);
     Ok(over(cx, reduce, &outer, Stmt::seq(list)))
 }

@@ -23,6 +23,7 @@ use relaxide_ir::{Buffer, Var};
 use super::super::affine::{ceil_div, cost};
 use super::super::lanes::{Lanes, Mask, multiply_add, splat};
 use super::super::nest::Tile;
+use super::super::parameters::{Choices, Domain, Guess};
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
 use crate::Stmt;
 
@@ -75,6 +76,40 @@ pub fn lean_shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors:
     match machine.vector_registers {
         ..32 => shape(machine, most_rows, rows, vectors),
         _ => best(machine, most_rows, rows, vectors, |tile| part(tile) * ends(tile)),
+    }
+}
+
+/// A guess of a tile.
+pub struct TileGuess {
+    /// The tile.
+    pub shape: Shape,
+    /// Rows that a tile may have.
+    pub most_rows: i64,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl TileGuess {
+    /// Asks for the tile's rows and vectors.
+    pub fn decide(self, machine: &Machine, choices: &mut Choices<'_>) -> Shape {
+        let TileGuess { shape, most_rows, reason } = self;
+        let rows = choices.choose(Guess {
+            name: "rows",
+            value: shape.rows,
+            domain: Domain::range(1, most_rows),
+            reason,
+            limit: "a tile has no more rows than the output, and no more than registers or the ways of a cache have room for",
+        });
+        // A row of vectors and a broadcast have registers beside the accumulators.
+        let fitting = ((machine.vector_registers - 1) / (rows + 1)).clamp(1, 4);
+        let vectors = choices.choose(Guess {
+            name: "vectors",
+            value: shape.vectors.min(fitting),
+            domain: Domain::range(1, fitting),
+            reason,
+            limit: "accumulators, a row of vectors and a broadcast have to fit the registers, and a row has four vectors at most",
+        });
+        Shape { rows, vectors }
     }
 }
 

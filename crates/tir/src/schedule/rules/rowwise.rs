@@ -22,58 +22,58 @@ use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, PrimMutator, add, floordiv, int, le, max, min, mul, sub};
 
 use super::super::affine::{cost, product};
+use super::super::parameters::Choices;
 use super::super::read_ahead::ReadAhead;
-use super::super::rows::{Rows, Together};
-use super::super::{Axis, Cx, Note, ScheduleError, Work, nest};
-use super::kept_row;
+use super::super::record::Record;
+use super::super::rows::{Decided, Rows, Together};
+use super::super::{Axis, Cx, Machine, Reduce, ScheduleError, Stage, Work, nest};
+use super::{kept_row, rule};
 use crate::functor::{StmtMutator, fresh_copy};
 use crate::{ForKind, Stmt};
 
-/// Elements that one task takes.
-const TASK: i64 = 16 << 10;
-/// Vectors of a row up to which its loops are written out.
-const UNROLLED: i64 = 12;
-
 /// Makes the nest.
-pub fn apply(cx: &mut Cx, rows: &Rows, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
+pub fn apply(cx: &mut Cx, rows: &Rows, decided: &Decided, record: &mut Record<'_>) -> Result<Stmt, ScheduleError> {
     // The longest row decides, the cost of all of them whether threads pay.
     let elements = rows.pieces.iter().map(elements).reduce(max).unwrap_or_else(|| int(1));
     let count = product(rows.axes.iter().map(|a| &a.extent));
     let work = mul(&count, rows.pieces.iter().map(work).fold(int(0), add));
     let (each, task) = (Var::dim("each"), Var::dim("task"));
-    let bind = Stmt::bind(each.clone(), max(int(1), floordiv(int(TASK), max(int(1), &elements))));
+    let bind = Stmt::bind(each.clone(), max(int(1), floordiv(int(decided.task), max(int(1), &elements))));
     let each = PrimExpr::from(&each);
     let first = mul(PrimExpr::from(&task), &each);
-    let task_rows = TaskRows { many: min(each.clone(), sub(&count, &first)), first, elements: elements.clone() };
+    let task_rows =
+        TaskRows { many: min(each.clone(), sub(&count, &first)), first, elements: elements.clone(), decided };
     let tasks = floordiv(add(count, sub(&each, int(1))), each);
-    let over = |cx: &Cx, body| nest::parallel(&cx.machine, task.clone(), tasks.clone(), work.clone(), body);
-    let body = task_rows.nest(cx, rows, notes)?;
-    let mut all = over(cx, body);
+    let machine = Machine { parallel_threshold: decided.threads_from, ..cx.machine.clone() };
+    let over = |body| nest::parallel(&machine, task.clone(), tasks.clone(), work.clone(), body);
+    let mut all = over(task_rows.nest(cx, rows, record)?);
     if let Some((most, short)) = &rows.short {
         // The same rules serve the same pieces. A function for each way keeps their registers apart.
-        let body = task_rows.nest(cx, short, &mut Vec::new())?;
-        all = Stmt::if_else(le(elements, int(*most)), fresh_copy(&over(cx, body)), all);
+        let body = record.of_short_rows(|record| task_rows.nest(cx, short, record))?;
+        all = Stmt::if_else(le(elements, int(*most)), fresh_copy(&over(body)), all);
     }
     Ok(Stmt::seq([bind, all]))
 }
 
 /// The rows of one task.
-struct TaskRows {
+struct TaskRows<'a> {
+    decided: &'a Decided,
     first: PrimExpr,
     many: PrimExpr,
     /// Elements of a row, of the piece that has most.
     elements: PrimExpr,
 }
 
-impl TaskRows {
+impl TaskRows<'_> {
     /// All pieces over these rows, with the memory between them.
-    fn nest(&self, cx: &mut Cx, rows: &Rows, notes: &mut Vec<Note>) -> Result<Stmt, ScheduleError> {
+    fn nest(&self, cx: &mut Cx, rows: &Rows, record: &mut Record<'_>) -> Result<Stmt, ScheduleError> {
         let row = Var::dim("row");
         let (count, binds) = nest::fuse(&rows.axes, &row);
         let mut asking = rows.pieces.clone();
         let mut before = binds;
         let step = rows.together.as_ref().map_or_else(|| int(1), |t| PrimExpr::from(&t.count));
-        if let Some((pieces, ahead, next)) = ReadAhead::in_rows(rows, &row, step, &count) {
+        let next = ReadAhead::in_rows(rows, &row, step, &count).filter(|_| self.decided.ask_next);
+        if let Some((pieces, ahead, next)) = next {
             for piece in pieces {
                 if let Some(stage) = asking.get_mut(piece).and_then(Work::stage_mut) {
                     stage.ahead = Some(Box::new(ahead.clone().with(stage.ahead.take())));
@@ -83,7 +83,8 @@ impl TaskRows {
         }
         let machine = cx.machine.clone();
         cx.machine = machine.one_thread();
-        let pieces = in_row(cx, &asking, notes)?;
+        let pieces = in_row(cx, &asking, record)?;
+        let pieces: Vec<Stmt> = pieces.iter().map(|piece| unroll_short(piece, self.decided.unrolled)).collect();
         cx.machine = machine;
         let (together, body) = match &rows.together {
             None => {
@@ -93,7 +94,7 @@ impl TaskRows {
                 (Stmt::nop(), Stmt::serial(inner, self.many.clone(), body))
             }
             Some(together) => {
-                let fitting = min(int(Together::MOST), floordiv(int(Together::ELEMENTS), max(int(1), &self.elements)));
+                let fitting = min(int(together.most), floordiv(int(together.elements), max(int(1), &self.elements)));
                 let body = in_groups(together, &row, (&self.first, &self.many), before, pieces);
                 (Stmt::bind(together.count.clone(), fitting), body)
             }
@@ -104,23 +105,36 @@ impl TaskRows {
 }
 
 /// The nests of the pieces over one row.
-fn in_row(cx: &mut Cx, work: &[Work], notes: &mut Vec<Note>) -> Result<Vec<Stmt>, ScheduleError> {
+fn in_row(cx: &mut Cx, work: &[Work], record: &mut Record<'_>) -> Result<Vec<Stmt>, ScheduleError> {
     let mut pieces = Vec::new();
     let mut rest = work;
     while let Some((piece, behind)) = rest.split_first() {
         if let (Work::Map(made), Some((Work::Reduce(reduce), further))) = (piece, behind.split_first())
-            && let Ok(nest) = kept_row::apply(cx, made, reduce)
+            && let Some(nest) = kept(cx, made, reduce, record)?
         {
-            let stage = format!("{}, {}", piece.name(), reduce.stage.name);
-            notes.push(Note { stage, rule: "kept_row", refused: Vec::new() });
-            pieces.push(unroll_short(nest));
+            pieces.push(nest);
             rest = further;
             continue;
         }
-        pieces.push(unroll_short(super::schedule(cx, piece, notes)?));
+        pieces.push(super::schedule(cx, piece, record)?);
         rest = behind;
     }
     Ok(pieces)
+}
+
+/// One nest of a map and the reduction of its row, where that is possible and nothing is asked for one of them alone.
+fn kept(cx: &mut Cx, made: &Stage, reduce: &Reduce, record: &mut Record<'_>) -> Result<Option<Stmt>, ScheduleError> {
+    let stage = format!("{}, {}", made.name, reduce.stage.name);
+    let asked = record.asked(&record.key(&stage));
+    let is_alone = |name: &str| record.asked(&record.key(name)).is_some();
+    if asked.is_none() && (is_alone(&made.name) || is_alone(&reduce.stage.name)) {
+        return Ok(None);
+    }
+    let mut choices = Choices::of(asked);
+    match rule::apply::<kept_row::Kept>(cx, &(made.clone(), reduce.clone()), &mut choices) {
+        Ok(nest) => record.settle_with(stage, "kept_row", choices).map(|()| Some(nest)),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Rows in groups, each piece through a whole group.
@@ -169,14 +183,15 @@ fn work(work: &Work) -> PrimExpr {
 }
 
 /// Writes out loops over a few vectors, so that what one piece makes of a short row reaches the next in registers.
-fn unroll_short(body: Stmt) -> Stmt {
-    struct Unroll;
+fn unroll_short(body: &Stmt, most: i64) -> Stmt {
+    /// Up to how many vectors.
+    struct Unroll(i64);
     impl PrimMutator for Unroll {}
     impl StmtMutator for Unroll {
         fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
             match stmt {
                 Stmt::For(n) if n.kind == ForKind::Serial => {
-                    let is_short = n.min.is_int(0) && n.extent.as_int().is_some_and(|n| n <= UNROLLED);
+                    let is_short = n.min.is_int(0) && n.extent.as_int().is_some_and(|n| n <= self.0);
                     let stores = matches!(n.body, Stmt::Store(_));
                     if is_short && stores {
                         let body = n.body.clone();
@@ -188,5 +203,5 @@ fn unroll_short(body: Stmt) -> Stmt {
             }
         }
     }
-    Unroll.mutate_stmt(&body)
+    Unroll(most).mutate_stmt(body)
 }

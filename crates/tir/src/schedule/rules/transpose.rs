@@ -20,9 +20,11 @@ use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{all_same, ceil_div, coefficient, cost, flat_index, loads, product, uses};
 use super::super::nest::Tail;
-use super::super::{Axis, Cx, Refusal, Stage, nest};
+use super::super::parameters::{Choices, Domain, Guess};
+use super::super::{Axis, Cx, Machine, Refusal, Stage, nest};
 use super::elementwise::widest;
 use super::row::{Row, has_choice};
+use super::rule::{self, Rule};
 use crate::Stmt;
 
 /// Bytes of a line of the cache.
@@ -32,8 +34,68 @@ const LINES: i64 = 2;
 /// Elements along the output's row.
 const RUN: i64 = 64;
 
-/// Makes the nest of a stage that reads columns.
-pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
+/// The rule.
+pub struct Transpose;
+
+/// A stage that reads columns.
+pub struct Found<'w> {
+    stage: &'w Stage,
+    x: &'w Axis,
+    /// The axis along which the columns lie.
+    y: &'w Axis,
+    outer: &'w [Axis],
+    read: Ref<BufferLoad>,
+}
+
+/// What the rule decides.
+pub struct Decided {
+    /// Lanes of a vector.
+    lanes: i64,
+    /// Elements of a block along the input's row.
+    line: i64,
+    /// Elements of a block along the output's row.
+    run: i64,
+}
+
+impl Rule for Transpose {
+    type Work = Stage;
+    type Found<'w> = Found<'w>;
+    type Decided = Decided;
+
+    fn find<'w>(machine: &Machine, stage: &'w Stage) -> Result<Found<'w>, Refusal> {
+        find(machine, stage)
+    }
+
+    fn decide(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
+        let lanes = rule::lanes(choices, machine.lanes(widest(found.stage)));
+        let lines = choices.choose(Guess {
+            name: "lines",
+            value: LINES,
+            domain: Domain::powers_of_two(1, 8),
+            reason: "processors fetch lines of the cache in pairs",
+            limit: "a block is whole lines of the input, and of more of them few blocks fit the first-level cache",
+        });
+        let run = choices.choose(Guess {
+            name: "run",
+            value: RUN,
+            domain: Domain::powers_of_two(16, 256),
+            reason: "so many elements are whole lines of the output, and a block of them stays in the first-level cache",
+            limit: "shorter runs are no whole lines, and longer ones do not stay in the first-level cache",
+        });
+        Ok(Decided { lanes, line: elements(&found.read, lines), run })
+    }
+
+    fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
+        emit(cx, found, decided)
+    }
+}
+
+/// Elements in so many lines of what is read.
+fn elements(read: &BufferLoad, lines: i64) -> i64 {
+    (lines * LINE / (i64::from(read.buffer.dtype.bits) / 8).max(1)).max(1)
+}
+
+fn find<'w>(machine: &Machine, stage: &'w Stage) -> Result<Found<'w>, Refusal> {
     let Some((x, outer)) = stage.spatial.split_last() else {
         return Err(Refusal::new("a single element has no rows"));
     };
@@ -46,25 +108,32 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
     if has_choice(&stage.value) {
         return Err(Refusal::new("what is read depends on a condition"));
     }
-    let line = (LINES * LINE / (i64::from(read.buffer.dtype.bits) / 8).max(1)).max(1);
-    let lanes = cx.machine.lanes(widest(stage));
+    let (line, lanes) = (elements(&read, LINES), machine.lanes(widest(stage)));
     if [(x, lanes), (y, line / 4)].iter().any(|(axis, least)| axis.extent.as_int().is_some_and(|n| n < *least)) {
         return Err(Refusal::new("rows or columns are too short for blocks"));
     }
+    Ok(Found { stage, x, y, outer, read })
+}
+
+/// The nest of a stage that reads columns.
+fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
+    let Found { stage, x, y, outer, read } = found;
+    let Decided { lanes, line, run: length_of_run } = *decided;
     let (counter, row_block, run) = (Var::dim("p"), Var::dim("rows"), Var::dim("run"));
     let mut axes: Vec<Axis> = outer.iter().filter(|a| a.var != y.var).cloned().collect();
     axes.push(Axis { var: row_block.clone(), extent: ceil_div(&y.extent, line) });
-    axes.push(Axis { var: run.clone(), extent: ceil_div(&x.extent, RUN) });
+    axes.push(Axis { var: run.clone(), extent: ceil_div(&x.extent, length_of_run) });
     let (tasks, binds) = nest::fuse(&axes, &counter);
-    let (first, start) = (mul(PrimExpr::from(&row_block), int(line)), mul(PrimExpr::from(&run), int(RUN)));
+    let first = mul(PrimExpr::from(&row_block), int(line));
+    let start = mul(PrimExpr::from(&run), int(length_of_run));
     let (height, length) = (Var::dim("height"), Var::dim("length"));
     let (bind_rows, rows) = named(height, part(&y.extent, &first, line));
-    let (bind_length, length) = named(length, part(&x.extent, &start, RUN));
+    let (bind_length, length) = named(length, part(&x.extent, &start, length_of_run));
     let none = VarMap::new();
     let place = [sub(&x.var, &start), sub(&y.var, &first)];
-    let tile = Buffer::scoped("tile", read.buffer.dtype, [int(RUN), int(line)], "global");
+    let tile = Buffer::scoped("tile", read.buffer.dtype, [int(length_of_run), int(line)], "global");
     let aside = load(&tile, place.to_vec());
-    let value = Replace { read: &read, by: &aside }.mutate_prim(&stage.value);
+    let value = Replace { read, by: &aside }.mutate_prim(&stage.value);
     let column =
         Row { axis: &y.var, lanes, buffer: &tile, indices: &place, map: &none, tail: Tail::Masked, ahead: None };
     let column = column.emit(cx, &first, &rows, &PrimExpr::from(read.clone()))?;

@@ -23,11 +23,10 @@ use super::super::super::nest::Tile;
 use super::super::super::{Axis, Cx, Refusal, nest};
 use super::super::register_tile::{self, MOST_ROWS, RegisterTile, Rows};
 use super::super::window::{Window, Windowed, Workspace};
+use super::decide::Nest;
 use super::{Part, divides};
 use crate::Stmt;
 
-/// Elements of the sums that wait to be finished, for all rows of a register tile: they stay in the first-level cache.
-const SUMS: i64 = 12 << 10;
 /// Terms of a sum from which its way through memory costs little.
 const MANY_TERMS: i64 = 128;
 /// Vectors of a register tile at most.
@@ -43,6 +42,38 @@ pub(super) struct Block<'a> {
     /// How many there are, and how many a block has at most.
     pub(super) count: &'a PrimExpr,
     pub(super) most: &'a PrimExpr,
+    pub(super) decided: &'a Nest,
+}
+
+/// Whether vectors go on from row to row: where rows fill vectors badly, or are not known, and where sums have enough terms
+/// to pay for their way through memory.
+pub(super) fn goes_on(window: &Windowed, lanes: i64) -> bool {
+    let inner = product(window.c.inner.iter().map(|a| &a.extent));
+    let ragged = |n: i64| 5 * n < 4 * ((n + lanes - 1) / lanes * lanes);
+    window.y.is_some()
+        && (inner.as_int().is_none_or(|terms| terms >= MANY_TERMS) || window.x.axis.extent.as_int().is_some_and(ragged))
+}
+
+/// Rows of a block of `most` that are taken at once, where `count` are there: so many that their sums fit.
+pub(super) fn lines_at_once(most: &PrimExpr, count: &PrimExpr, pitch: &PrimExpr, sums: i64) -> PrimExpr {
+    let fitting = max(floordiv(int(sums / MOST_ROWS), pitch), int(1));
+    divisor(min(most.clone(), fitting), count)
+}
+
+/// Vectors of so many rows as one long row, where they are known and always as many.
+pub(super) fn long_vectors(
+    window: &Windowed,
+    pitch: &PrimExpr,
+    (lines, count): (&PrimExpr, &PrimExpr),
+    lanes: i64,
+) -> Option<i64> {
+    let elements = long_row(window, pitch, lines).as_int().filter(|_| divides(lines, count))?;
+    Some((elements + lanes - 1) / lanes)
+}
+
+/// Elements of so many output rows as one long row; behind the last one nothing follows.
+fn long_row(window: &Windowed, pitch: &PrimExpr, lines: &PrimExpr) -> PrimExpr {
+    add(mul(sub(lines, int(1)), pitch), &window.x.axis.extent)
 }
 
 /// So many rows at most that all groups have as many, where both numbers are known.
@@ -83,25 +114,15 @@ struct Sums {
 impl Block<'_> {
     /// Its nest.
     pub(super) fn emit(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
-        if self.goes_on() { self.in_long_rows(cx) } else { self.row_by_row(cx) }
-    }
-
-    /// Whether vectors go on from row to row: where rows fill vectors badly, or are not known, and where sums have enough terms
-    /// to pay for their way through memory.
-    fn goes_on(&self) -> bool {
-        let inner = product(self.window.c.inner.iter().map(|a| &a.extent));
-        let lanes = self.space.lanes;
-        let ragged = |n: i64| 5 * n < 4 * ((n + lanes - 1) / lanes * lanes);
-        self.window.y.is_some()
-            && (inner.as_int().is_none_or(|terms| terms >= MANY_TERMS)
-                || self.window.x.axis.extent.as_int().is_some_and(ragged))
+        match self.decided.sums {
+            Some(sums) => self.in_long_rows(cx, sums),
+            None => self.row_by_row(cx),
+        }
     }
 
     /// Register tiles along each row, which are finished where they are computed.
     fn row_by_row(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
-        let (x, lanes) = (&self.window.x.axis.extent, self.space.lanes);
-        let width = x.as_int().map(|n| (n + lanes - 1) / lanes);
-        let shape = register_tile::shape(&cx.machine, MOST_ROWS, self.part.count.as_int(), width);
+        let (x, lanes, shape) = (&self.window.x.axis.extent, self.space.lanes, self.decided.tile);
         register_tile::rows(&self.part.first, &self.part.count, shape.rows, |rows| {
             let var = Var::dim("line");
             let line = PrimExpr::from(&var);
@@ -117,17 +138,14 @@ impl Block<'_> {
     }
 
     /// Register tiles along all of some rows, finished afterwards.
-    fn in_long_rows(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
-        let lanes = self.space.lanes;
-        let fitting = max(floordiv(int(SUMS / MOST_ROWS), &self.space.pitch), int(1));
-        let (most, name) = (divisor(min(self.most.clone(), fitting), self.count), Var::dim("lines"));
+    fn in_long_rows(&self, cx: &mut Cx, sums: i64) -> Result<Stmt, Refusal> {
+        let (lanes, shape, name) = (self.space.lanes, self.decided.tile, Var::dim("lines"));
+        let most = lines_at_once(self.most, self.count, &self.space.pitch, sums);
         let (lines, bind) = match most.as_int() {
             Some(n) => (int(n), None),
             None => (PrimExpr::from(&name), Some(Stmt::bind(name, most))),
         };
         let whole = divides(&lines, self.count);
-        let vectors = self.extent(&lines).as_int().filter(|_| whole).map(|n| (n + lanes - 1) / lanes);
-        let shape = register_tile::lean_shape(&cx.machine, MOST_ROWS, self.part.count.as_int(), vectors);
         let pitch = add(self.extent(&lines), int(shape.vectors * lanes));
         let dtype = self.window.c.reduce.stage.output.dtype;
         let sums = Sums { buffer: Buffer::new("sums", dtype, [mul(&pitch, int(shape.rows))]), pitch };
@@ -163,9 +181,9 @@ impl Block<'_> {
         Ok(Stmt::serial(group, groups, Stmt::seq(bind.into_iter().chain([body]))))
     }
 
-    /// Elements of so many output rows as one long row; behind the last one nothing follows.
+    /// Elements of so many output rows as one long row.
     fn extent(&self, lines: &PrimExpr) -> PrimExpr {
-        add(mul(sub(lines, int(1)), &self.space.pitch), &self.window.x.axis.extent)
+        long_row(self.window, &self.space.pitch, lines)
     }
 
     /// A loop over the long row. Nothing has to be masked: what is computed behind its end is not looked at. Where that end is

@@ -15,36 +15,55 @@
 //! into pieces first. Roof: two multiply-adds a cycle.
 
 mod block;
+mod decide;
 mod pieces;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, add, floordiv, int, min, mul, sub};
 
-use super::super::affine::{ceil_div, product};
+use super::super::affine::product;
+use super::super::parameters::Choices;
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
 use super::contraction::Contraction;
-use super::window::{Windowed, Workspace, rows_per_block};
+use super::rule::Rule;
+use super::window::{Windowed, Workspace};
 use crate::Stmt;
 use block::{Block, MOST_VECTORS};
+use decide::{Decided, Nest};
 
-/// Output rows below which a block's halo costs too much.
-const LEAST_ROWS: i64 = 4;
-/// Blocks of rows that an image has at least, for threads to share.
-const BLOCKS: i64 = 4;
-/// Numbers of parts into which channels may be divided, the best first.
-const PARTS: [i64; 3] = [8, 4, 2];
-/// Channels of a part at least.
-const LEAST_CHANNELS: i64 = 32;
 /// Taps of a kernel's row that are unrolled at most: machine code, and the time to make it, grow with them.
 const MOST_TAPS: i64 = 16;
 
-/// Makes the nest of a convolution.
-pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
-    let (_, window) = windowed(reduce)?;
-    match pieces::length(cx, &window) {
-        Some(length) => pieces::cut(cx, reduce, &window.x.axis, length, whole),
-        None => whole(cx, reduce),
+/// The rule.
+pub struct Convolution;
+
+/// A convolution.
+pub struct Found<'w> {
+    reduce: &'w Reduce,
+    channel: Axis,
+    window: Windowed,
+}
+
+impl Rule for Convolution {
+    type Work = Reduce;
+    type Found<'w> = Found<'w>;
+    type Decided = Decided;
+
+    fn find<'w>(_: &Machine, reduce: &'w Reduce) -> Result<Found<'w>, Refusal> {
+        let (channel, window) = windowed(reduce)?;
+        Ok(Found { reduce, channel, window })
+    }
+
+    fn decide(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
+        Decided::of(machine, found, choices)
+    }
+
+    fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
+        match decided.piece {
+            Some(length) => pieces::emit(cx, found.reduce, (&found.window.x.axis, length), decided),
+            None => whole(cx, found.reduce, &decided.whole),
+        }
     }
 }
 
@@ -67,26 +86,21 @@ fn windowed(reduce: &Reduce) -> Result<(Axis, Windowed), Refusal> {
 }
 
 /// The nest of all of it.
-fn whole(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
+fn whole(cx: &mut Cx, reduce: &Reduce, decided: &Nest) -> Result<Stmt, Refusal> {
     let (channel, window) = windowed(reduce)?;
     let dtype = reduce.stage.output.dtype;
-    let weights = product(reduce.stage.reduce.iter().map(|a| &a.extent).chain([&channel.extent])).as_int();
-    let heavy = weights.is_some_and(|n| n * i64::from(dtype.bits / 8) > cx.machine.l2);
-    let parts = if heavy || window.y.is_none() { parts_of(&channel) } else { 1 };
     let (pitch, block) = (Var::dim("pitch"), Var::dim("rows"));
     let known = |e: &PrimExpr, var| if e.as_int().is_some() { e.clone() } else { PrimExpr::from(var) };
     let (pitch_value, height) = (window.pitch(), height_of(&window));
     let pitch_name = known(&pitch_value, &pitch);
-    let blocks_to_share = |height: &PrimExpr| ceil_div(height, if parts > 1 { 1 } else { BLOCKS });
-    let rows = rows_per_block(&window, &pitch_name, cx.machine.l2 / 2, LEAST_ROWS, blocks_to_share);
-    let rows = even(&rows, &height);
+    let rows = decided.block.rows(&window, &pitch_name);
     let most = known(&rows, &block);
     // Long rows of unknown length end in whole tiles.
     let known = [&most, &height, &pitch_name].iter().all(|e| e.as_int().is_some()) && divides(&most, &height);
     let vectors = if known { 1 } else { MOST_VECTORS };
-    let space = Workspace::new(&window, dtype, (cx.machine.lanes(dtype), vectors), &most, pitch_name);
-    let part = Part::of(&channel, parts);
-    let nest = Blocks { reduce, window: &window, space: &space, part: &part, most: &most }.emit(cx, heavy)?;
+    let space = Workspace::new(&window, dtype, (decided.lanes, vectors), &most, pitch_name);
+    let part = Part::of(&channel, decided.parts);
+    let nest = Blocks { reduce, window: &window, space: &space, part: &part, most: &most, decided }.emit(cx)?;
     Ok(Stmt::seq([Stmt::bind(pitch, pitch_value), Stmt::bind(block, rows), nest]))
 }
 
@@ -108,16 +122,17 @@ struct Blocks<'a> {
     part: &'a Part<'a>,
     /// Rows of a block, of all but the last.
     most: &'a PrimExpr,
+    decided: &'a Nest,
 }
 
 impl Blocks<'_> {
-    /// Their nest. With `shared`, parts of the channels share a workspace.
-    fn emit(&self, cx: &mut Cx, shared: bool) -> Result<Stmt, Refusal> {
+    /// Their nest.
+    fn emit(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
         let (window, part, most, height) = (self.window, self.part, self.most, height_of(self.window));
         let (p, block, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
         let mut axes = window.outer.clone();
         axes.push(Axis { var: block.clone(), extent: floordiv(add(&height, sub(most, int(1))), most) });
-        let shared = shared && part.of > 1;
+        let shared = self.decided.is_shared && part.of > 1;
         if part.of > 1 && !shared {
             axes.push(Axis { var: part.var.clone(), extent: int(part.of) });
         }
@@ -127,7 +142,8 @@ impl Blocks<'_> {
         let count_name = lines.as_int().map_or(PrimExpr::from(&count), int);
         body.push(Stmt::bind(y0, mul(PrimExpr::from(&block), most)));
         body.push(Stmt::bind(count, lines));
-        let products = Block { window, part, space: self.space, y0: &first, count: &count_name, most }.emit(cx)?;
+        let (space, decided) = (self.space, self.decided);
+        let products = Block { window, part, space, y0: &first, count: &count_name, most, decided }.emit(cx)?;
         let (machine, image) = (cx.machine.clone(), (&first, &count_name));
         let alloc = Stmt::alloc(&self.space.buffer);
         let stage = &self.reduce.stage;
@@ -159,12 +175,6 @@ fn even(rows: &PrimExpr, height: &PrimExpr) -> PrimExpr {
         Some((rows, height)) => int((rows / 2 + 1..=rows).rev().find(|r| height % r == 0).unwrap_or(rows)),
         None => rows.clone(),
     }
-}
-
-/// Into how many parts the channels are divided: equal ones, so that all share one kernel.
-fn parts_of(channel: &Axis) -> i64 {
-    let Some(channels) = channel.extent.as_int() else { return 1 };
-    PARTS.into_iter().find(|parts| channels % parts == 0 && channels / parts >= LEAST_CHANNELS).unwrap_or(1)
 }
 
 /// The channels of one task.

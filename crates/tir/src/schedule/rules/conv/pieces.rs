@@ -11,8 +11,11 @@
 use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, ge, gt, int, mul, sub, substitute};
 
-use super::super::super::{Axis, Cx, Reduce, Refusal};
+use super::super::super::parameters::{Choices, Domain, Guess};
+use super::super::super::{Axis, Cx, Machine, Reduce, Refusal};
 use super::super::window::Windowed;
+use super::decide::Decided;
+use super::whole;
 use crate::Stmt;
 use crate::functor::fresh_copy;
 
@@ -23,42 +26,77 @@ const DIVISORS: std::ops::RangeInclusive<i64> = 192..=384;
 /// Channels from which signals of unknown length are cut.
 const MANY_CHANNELS: i64 = 32;
 
-/// How long pieces are, where the output is one row that is cut.
-pub(super) fn length(cx: &Cx, window: &Windowed) -> Option<i64> {
-    let dtype = window.c.reduce.stage.output.dtype;
-    let depth = window.depth().as_int()?;
+/// Asks how long pieces are; `None` where the output is not one row that is cut.
+pub(super) fn decide(machine: &Machine, window: &Windowed, choices: &mut Choices<'_>) -> Option<i64> {
     if window.y.is_some() || window.x.tap.is_none() || window.x.stride != 1 {
         return None;
     }
+    let extent = window.x.axis.extent.as_int();
+    let guess = length(machine, window);
+    let piece = choices.choose(Guess {
+        name: "piece",
+        value: guess.unwrap_or(0),
+        domain: Domain::list((0..=1024).step_by(64).filter(|n| extent.is_none_or(|extent| *n <= extent))),
+        reason: match guess {
+            Some(_) => "a workspace of whole rows does not fit the cache; pieces of a few hundred elements do",
+            None => "a workspace of the whole row fits the cache, or nobody knows whether it does",
+        },
+        limit: "0 leaves the signal whole; a piece is no longer than the signal",
+    });
+    (piece > 0).then_some(piece)
+}
+
+/// How long pieces are good to be.
+fn length(machine: &Machine, window: &Windowed) -> Option<i64> {
+    let dtype = window.c.reduce.stage.output.dtype;
+    let depth = window.depth().as_int()?;
     let Some(extent) = window.x.axis.extent.as_int() else { return (depth >= MANY_CHANNELS).then_some(PIECE) };
     let bytes = depth.saturating_mul(extent).saturating_mul(i64::from(dtype.bits / 8));
-    if extent < 4 * PIECE || bytes <= cx.machine.l2 {
+    if extent < 4 * PIECE || bytes <= machine.l2 {
         return None;
     }
     Some(DIVISORS.rev().find(|n| extent % n == 0).unwrap_or(PIECE))
 }
 
-/// The nests of the pieces and of what is left, each by `nest`.
-pub(super) fn cut(
+/// A signal in pieces.
+pub(super) struct Cut {
+    /// How many pieces there are, and the reduction over them.
+    count: PrimExpr,
+    pub(super) pieces: Reduce,
+    /// How many elements are left behind them, and the reduction over these, if there can be any.
+    left: PrimExpr,
+    pub(super) rest: Option<Reduce>,
+}
+
+impl Cut {
+    /// Cuts an axis of a reduction into pieces of so many elements.
+    pub(super) fn of(reduce: &Reduce, x: &Axis, length: i64) -> Cut {
+        let count = floordiv(&x.extent, int(length));
+        let done = mul(&count, int(length));
+        let left = sub(&x.extent, &done);
+        let (piece, within, behind) = (Var::dim("piece"), Var::dim("x"), Var::dim("x"));
+        let at = add(mul(PrimExpr::from(&piece), int(length)), PrimExpr::from(&within));
+        let axes = [Axis { var: piece, extent: count.clone() }, Axis { var: within, extent: int(length) }];
+        let pieces = moved(reduce, x, &axes, &at);
+        let rest = (!left.is_int(0)).then(|| {
+            let at = add(done, PrimExpr::from(&behind));
+            moved(reduce, x, &[Axis { var: behind, extent: left.clone() }], &at)
+        });
+        Cut { count, pieces, left, rest }
+    }
+}
+
+/// The nests of the pieces and of what is left.
+pub(super) fn emit(
     cx: &mut Cx,
     reduce: &Reduce,
-    x: &Axis,
-    length: i64,
-    nest: impl Fn(&mut Cx, &Reduce) -> Result<Stmt, Refusal>,
+    (x, length): (&Axis, i64),
+    decided: &Decided,
 ) -> Result<Stmt, Refusal> {
-    let count = floordiv(&x.extent, int(length));
-    let done = mul(&count, int(length));
-    let left = sub(&x.extent, &done);
-    let (piece, within, behind) = (Var::dim("piece"), Var::dim("x"), Var::dim("x"));
-    let at = add(mul(PrimExpr::from(&piece), int(length)), PrimExpr::from(&within));
-    let axes = [Axis { var: piece, extent: count.clone() }, Axis { var: within, extent: int(length) }];
-    let pieces = nest(cx, &moved(reduce, x, &axes, &at))?;
-    if left.is_int(0) {
-        return Ok(pieces);
-    }
-    let at = add(done, PrimExpr::from(&behind));
-    let rest = nest(cx, &moved(reduce, x, &[Axis { var: behind, extent: left.clone() }], &at))?;
-    let rest = fresh_copy(&rest);
+    let Cut { count, pieces, left, rest } = Cut::of(reduce, x, length);
+    let pieces = whole(cx, &pieces, &decided.whole)?;
+    let Some((rest, decided)) = rest.zip(decided.rest.as_ref()) else { return Ok(pieces) };
+    let rest = fresh_copy(&whole(cx, &rest, decided)?);
     if x.extent.as_int().is_some() {
         return Ok(Stmt::seq([pieces, rest]));
     }

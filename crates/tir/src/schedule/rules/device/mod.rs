@@ -17,28 +17,33 @@ mod tests;
 pub use rowwise::fits as fits_threads;
 pub use sort::SORTS_RANKS;
 
-use super::super::{Cx, Note, Reduce, Refusal, ScheduleError, Stage, Work};
-use super::{Rule, fallback, first, independent, merge};
+use super::super::record::Record;
+use super::super::{Cx, Reduce, Refusal, ScheduleError, Stage, Work};
+use super::rule::{Entry, apply, first};
+use super::{fallback, independent, merge};
 use crate::Stmt;
 use crate::lower::DeviceLimits;
 
-const MAPS: &[Rule<Stage>] =
-    &[Rule { name: "shared transpose", apply: transpose::apply }, Rule { name: "fallback", apply: fallback::map }];
-
-const REDUCTIONS: &[Rule<Reduce>] = &[
-    Rule { name: "tiled product", apply: product::apply },
-    Rule { name: "shared reduction", apply: reduction::apply },
-    Rule { name: "fallback", apply: fallback::reduce },
+// These rules decide by constants: their numbers are no parameters yet.
+const MAPS: &[Entry<Stage>] = &[
+    Entry { name: "shared transpose", apply: |cx, stage, _| transpose::apply(cx, stage) },
+    Entry { name: "fallback", apply: apply::<fallback::Elements> },
 ];
 
-const OPAQUE: &[Rule<Stmt>] = &[
-    Rule { name: "shared scan", apply: |cx, stmt| inside(stmt, |body| scan::apply(cx, body)) },
-    Rule { name: "shared sort", apply: |cx, stmt| inside(stmt, |body| sort::apply(cx, body)) },
-    Rule { name: "independent", apply: rows_apart },
-    Rule { name: "opaque", apply: |_, stmt| Ok(fallback::opaque(stmt)) },
+const REDUCTIONS: &[Entry<Reduce>] = &[
+    Entry { name: "tiled product", apply: |cx, reduce, _| product::apply(cx, reduce) },
+    Entry { name: "shared reduction", apply: |cx, reduce, _| reduction::apply(cx, reduce) },
+    Entry { name: "fallback", apply: apply::<fallback::Sums> },
 ];
 
-const PLAIN: &[Rule<Reduce>] = &[Rule { name: "fallback", apply: fallback::reduce }];
+const OPAQUE: &[Entry<Stmt>] = &[
+    Entry { name: "shared scan", apply: |cx, stmt, _| inside(stmt, |body| scan::apply(cx, body)) },
+    Entry { name: "shared sort", apply: |cx, stmt, _| inside(stmt, |body| sort::apply(cx, body)) },
+    Entry { name: "independent", apply: |cx, stmt, _| rows_apart(cx, stmt) },
+    Entry { name: "opaque", apply: |_, stmt, _| Ok(fallback::opaque(stmt)) },
+];
+
+const PLAIN: &[Entry<Reduce>] = &[Entry { name: "fallback", apply: apply::<fallback::Sums> }];
 
 /// The nest of a piece of work over the threads of a device.
 pub(super) fn schedule(
@@ -46,26 +51,26 @@ pub(super) fn schedule(
     limits: DeviceLimits,
     work: &Work,
     name: String,
-    notes: &mut Vec<Note>,
+    record: &mut Record<'_>,
 ) -> Result<Stmt, ScheduleError> {
     match work {
-        Work::Map(stage) => first(cx, MAPS, stage, name, notes),
+        Work::Map(stage) => first(cx, MAPS, stage, name, record),
         Work::Reduce(reduce) => {
             let plain = reduce.stage.reduce.iter().any(|a| a.extent.is_int(0)) || reduce.output.dtype.is_packed();
             if plain {
-                first(cx, PLAIN, reduce, name, notes)
+                first(cx, PLAIN, reduce, name, record)
             } else {
-                first(cx, REDUCTIONS, &merge::reduce(reduce), name, notes)
+                first(cx, REDUCTIONS, &merge::reduce(reduce), name, record)
             }
         }
         Work::Rows(rows) => match rowwise::apply(limits, rows) {
             Ok(stmt) => {
-                notes.push(Note { stage: name, rule: "shared rows", refused: Vec::new() });
+                record.settle(name, "shared rows")?;
                 Ok(stmt)
             }
             Err(refusal) => Err(ScheduleError::NoRule { stage: name, reason: refusal.to_string() }),
         },
-        Work::Opaque(stmt) => first(cx, OPAQUE, stmt, name, notes),
+        Work::Opaque(stmt) => first(cx, OPAQUE, stmt, name, record),
     }
 }
 

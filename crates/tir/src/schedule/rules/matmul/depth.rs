@@ -7,6 +7,7 @@ use relaxide_ir::prim::{PrimExpr, VarMap, add, int, min, mul, sub, substitute};
 use super::super::contraction::Contraction;
 use crate::Stmt;
 use crate::schedule::Axis;
+use crate::schedule::parameters::{Choices, Domain, Guess};
 
 /// Terms up to which a sum is taken in one go.
 const MOST_DEPTH: i64 = 1024;
@@ -27,12 +28,30 @@ pub(super) struct DepthBlocks {
 }
 
 impl DepthBlocks {
-    /// The blocks of a sum over one axis that is known to be deep.
-    pub(super) fn of(c: &Contraction) -> Option<DepthBlocks> {
+    /// Asks how many terms a block has; `None` for sums that are taken in one go.
+    pub(super) fn decide(choices: &mut Choices<'_>, c: &Contraction) -> Option<i64> {
         let [axis] = c.inner.as_slice() else { return None };
-        let depth = axis.extent.as_int().filter(|depth| *depth > MOST_DEPTH)?;
+        let depth = axis.extent.as_int()?;
         let count = (depth + DEPTH_BLOCK - 1) / DEPTH_BLOCK;
-        let size = ((depth + count - 1) / count + 7) / 8 * 8;
+        let size = ((depth + count - 1) / count.max(1) + 7) / 8 * 8;
+        let is_deep = depth > MOST_DEPTH;
+        let block = choices.choose(Guess {
+            name: "depth_block",
+            value: if is_deep { size } else { 0 },
+            domain: Domain::steps(0, (depth + 7) / 8 * 8, 8),
+            reason: match is_deep {
+                true => "panels of so many terms stay in the second-level cache, and blocks are equal",
+                false => "panels of all terms stay in the second-level cache",
+            },
+            limit: "0 takes a sum in one go; blocks are multiples of eight terms, no larger than the sum",
+        });
+        (block > 0).then_some(block)
+    }
+
+    /// The blocks of a sum over one axis of known depth, of so many terms each.
+    pub(super) fn of(c: &Contraction, size: i64) -> Option<DepthBlocks> {
+        let [axis] = c.inner.as_slice() else { return None };
+        let depth = axis.extent.as_int()?;
         let length = Var::dim("length");
         let extent = if depth % size == 0 { int(size) } else { PrimExpr::from(&length) };
         let var = Var::dim("depth_block");

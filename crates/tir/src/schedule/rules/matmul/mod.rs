@@ -17,6 +17,7 @@
 //! Parameters: columns a chunk: one panel, four from 1024 columns on (longer runs of B a row, still enough chunks for all
 //! threads); row blocks of 16 tiles where the columns alone are too few to share. Roof: two multiply-adds a cycle.
 
+mod decide;
 mod depth;
 mod packed;
 
@@ -28,37 +29,64 @@ use super::super::affine::{ceil_div, product};
 use super::super::inline::freshen_lets;
 use super::super::lanes::Lanes;
 use super::super::nest::Tile;
-use super::super::{Axis, Cx, Reduce, Refusal, nest};
+use super::super::parameters::Choices;
+use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
 use super::contraction::Contraction;
 use super::register_tile::{self, RegisterTile, Rows, Shape, Sums};
+use super::rule::Rule;
 use crate::Stmt;
+use decide::Decided;
 
-/// Columns from which a chunk has four panels.
-const MANY_COLUMNS: i64 = 1024;
-/// Row tiles in a block of rows.
-const TILES_PER_BLOCK: i64 = 16;
-/// Row tiles from which packing pays.
-const PACK_FROM: i64 = 2;
 /// Rows of a register tile at most. Each step reads all of them, often a power of two apart: then their lines share one set of
 /// the first-level cache, which has room for eight.
 const MOST_ROWS: i64 = 8;
-/// Terms of a sum from which the way of the accumulators through memory costs nothing.
-const DEEP: i64 = 128;
-/// Rows up to which they are not cut into blocks when the columns' number is unknown.
-const KEEP_ROWS: i64 = 512;
 
-/// Makes the nest of a matrix product.
-pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
-    let contraction = Contraction::of(reduce)?;
-    let lanes = cx.machine.lanes(reduce.stage.output.dtype);
-    if contraction.x.extent.as_int().is_some_and(|n| n < lanes / 2) {
-        return Err(Refusal::new("rows are shorter than half a vector"));
+/// The rule.
+pub struct MatrixProduct;
+
+/// A matrix product.
+#[derive(Clone)]
+pub struct Found {
+    c: Contraction,
+    /// The axis that the register tile's rows walk; others that only the row operand has are batch axes.
+    row: Option<Axis>,
+    outer: Vec<Axis>,
+}
+
+impl Found {
+    fn rows(&self) -> PrimExpr {
+        self.row.as_ref().map_or(int(1), |a| a.extent.clone())
     }
-    if contraction.has_one_row() && !contraction.column_is_contiguous() && contraction.has_rows_of_terms(lanes) {
-        return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
+}
+
+impl Rule for MatrixProduct {
+    type Work = Reduce;
+    type Found<'w> = Found;
+    type Decided = Decided;
+
+    fn find(machine: &Machine, reduce: &Reduce) -> Result<Found, Refusal> {
+        let mut c = Contraction::of(reduce)?;
+        let lanes = machine.lanes(reduce.stage.output.dtype);
+        if c.x.extent.as_int().is_some_and(|n| n < lanes / 2) {
+            return Err(Refusal::new("rows are shorter than half a vector"));
+        }
+        if c.has_one_row() && !c.column_is_contiguous() && c.has_rows_of_terms(lanes) {
+            return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
+        }
+        let row = c.rows.pop();
+        let outer: Vec<Axis> = c.batch.iter().chain(&c.rows).chain(&c.columns).cloned().collect();
+        Ok(Found { c, row, outer })
     }
-    let plan = Plan::of(cx, contraction, lanes);
-    plan.emit(cx)
+
+    fn decide(machine: &Machine, found: &Found, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
+        Ok(Decided::of(machine, found, choices))
+    }
+
+    fn emit(cx: &mut Cx, found: &Found, decided: &Decided) -> Result<Stmt, Refusal> {
+        let Found { c, row, outer } = found.clone();
+        let (Decided { lanes, shape, .. }, nothing) = (*decided, VarMap::new());
+        Plan { c, lanes, shape, row, outer, decided: *decided, nothing }.emit(cx)
+    }
 }
 
 #[derive(Clone)]
@@ -66,33 +94,21 @@ struct Plan {
     c: Contraction,
     lanes: i64,
     shape: Shape,
-    /// The axis that the register tile's rows walk; others that only the row operand has are batch axes.
     row: Option<Axis>,
     outer: Vec<Axis>,
+    decided: Decided,
     /// Other axes stand for themselves.
     nothing: VarMap,
 }
 
 impl Plan {
-    fn of(cx: &Cx, mut c: Contraction, lanes: i64) -> Plan {
-        let row = c.rows.pop();
-        let outer: Vec<Axis> = c.batch.iter().chain(&c.rows).chain(&c.columns).cloned().collect();
-        let rows = row.as_ref().map_or(Some(1), |a| a.extent.as_int());
-        let vectors = c.x.extent.as_int().map(|n| (n + lanes - 1) / lanes);
-        let shape = match rows {
-            Some(1) => Shape { rows: 1, vectors: vectors.unwrap_or(8).min(8) },
-            _ => register_tile::lean_shape(&cx.machine, MOST_ROWS, rows, vectors),
-        };
-        Plan { c, lanes, shape, row, outer, nothing: VarMap::new() }
-    }
-
     fn rows(&self) -> PrimExpr {
         self.row.as_ref().map_or(int(1), |a| a.extent.clone())
     }
 
     /// The whole nest: packed, direct, or both under a condition on the number of rows.
     fn emit(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
-        let enough = PACK_FROM * self.shape.rows;
+        let enough = self.decided.pack_from;
         let contiguous = self.c.column_is_contiguous();
         match self.rows().as_int() {
             Some(rows) if contiguous && rows < enough => self.nest(cx, false),
@@ -105,35 +121,23 @@ impl Plan {
     }
 
     /// How the rows are cut into blocks: rows a block.
-    fn block(&self, cx: &Cx) -> PrimExpr {
-        let block = TILES_PER_BLOCK * self.shape.rows;
-        let threads = 4;
-        let chunks = self.c.x.extent.as_int().map(|n| n / (self.shape.vectors * self.lanes));
-        let keep = match (self.rows().as_int(), chunks) {
-            (Some(rows), _) if rows <= block => true,
-            (Some(rows), None) => rows <= KEEP_ROWS,
-            (Some(rows), Some(chunks)) => chunks >= threads * 2 && rows * self.panel_bytes() <= 16 * cx.machine.l2,
-            // Columns are enough tasks, and each block of rows would pack them anew.
-            (None, Some(chunks)) => chunks >= threads * 2,
-            (None, None) => false,
-        };
-        if keep { self.rows() } else { int(block) }
-    }
-
-    fn panel_bytes(&self) -> i64 {
-        i64::from(self.c.reduce.stage.output.dtype.bits / 8) * self.shape.vectors * self.lanes
+    fn block(&self) -> PrimExpr {
+        let size = self.decided.task_tiles * self.shape.rows;
+        let whole = size == 0 || self.rows().as_int().is_some_and(|rows| rows <= size);
+        if whole { self.rows() } else { int(size) }
     }
 
     fn nest(&self, cx: &mut Cx, packed: bool) -> Result<Stmt, Refusal> {
         let panel = self.shape.vectors * self.lanes;
         let columns = self.c.x.extent.clone();
+        let Decided { panels, many_columns, .. } = self.decided;
         let chunk = match columns.as_int() {
-            Some(n) => int(if n >= MANY_COLUMNS { 4 * panel } else { panel }),
-            None => select(ge(columns.clone(), int(MANY_COLUMNS)), int(4 * panel), int(panel)),
+            Some(_) => int(panels * panel),
+            None => select(ge(columns.clone(), int(many_columns)), int(panels * panel), int(panel)),
         };
         let (p, chunk_axis, block_axis) = (Var::dim("p"), Var::dim("chunk"), Var::dim("block"));
         let width = Var::dim("width");
-        let block = self.block(cx);
+        let block = self.block();
         let chunks = match columns.as_int().zip(chunk.as_int()) {
             Some((n, c)) => int((n + c - 1) / c),
             None => floordiv(add(&columns, sub(PrimExpr::from(&width), int(1))), PrimExpr::from(&width)),
@@ -220,18 +224,13 @@ impl Plan {
         if self.may_repeat() {
             return register_tile::overlapping_rows(&part.m0, &part.height, &part.end, tile, body);
         }
-        register_tile::ragged_rows(&part.m0, &part.height, tile, (self.is_shallow(), &[]), body)
+        register_tile::ragged_rows(&part.m0, &part.height, tile, (self.decided.apart, &[]), body)
     }
 
     /// Whether rows may be computed twice: there are more than a tile's, else the nest would be the direct one. Nothing that is
     /// read is overwritten: neither a stage nor what becomes its epilogue reads what it writes.
     fn may_repeat(&self) -> bool {
         self.c.column_is_contiguous()
-    }
-
-    /// Whether sums are so short that the way of the accumulators through memory would cost something.
-    fn is_shallow(&self) -> bool {
-        product(self.c.inner.iter().map(|a| &a.extent)).as_int().is_some_and(|depth| depth < DEEP)
     }
 
     fn register_tile<'a>(&'a self, rows: &'a Rows, tile: &'a Tile, sums: Option<&'a Sums>) -> RegisterTile<'a> {

@@ -27,7 +27,7 @@ use relaxide_ir::{Buffer, Var};
 
 use super::super::register_tile::{Rows, Sums};
 use super::depth::DepthBlocks;
-use super::{Manner, Part, Plan, TILES_PER_BLOCK};
+use super::{Manner, Part, Plan};
 use crate::Stmt;
 use crate::schedule::affine::{ceil_div, flat_index, loads, product};
 use crate::schedule::lanes::{Lanes, splat};
@@ -35,13 +35,6 @@ use crate::schedule::machine::elements_in_line;
 use crate::schedule::nest::Tile;
 use crate::schedule::read_ahead::request;
 use crate::schedule::{Axis, Cx, Refusal, nest};
-
-/// Row tiles in a block of a deep product: its rows are far apart, often by a power of two, and then few of them fit the ways
-/// of a cache together.
-const DEEP_TILES_PER_BLOCK: i64 = 6;
-
-/// Elements of B that are asked for ahead while it is packed.
-const ELEMENTS_AHEAD: i64 = 1024;
 
 /// Panels in memory.
 struct Panels {
@@ -53,14 +46,13 @@ struct Panels {
 impl Plan {
     /// Packs B's chunk, then register tiles that read the panels.
     pub(super) fn packed(&self, cx: &mut Cx, part: &Part, chunk: &PrimExpr) -> Result<Stmt, Refusal> {
-        let width = chunk.as_int().unwrap_or(4 * self.shape.vectors * self.lanes);
-        if let Some(blocks) = DepthBlocks::of(&self.c) {
+        let width = chunk.as_int().unwrap_or(self.decided.panels * self.shape.vectors * self.lanes);
+        if let Some(blocks) = self.decided.depth_block.and_then(|size| DepthBlocks::of(&self.c, size)) {
             return self.packed_in_blocks(cx, part, width, &blocks);
         }
         let dtype = self.c.reduce.stage.output.dtype;
         let panels = Panels { buffer: Buffer::new("panels", dtype, [mul(int(width), self.depth())]), start: int(0) };
-        let tiles =
-            self.row_blocks(part, TILES_PER_BLOCK, |rows, first| self.panels(cx, rows, &panels, first, None))?;
+        let tiles = self.row_blocks(part, |rows, first| self.panels(cx, rows, &panels, first, None))?;
         Ok(Stmt::seq([Stmt::alloc(&panels.buffer), tiles]))
     }
 
@@ -72,7 +64,7 @@ impl Plan {
         let dtype = self.c.reduce.stage.output.dtype;
         let buffer = Buffer::new("panels", dtype, [int(width * blocks.size * blocks.count)]);
         let panels = Panels { buffer, start: mul(blocks.start(), int(width)) };
-        let rows = DEEP_TILES_PER_BLOCK * self.shape.rows;
+        let rows = self.decided.block_tiles * self.shape.rows;
         let rows = part.height.as_int().filter(|height| *height < rows).unwrap_or(rows);
         let rows = (rows + self.shape.rows - 1) / self.shape.rows * self.shape.rows;
         let sums = Buffer::new("sums", dtype, [int(rows * width)]);
@@ -82,7 +74,7 @@ impl Plan {
         };
 
         let block = Plan { c: blocks.contraction(&self.c), ..self.clone() };
-        let tiles = self.row_blocks(part, DEEP_TILES_PER_BLOCK, |rows, first| {
+        let tiles = self.row_blocks(part, |rows, first| {
             let add_up = over_depth(block.panels(cx, rows, &panels, first, Some(&sums))?);
             Ok(Stmt::seq([self.clear(&sums), add_up, self.finish(cx, rows, &sums)?]))
         })?;
@@ -94,10 +86,9 @@ impl Plan {
     fn row_blocks(
         &self,
         part: &Part,
-        tiles: i64,
         mut body: impl FnMut(&Part, Option<PrimExpr>) -> Result<Stmt, Refusal>,
     ) -> Result<Stmt, Refusal> {
-        let block = tiles * self.shape.rows;
+        let block = self.decided.block_tiles * self.shape.rows;
         if part.height.as_int().is_some_and(|height| height <= block) {
             return body(part, None);
         }
@@ -126,7 +117,7 @@ impl Plan {
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
             let pack = self.pack(cx, part, panels, &tile)?;
             let pack = first.iter().fold(pack, |pack, first| Stmt::when(first.clone(), pack));
-            let by_row = !self.is_shallow() && part.height.as_int().is_none();
+            let by_row = !self.decided.apart && part.height.as_int().is_none();
             let tiles = self.many_rows(part, |rows| {
                 let sums = sums.map(|buffer| self.sums(part, buffer, &tile, rows));
                 let next = self.next_panel(cx, part, &tile, rows);
@@ -154,8 +145,7 @@ impl Plan {
     ) -> Option<(Stmt, impl Fn(&VarMap) -> Stmt + use<>)> {
         let loads = loads(&self.c.column);
         let [read] = loads.as_slice() else { return None };
-        let spare = cx.machine.vector_registers >= 32;
-        if !spare || !self.c.column_is_contiguous() || tile.vectors < self.shape.vectors {
+        if !self.decided.ask_next || !self.c.column_is_contiguous() || tile.vectors < self.shape.vectors {
             return None;
         }
         let line = elements_in_line(read.buffer.dtype);
@@ -211,7 +201,7 @@ impl Plan {
         let (axis, k) = (self.c.inner.last()?, depth.last()?);
         let loads = loads(&self.c.column);
         let [read] = loads.as_slice() else { return None };
-        let rows = ELEMENTS_AHEAD / (tile.vectors * self.lanes);
+        let rows = self.decided.ahead / (tile.vectors * self.lanes);
         let later = min(add(PrimExpr::from(&k.var), int(rows)), sub(&k.extent, int(1)));
         let row = Var::dim("later");
         let mut map = map.clone();

@@ -1,5 +1,7 @@
 //! Scheduled kernels compute what their blocks say: both are interpreted on the same random inputs.
 
+mod parameters;
+
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::prim::{self, PrimExpr, VarMap, int};
 use relaxide_ir::{Target, Var};
@@ -66,41 +68,58 @@ fn execute(func: &PrimFunc, inputs: &[Tensor], shape: &[i64]) -> Result<Vec<f32>
     Ok(output.to_vec::<f32>().expect("floats"))
 }
 
+/// A case, its inputs, and what its blocks make of them.
+struct Prepared<'a> {
+    case: &'a Case,
+    func: PrimFunc,
+    inputs: Vec<Tensor>,
+    shape: Vec<i64>,
+    expected: Vec<f32>,
+}
+
+impl Prepared<'_> {
+    fn of(case: &Case) -> Prepared<'_> {
+        let func = te::create_prim_func(&case.args).expect("a kernel");
+        let (inputs, output) = case.args.split_at(case.args.len() - 1);
+        let inputs: Vec<Tensor> = inputs
+            .iter()
+            .enumerate()
+            .map(|(seed, t)| {
+                let shape = shape_of(t, &case.dims);
+                let data = values(shape.iter().product::<i64>() as usize, seed as u64 + 1);
+                Tensor::from_slice(&data, &shape).expect("a tensor")
+            })
+            .collect();
+        let shape = shape_of(&output[0], &case.dims);
+        let expected = execute(&func, &inputs, &shape).expect("the block form runs");
+        Prepared { case, func, inputs, shape, expected }
+    }
+
+    /// What is wrong with a scheduled kernel.
+    fn difference(&self, scheduled: &PrimFunc) -> Option<String> {
+        let got = match execute(scheduled, &self.inputs, &self.shape) {
+            Ok(got) => got,
+            Err(error) => return Some(format!("{}: {error}", self.case.name)),
+        };
+        let differ =
+            |want: f32, have: f32| (want - have).abs() > 1e-4 * want.abs().max(1.0) || want.is_nan() != have.is_nan();
+        let (i, (want, have)) =
+            self.expected.iter().zip(&got).enumerate().find(|(_, (want, have))| differ(**want, **have))?;
+        Some(format!("{}: element {i} of {:?} is {have}, not {want}", self.case.name, self.shape))
+    }
+}
+
 /// What is wrong with the scheduled kernel of a case.
 fn problems(case: &Case, target: &Target) -> Vec<String> {
-    let func = te::create_prim_func(&case.args).expect("a kernel");
-    let scheduled = schedule::apply(&func, target).expect("a schedule");
+    let prepared = Prepared::of(case);
+    let scheduled = schedule::apply(&prepared.func, target).expect("a schedule");
     let mut found = Vec::new();
     let rules: Vec<&str> = scheduled.notes.iter().map(|n| n.rule).collect();
     if !rules.contains(&case.rule) {
         let notes: Vec<String> = scheduled.notes.iter().map(ToString::to_string).collect();
         found.push(format!("{}: rule {} was to take it\n{}", case.name, case.rule, notes.join("\n")));
     }
-    let (inputs, output) = case.args.split_at(case.args.len() - 1);
-    let inputs: Vec<Tensor> = inputs
-        .iter()
-        .enumerate()
-        .map(|(seed, t)| {
-            let shape = shape_of(t, &case.dims);
-            let data = values(shape.iter().product::<i64>() as usize, seed as u64 + 1);
-            Tensor::from_slice(&data, &shape).expect("a tensor")
-        })
-        .collect();
-    let shape = shape_of(&output[0], &case.dims);
-    let expected = execute(&func, &inputs, &shape).expect("the block form runs");
-    let got = match execute(&scheduled.func, &inputs, &shape) {
-        Ok(got) => got,
-        Err(error) => {
-            found.push(format!("{}: {error}", case.name));
-            return found;
-        }
-    };
-    for (i, (want, have)) in expected.iter().zip(&got).enumerate() {
-        if (want - have).abs() > 1e-4 * want.abs().max(1.0) || want.is_nan() != have.is_nan() {
-            found.push(format!("{}: element {i} of {shape:?} is {have}, not {want}", case.name));
-            break;
-        }
-    }
+    found.extend(prepared.difference(&scheduled.func));
     found
 }
 

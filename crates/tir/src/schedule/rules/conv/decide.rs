@@ -1,0 +1,247 @@
+//! What the rule of convolutions decides.
+
+use relaxide_ir::Var;
+use relaxide_ir::prim::{PrimExpr, int};
+
+use super::block::{goes_on, lines_at_once, long_vectors};
+use super::pieces::{self, Cut};
+use super::{Found, divides, even, height_of, windowed};
+use crate::schedule::affine::{ceil_div, product};
+use crate::schedule::parameters::{Choices, Domain, Guess};
+use crate::schedule::rules::register_tile::{self, MOST_ROWS, Shape, TileGuess};
+use crate::schedule::rules::rule;
+use crate::schedule::rules::window::{Windowed, rows_per_block};
+use crate::schedule::{Axis, Machine, Reduce, Refusal};
+
+/// Output rows below which a block's halo costs too much.
+const LEAST_ROWS: i64 = 4;
+/// Blocks of rows that an image has at least, for threads to share.
+const BLOCKS: i64 = 4;
+/// Numbers of parts into which channels may be divided, the best first.
+const PARTS: [i64; 3] = [8, 4, 2];
+/// Channels of a part at least.
+const LEAST_CHANNELS: i64 = 32;
+/// Elements of the sums that wait to be finished, for all rows of a register tile: they stay in the first-level cache.
+const SUMS: i64 = 12 << 10;
+
+/// What is decided.
+pub struct Decided {
+    /// Elements of a piece, where a signal is cut into pieces.
+    pub(super) piece: Option<i64>,
+    /// Of all, or of the pieces.
+    pub(super) whole: Nest,
+    /// Of what pieces leave.
+    pub(super) rest: Option<Nest>,
+}
+
+/// What is decided of a nest.
+pub struct Nest {
+    /// Lanes of a vector.
+    pub(super) lanes: i64,
+    /// Parts into which channels are divided.
+    pub(super) parts: i64,
+    /// Whether parts share a workspace.
+    pub(super) is_shared: bool,
+    /// Output rows of a block.
+    pub(super) block: BlockRows,
+    /// Elements of the sums where vectors go on from row to row; `None` where each row is finished in registers.
+    pub(super) sums: Option<i64>,
+    /// Channels and vectors of a register tile.
+    pub(super) tile: Shape,
+}
+
+/// Output rows of a block.
+#[derive(Clone, Copy)]
+pub enum BlockRows {
+    /// So many.
+    Known(i64),
+    /// As many as fit, once the image's size is known.
+    Fitting {
+        /// Bytes of a workspace.
+        image_bytes: i64,
+        /// Rows at least.
+        least: i64,
+        /// Blocks that an image has at least.
+        blocks: i64,
+    },
+}
+
+impl Decided {
+    /// Asks for the parameters.
+    pub(super) fn of(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
+        let Found { reduce, channel, window } = found;
+        let Some(piece) = pieces::decide(machine, window, choices) else {
+            return Ok(Decided {
+                piece: None,
+                whole: Nest::of(machine, reduce, (channel, window), choices),
+                rest: None,
+            });
+        };
+        let cut = Cut::of(reduce, &window.x.axis, piece);
+        let nest = |reduce: &Reduce, choices: &mut Choices<'_>| -> Result<Nest, Refusal> {
+            let (channel, window) = windowed(reduce)?;
+            Ok(Nest::of(machine, reduce, (&channel, &window), choices))
+        };
+        let whole = nest(&cut.pieces, choices)?;
+        let rest = cut.rest.as_ref().map(|rest| choices.within("rest", |choices| nest(rest, choices)));
+        Ok(Decided { piece: Some(piece), whole, rest: rest.transpose()? })
+    }
+}
+
+impl Nest {
+    fn of(
+        machine: &Machine,
+        reduce: &Reduce,
+        (channel, window): (&Axis, &Windowed),
+        choices: &mut Choices<'_>,
+    ) -> Nest {
+        let dtype = reduce.stage.output.dtype;
+        let lanes = rule::lanes(choices, machine.lanes(dtype));
+        let weights = product(reduce.stage.reduce.iter().map(|a| &a.extent).chain([&channel.extent])).as_int();
+        let is_heavy = weights.is_some_and(|n| n.saturating_mul(i64::from(dtype.bits / 8)) > machine.l2);
+        let (parts, is_shared) = parts(channel, window, is_heavy, choices);
+        let pitch = window.pitch();
+        let pitch = if pitch.as_int().is_some() { pitch } else { PrimExpr::from(&Var::dim("pitch")) };
+        let block = BlockRows::decide(machine, window, (&pitch, parts), choices);
+        let most = match block {
+            BlockRows::Known(rows) => int(rows),
+            BlockRows::Fitting { .. } => PrimExpr::from(&Var::dim("rows")),
+        };
+        let count = if divides(&most, &height_of(window)) { most.clone() } else { PrimExpr::from(&Var::dim("count")) };
+        let sums = sums(window, lanes, choices);
+        let channels = channel.extent.as_int().map(|channels| channels / parts);
+        let guess = match sums {
+            Some(sums) => {
+                let lines = lines_at_once(&most, &count, &pitch, sums);
+                let lines = if lines.as_int().is_some() { lines } else { PrimExpr::from(&Var::dim("lines")) };
+                let vectors = long_vectors(window, &pitch, (&lines, &count), lanes);
+                register_tile::lean_shape(machine, MOST_ROWS, channels, vectors)
+            }
+            None => {
+                let width = window.x.axis.extent.as_int().map(|n| (n + lanes - 1) / lanes);
+                register_tile::shape(machine, MOST_ROWS, channels, width)
+            }
+        };
+        let most_rows = MOST_ROWS.min(channels.unwrap_or(MOST_ROWS));
+        let reason = "of all tiles that fit the registers it wastes least at edges of channels and rows";
+        let tile = TileGuess { shape: guess, most_rows, reason }.decide(machine, choices);
+        Nest { lanes, parts, is_shared, block, sums, tile }
+    }
+}
+
+/// Into how many parts the channels are divided, all equal, so that they share one kernel; and whether they share a workspace.
+fn parts(channel: &Axis, window: &Windowed, is_heavy: bool, choices: &mut Choices<'_>) -> (i64, bool) {
+    let channels = channel.extent.as_int();
+    let divides = |parts: &i64| channels.is_some_and(|n| n % parts == 0 && n >= *parts);
+    let fits = |parts: &i64| divides(parts) && channels.is_some_and(|n| n / parts >= LEAST_CHANNELS);
+    let pays = is_heavy || window.y.is_none();
+    let parts = choices.choose(Guess {
+        name: "parts",
+        value: if pays { PARTS.into_iter().find(fits).unwrap_or(1) } else { 1 },
+        domain: Domain::list([1].into_iter().chain(PARTS.into_iter().filter(divides))),
+        reason: match pays {
+            true => "rows give too few tasks, or each block of rows would read weights that no cache keeps",
+            false => "blocks of rows are enough tasks, and caches keep the weights",
+        },
+        limit: "parts are equal: the number of output channels is a multiple of how many there are",
+    });
+    if parts == 1 {
+        return (1, false);
+    }
+    let is_shared = choices.choose(Guess {
+        name: "shared",
+        value: i64::from(is_heavy),
+        domain: Domain::flag(),
+        reason: match is_heavy {
+            true => {
+                "no cache keeps the weights, so threads fill one workspace together and each reads its part of them"
+            }
+            false => "the weights are few enough to be read with each block",
+        },
+        limit: "each task has a workspace (0), or those of a block share one (1)",
+    });
+    (parts, is_shared == 1)
+}
+
+impl BlockRows {
+    fn decide(
+        machine: &Machine,
+        window: &Windowed,
+        (pitch, parts): (&PrimExpr, i64),
+        choices: &mut Choices<'_>,
+    ) -> BlockRows {
+        let (image_bytes, blocks) = (machine.l2 / 2, if parts > 1 { 1 } else { BLOCKS });
+        let guess = BlockRows::Fitting { image_bytes, least: LEAST_ROWS, blocks };
+        let height = height_of(window);
+        if let Some((rows, height)) = guess.rows(window, pitch).as_int().zip(height.as_int()) {
+            return BlockRows::Known(choices.choose(Guess {
+                name: "block_rows",
+                value: rows,
+                domain: Domain::range(1, height),
+                reason: "their workspace fits half of the second-level cache, an image has blocks for all threads, and all \
+                         blocks are equal",
+                limit: "they are rows of the output",
+            }));
+        }
+        let image_bytes = choices.choose(Guess {
+            name: "image_bytes",
+            value: image_bytes,
+            domain: Domain::powers_of_two(16 << 10, 16 << 20),
+            reason: "the image rows of a block fit half of the second-level cache",
+            limit: "less holds no rows of usual images, and more leaves the caches",
+        });
+        let least = choices.choose(Guess {
+            name: "least_rows",
+            value: LEAST_ROWS,
+            domain: Domain::range(1, 64),
+            reason: "with so many output rows a block, the image rows that two blocks share are a small part",
+            limit: "a block has a row, and more than that leave no blocks to share",
+        });
+        let blocks = choices.choose(Guess {
+            name: "blocks",
+            value: blocks,
+            domain: Domain::range(1, 64),
+            reason: match parts {
+                1 => "an image has so many blocks at least, for threads to share",
+                _ => "threads share the parts of the channels, so blocks may be as large as fits",
+            },
+            limit: "more threads than that share an image's parts and not its rows",
+        });
+        BlockRows::Fitting { image_bytes, least, blocks }
+    }
+
+    /// How many rows they are.
+    pub(super) fn rows(self, window: &Windowed, pitch: &PrimExpr) -> PrimExpr {
+        match self {
+            BlockRows::Known(rows) => int(rows),
+            BlockRows::Fitting { image_bytes, least, blocks } => {
+                let rows = rows_per_block(window, pitch, image_bytes, least, |height| ceil_div(height, blocks));
+                even(&rows, &height_of(window))
+            }
+        }
+    }
+}
+
+/// Whether vectors go on from row to row, and through how many sums then.
+fn sums(window: &Windowed, lanes: i64, choices: &mut Choices<'_>) -> Option<i64> {
+    let pays = goes_on(window, lanes);
+    let is_long = choices.choose(Guess {
+        name: "long_rows",
+        value: i64::from(pays),
+        domain: if window.y.is_some() { Domain::flag() } else { Domain::list([0]) },
+        reason: match pays {
+            true => "rows fill vectors badly or are not known, or sums have enough terms to pay for their way through memory",
+            false => "rows fill their vectors, and sums are too short to pay for a way through memory",
+        },
+        limit: "vectors end with each row (0), or go on to the next one (1) where the output has several",
+    });
+    (is_long == 1).then(|| {
+        choices.choose(Guess {
+            name: "sums",
+            value: SUMS,
+            domain: Domain::steps(1 << 10, 64 << 10, 1 << 10),
+            reason: "so many elements of sums stay in the first-level cache beside weights and image",
+            limit: "fewer are less than a row, and more leave the caches of a core",
+        })
+    })
+}
