@@ -3,7 +3,7 @@
 import os
 
 from . import _core
-from .ir.transform import ModulePass, Pass, PassContext, module_pass
+from .ir.transform import ModulePass, Pass, PassContext, Sequential, module_pass
 from .relax.executable import VMExecutable
 from .relax.pipeline import _REGISTERED, get_pipeline
 from .target import Target
@@ -21,8 +21,9 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
     relax_pipeline : str or Pass
         ``"default"`` (with fusion), ``"default_build"`` (the passes of TVM's default build), a pipeline that was
         registered, or a pass that takes its place.
-    tir_pipeline : str
-        ``"default"``. How kernels are scheduled and lowered is not a choice yet.
+    tir_pipeline : str or Pass
+        ``"default"``, a pipeline that was registered (:func:`relaxide.tirx.register_tir_pipeline`), or a pass: it runs on the kernels that
+        the program's operators have become, in front of what lowers them.
     exec_mode : str
         ``"bytecode"``, or ``"compiled"``: the program's own functions become native code too. Their recursion then uses the
         native stack.
@@ -33,8 +34,6 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
     -------
     VMExecutable
     """
-    if tir_pipeline not in (None, "default"):
-        raise NotImplementedError("kernels are lowered by one pipeline: leave tir_pipeline at 'default'")
     if not isinstance(mod, _core.IRModule):
         mod = _module_of(mod)
     if target is None:
@@ -50,6 +49,13 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
         passes, relax_pipeline = relax_pipeline, "default"
         if not isinstance(passes, Pass):
             passes = ModulePass(module_pass(passes, opt_level=0, name="pipeline")._handle)
+    if tir_pipeline not in (None, "default"):
+        from .tirx.compilation_pipeline import get_tir_pipeline
+
+        of_kernels = get_tir_pipeline(tir_pipeline)[0] if isinstance(tir_pipeline, str) else tir_pipeline
+        before = get_pipeline(relax_pipeline) if passes is None else passes
+        passes, relax_pipeline = Sequential([before, of_kernels], name="pipeline"), "default"
+    if passes is not None:
         passes = passes._handle
     options = {"target": target, "pipeline": relax_pipeline, "exec_mode": exec_mode, "params": dict(params or {})}
     prefix = (mod.attrs or {}).get("system_lib_prefix")

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 
 from . import _core
 from ._core import TeTensor as Tensor
-from ._extend import methods_of
+from ._te_tensor import BaseComputeOp, ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, TensorOpBase, TensorSlice
 from .tirx import *  # noqa: F403
 from .tirx import Evaluate, IterVar, Range, Stmt, Var
 from .tirx import const as _const
@@ -62,109 +62,6 @@ _OPERATORS = [f"__{side}{name}__" for name in _OPERATORS for side in ("", "r")] 
 for _axis in (_core.ReduceAxis, IterVar):
     for _name in _OPERATORS:
         setattr(_axis, _name, _as_its_variable(_name))
-
-
-@methods_of(Tensor)
-class _Methods:
-    def __getitem__(self, indices):
-        return TensorSlice(self, indices if isinstance(indices, tuple) else (indices,))._done()
-
-    @property
-    def op(self):
-        """What computes it."""
-        return Operation(self)
-
-    def astype(self, dtype):
-        """Its elements converted to ``dtype``."""
-        from .topi import cast
-
-        return cast(self, dtype)
-
-
-def _as_operator(name, reflected):
-    def operate(self, other=None):
-        from . import topi
-
-        operands = (self,) if name == "negative" else (other, self) if reflected else (self, other)
-        return getattr(topi, name)(*operands)
-
-    return operate
-
-
-for _name, _operator in (
-    ("add", "add"),
-    ("sub", "subtract"),
-    ("mul", "multiply"),
-    ("truediv", "divide"),
-    ("floordiv", "floor_divide"),
-    ("mod", "floor_mod"),
-):
-    setattr(Tensor, f"__{_name}__", _as_operator(_operator, False))
-    setattr(Tensor, f"__r{_name}__", _as_operator(_operator, True))
-Tensor.__neg__ = _as_operator("negative", False)
-
-
-class Operation:
-    """What computes a tensor: its ``name``, and the axes of its elements."""
-
-    def __init__(self, tensor):
-        self._tensor = tensor
-
-    @property
-    def name(self):
-        """The name of the stage."""
-        return self._tensor._stage_name
-
-    @property
-    def axis(self):
-        """The axes over the elements."""
-        shape = self._tensor.shape
-        return [IterVar((0, extent), var, IterVar.DataPar) for var, extent in zip(self._tensor._axes, shape)]
-
-    @property
-    def reduce_axis(self):
-        """The axes that elements are combined over."""
-        return self._tensor._reduce_axes
-
-    @property
-    def num_outputs(self):
-        """How many tensors it computes."""
-        return 1
-
-    def output(self, index):
-        """A tensor that it computes, by its number."""
-        if index != 0:
-            raise IndexError(f"{self.name} has one output, not one of number {index}")
-        return self._tensor
-
-    def __repr__(self):
-        return f"Operation({self.name})"
-
-
-class TensorSlice:
-    """A tensor with some of its indices: ``A[i][j]`` is ``A[i, j]``. With all of them it is the element."""
-
-    def __init__(self, tensor, indices):
-        self.tensor, self.indices = tensor, indices
-
-    @property
-    def dtype(self):
-        """The type of the element."""
-        return self.tensor.dtype
-
-    def asobject(self):
-        """The element, for what takes expressions."""
-        return self.tensor(*self.indices)
-
-    def astype(self, dtype):
-        """The element converted."""
-        return self.asobject().astype(dtype)
-
-    def _done(self):
-        return self.tensor(*self.indices) if len(self.indices) == self.tensor.ndim else self
-
-    def __getitem__(self, indices):
-        return TensorSlice(self.tensor, self.indices + (indices if isinstance(indices, tuple) else (indices,)))._done()
 
 
 def placeholder(shape, dtype="float32", name="placeholder"):

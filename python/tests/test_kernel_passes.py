@@ -70,7 +70,7 @@ def test_a_target_is_bound_and_the_entry_is_marked():
 def test_passes_that_are_not_here_say_why():
     for module, name, text in (
         (tirx.transform, "MakePackedAPI", "code generation does this itself"),
-        (s_tir.transform, "ThreadSync", "about memory that the threads of a device share"),
+        (s_tir.transform, "LiftThreadBinding", "about memory that the threads of a device share"),
         (tirx.transform, "LowerInitBlock", "did you mean s_tir.transform.LowerInitBlock"),
         (tirx.transform, "Unroll", "did you mean UnrollLoop"),
         (s_tir.transform, "Nothing", "names\\(\\) lists"),

@@ -321,11 +321,6 @@ REASONS = [
         ["starts_elsewhere"],
     ),
     (
-        "TVM writes a loop of one iteration out at once, ours leaves that to StmtSimplify, TVM's of which keeps it.",
-        "LoopPartition",
-        ["likely_split"],
-    ),
-    (
         "Ours takes the conversion to 64 bits and back away with the 64 bits, TVM leaves it where nothing is indexed by it.",
         "ForceNarrowIndexToInt32",
         ["repeated_floats"],

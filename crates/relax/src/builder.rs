@@ -532,8 +532,11 @@ pub fn infer(call: &Call) -> Result<Type, OpError> {
             Type::Func(func) if func.params.is_some() => {
                 crate::shape::call_type(&func, &call.args.iter().map(Expr::ty).collect::<Vec<_>>())
             }
-            _ => match call.ty_args.as_slice() {
-                [] => Type::any(),
+            ty => match call.ty_args.as_slice() {
+                [] => match ty {
+                    Type::Func(func) => func.ret.clone(),
+                    _ => Type::any(),
+                },
                 [ty] => ty.clone(),
                 types => Type::tuple(types.to_vec()),
             },

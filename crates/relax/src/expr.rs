@@ -59,13 +59,23 @@ pub struct DataflowVar {
 }
 
 /// A function outside the module, found by name when the program is loaded.
-#[derive(Object, Debug)]
+#[derive(Object, Debug, Clone)]
 #[object(key = "relax.expr.ExternFunc")]
 pub struct ExternFunc {
     /// The name.
     pub global_symbol: String,
     /// What passes say of it, such as the source of a library function; text does not show it.
     pub attrs: Attrs,
+    /// What it takes and gives, as far as the program says it.
+    #[field(ignore)]
+    pub ty: Type,
+}
+
+impl ExternFunc {
+    /// Whether the program says something of its type.
+    pub fn has_own_type(&self) -> bool {
+        !matches!(&self.ty, Type::Func(f) if f.params.is_none() && matches!(f.ret, Type::Any(_)) && !f.pure)
+    }
 }
 
 /// A tensor constant.
@@ -315,7 +325,7 @@ impl Expr {
             Expr::Var(v) => v.ty.clone(),
             Expr::DataflowVar(v) => v.ty.clone(),
             Expr::Global(g) => g.ty.clone(),
-            Expr::Extern(_) => Type::packed_func(Type::any(), false),
+            Expr::Extern(f) => f.ty.clone(),
             Expr::Op(_) => Type::missing(),
             Expr::Constant(c) => c.ty.clone(),
             Expr::Prim(p) => Type::prim(p.value.dtype()),
@@ -411,7 +421,12 @@ impl Expr {
 
     /// A function outside the module.
     pub fn external(name: impl Into<String>) -> Expr {
-        Ref::new(ExternFunc { global_symbol: name.into(), attrs: Attrs::new() }).into()
+        Expr::external_typed(name, Type::packed_func(Type::any(), false))
+    }
+
+    /// A function outside the module of which the program says what it takes and gives.
+    pub fn external_typed(name: impl Into<String>, ty: Type) -> Expr {
+        Ref::new(ExternFunc { global_symbol: name.into(), attrs: Attrs::new(), ty }).into()
     }
 }
 

@@ -1,14 +1,14 @@
 //! Dimensions as a user writes them: numbers, names, and what lengths a name may have.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
 use indexmap::IndexMap;
 use relaxide_ffi::Ref;
 use relaxide_ir::diagnostic::closest;
-use relaxide_ir::{AttrValue, IRModule};
-use relaxide_relax::{Function, transform};
+use relaxide_ir::{AttrValue, IRModule, PrimExpr, Var};
+use relaxide_relax::transform::Symbol;
+use relaxide_relax::{Function, shape, transform};
 
 use crate::Error;
 
@@ -137,8 +137,13 @@ pub fn bound_dims(module: &IRModule, function: &str, ranges: &[DimRange]) -> Res
     let Some(f) = module.get_as::<Function>(function) else { return Ok(module.clone()) };
     let known = symbolic_dims(&f);
     let ranges = ranges.iter().map(|range| named(range, &known)).collect::<Result<Vec<_>, Error>>()?;
-    let fixed: HashMap<String, i64> =
-        ranges.iter().filter(|r| r.max == Some(r.min)).map(|r| (r.name.clone(), r.min)).collect();
+    let vars = shape::vars_of(f.params.iter().map(|p| &p.ty));
+    // Dimensions of one name are one dimension, whatever variables they are.
+    let number = |var: &Ref<Var>| {
+        let range = ranges.iter().find(|r| r.name == var.name && r.max == Some(r.min))?;
+        Some((Symbol::Var(var.clone()), PrimExpr::from(range.min)))
+    };
+    let fixed: Vec<(Symbol, PrimExpr)> = vars.iter().filter_map(number).collect();
     let open = || ranges.iter().filter(|r| r.max != Some(r.min));
     let bounds = |of: &dyn Fn(&DimRange) -> Option<i64>| -> IndexMap<String, AttrValue> {
         open().filter_map(|r| Some((r.name.clone(), AttrValue::Int(of(r)?)))).collect()

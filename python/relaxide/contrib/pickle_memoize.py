@@ -27,16 +27,21 @@ class Cache:
     def __init__(self, key, save_at_exit):
         self._path = os.path.join(_folder(), f"{key}.pickle")
         self._dirty = False
-        self.cache = {}
+        self._cache = {}
         self.save_at_exit = save_at_exit
         if os.path.exists(self._path):
             try:
                 with open(self._path, "rb") as file:
-                    self.cache = pickle.load(file)
+                    self._cache = pickle.load(file)
             except (EOFError, pickle.UnpicklingError, AttributeError, ImportError):
                 # A file of another version, or one that was cut off: begin anew.
-                self.cache = {}
+                self._cache = {}
         Cache.cache_by_key[key] = self
+
+    @property
+    def cache(self):
+        """What is kept, by arguments."""
+        return self._cache
 
     def save(self):
         """Write what has changed."""
@@ -45,7 +50,7 @@ class Cache:
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
         new = f"{self._path}.{os.getpid()}"
         with open(new, "wb") as file:
-            pickle.dump(self.cache, file, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(self._cache, file, pickle.HIGHEST_PROTOCOL)
         os.replace(new, self._path)
         self._dirty = False
 

@@ -7,13 +7,15 @@ class has the constructor that its name in TVM has.
 from . import instrument, prim, transform
 from .attrs import Attrs, DictAttrs, make_node
 from .base import Node, SourceName, Span, assert_structural_equal, load_json, save_json, structural_equal, structural_hash
-from .expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Range, Tuple, TupleGetItem, Var
+from .env_func import EnvFunc
+from .expr import Call, Constant, Expr, ExprOperand, ExprWithOp, GenericConst, GlobalVar, Range, Tuple, TupleGetItem, Var
 from .expr import is_prim_expr, is_prim_var
 from .function import BaseFunc, CallingConv
 from .global_info import GlobalInfo, VDevice
 from .module import IRModule
 from .supply import UniqueNameSupply
 from .op import Op, register_op_attr
+from .prim import BufferLoad as TensorLoad
 from .prim import FloatImm, IntImm, StringImm
 from .type import FuncType, MissingType, PointerType, PrimType, StringType, TupleType, Type
 from ..ffi import Array, Map
@@ -26,7 +28,9 @@ __all__ = [
     "Call",
     "Constant",
     "DictAttrs",
+    "EnvFunc",
     "Expr",
+    "ExprOperand",
     "ExprWithOp",
     "FloatImm",
     "FuncType",
@@ -46,6 +50,7 @@ __all__ = [
     "Span",
     "StringImm",
     "StringType",
+    "TensorLoad",
     "Tuple",
     "TupleGetItem",
     "TupleType",
@@ -69,6 +74,10 @@ __all__ = [
 
 
 def __getattr__(name):
+    if name == "TensorRegion":
+        from ..tirx import BufferRegion
+
+        return BufferRegion
     if name == "utils":
         import importlib
 

@@ -202,3 +202,12 @@ def deprecated(method_name, new_method_name):
         return call
 
     return decorate
+
+
+def __getattr__(name):
+    # Functions of the registry are values that build on this module.
+    if name == "EnvFunc":
+        from .env_func import EnvFunc
+
+        return EnvFunc
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,11 +27,6 @@ class Expr(Node):
         return _api.ir.ExprType(self)
 
     @property
-    def expr_ty(self):
-        """What it evaluates to."""
-        return self.ty
-
-    @property
     def struct_info(self):
         """The type, under the name that it had in older releases of TVM."""
         return self.ty
@@ -187,8 +182,14 @@ def _operators(cls):
 
 
 @_operators
-class ExprWithOp(Expr, Scriptable):
-    """Expressions that are operands."""
+class ExprOperand:
+    """What stands for an expression among operators: those of scalars, or operators of Relax."""
+
+    def expr_ty(self):
+        """The type of a scalar. A TypeError where it is none."""
+        if not is_prim_expr(self):
+            raise TypeError(f"a scalar has a type of elements, and this is of type {self.ty}")
+        return self.ty
 
     @property
     def dtype(self):
@@ -236,6 +237,12 @@ class ExprWithOp(Expr, Scriptable):
         if is_prim_expr(self):
             return _api.prim.cast(_dtype(dtype), self)
         return _core.op_call("astype", (self,), {"dtype": _dtype(dtype)}, None)
+
+
+class ExprWithOp(ExprOperand, Expr, Scriptable):
+    """Expressions that are operands."""
+
+    __eq__, __ne__, __hash__ = ExprOperand.__eq__, ExprOperand.__ne__, Object.__hash__
 
     def __call__(self, *args, attrs=None):
         if is_prim_expr(self):
@@ -430,5 +437,14 @@ class Range(Node):
         return made
 
 
-__all__ = ["Call", "Constant", "Expr", "ExprWithOp", "FuncType", "GenericConst", "GlobalVar", "Range", "Tuple"]
+def __getattr__(name):
+    # Literals and loads are in a file that builds on this one.
+    if name in ("StringImm", "TensorLoad", "TensorRegion"):
+        from .. import ir
+
+        return getattr(ir, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["Call", "Constant", "Expr", "ExprOperand", "ExprWithOp", "FuncType", "GenericConst", "GlobalVar", "Range", "Tuple"]
 __all__ += ["TupleGetItem", "Var", "is_prim_expr", "is_prim_var"]

@@ -1,5 +1,7 @@
 """Operators as callees."""
 
+from typing import NamedTuple
+
 from .. import _core
 from ..ffi import register_object
 from . import _api
@@ -8,6 +10,18 @@ from .expr import Expr
 
 #: What was noted of operators: value and level, by the names of both.
 _ATTRS = {}
+
+
+#: What was said of operators beside their attributes, by the names of both.
+_SAID = {}
+
+
+class ArgumentInfo(NamedTuple):
+    """What is known of an argument of an operator, as text."""
+
+    name: str
+    type_info: str
+    description: str
 
 
 def _gradients(orig_var, orig_call, output_grad, ctx):
@@ -45,8 +59,47 @@ class Op(Expr):
         """What it computes."""
         return self._definition()[0]
 
+    @property
+    def arguments(self):
+        """Its arguments, those of the compiler's table and those that were added (:class:`ArgumentInfo`)."""
+        own = [ArgumentInfo(name, kind, doc) for name, kind, _, doc in self._definition()[1]]
+        return own + _SAID.get((self.name, "arguments"), [])
+
+    @property
+    def num_inputs(self):
+        """How many arguments it takes; -1 where their number is not fixed."""
+        kinds = [arity for _, _, arity, _ in self._definition()[1]]
+        return _SAID.get((self.name, "num_inputs"), len(kinds) if set(kinds) <= {"required"} else -1)
+
+    @property
+    def support_level(self):
+        """How well it is supported, where that was said; 10."""
+        return _SAID.get((self.name, "support_level"), 10)
+
+    @property
+    def attrs_type_key(self):
+        """The type of its attributes, where that was said."""
+        return _SAID.get((self.name, "attrs_type_key"), "")
+
+    def add_argument(self, name, type, description):
+        """Describe a further argument, by its name, its type and what it is, as text."""
+        _SAID.setdefault((self.name, "arguments"), []).append(ArgumentInfo(name, type, description))
+
+    def set_num_inputs(self, n):
+        """Say how many arguments it takes."""
+        _SAID[self.name, "num_inputs"] = int(n)
+
+    def set_support_level(self, level):
+        """Say how well it is supported: the less the better."""
+        _SAID[self.name, "support_level"] = int(level)
+
+    def set_attrs_type_key(self, key):
+        """Say the type of its attributes, by its key."""
+        _SAID[self.name, "attrs_type_key"] = str(key)
+
     def get_attr(self, attr_name):
-        """What is known of the operator: ``FPurity`` says whether a call has no visible effect; else what :meth:`set_attr` gave.
+        """What is known of the operator: ``FPurity`` says whether a call has no visible effect, ``TCallEffectKind`` says the same as a
+        number of :class:`~relaxide.tirx.CallEffectKind`; else what :meth:`set_attr` gave.
 
         ``FPrimalGradient`` is a function of the variable of a call's result, the call, the variable of the result's gradient and a
         block builder. It gives the gradients of the arguments; ``None`` where the operator has no derivative.
@@ -56,20 +109,33 @@ class Op(Expr):
             return said[0]
         if attr_name == "FPrimalGradient" and self._definition()[4]:
             return _gradients
+        if attr_name == "TCallEffectKind":
+            from ..tirx.expr import CallEffectKind
+
+            return CallEffectKind.Pure.asobject() if self._definition()[3] else CallEffectKind.Opaque.asobject()
         return self._definition()[3] if attr_name == "FPurity" else None
 
     def set_attr(self, attr_name, value, plevel=10):
         """Note something of the operator under a name. A note of a higher level takes the place of one of a lower; one of the same level is
-        a ValueError. Of what is noted, the pass ``LegalizeOps`` of Python takes ``FLegalize``; the compiler's own pipelines take nothing."""
+        a ValueError. Of what is noted, ``LegalizeOps`` asks ``FLegalize`` and ``Gradient`` asks ``FPrimalGradient``."""
         known = _ATTRS.get((self.name, attr_name))
         if known is not None and known[1] == plevel:
             raise ValueError(f"attribute {attr_name} of {self.name} is already noted with the level {plevel}")
         if known is None or known[1] < plevel:
             _ATTRS[self.name, attr_name] = (value, plevel)
+            if attr_name == "FLegalize":
+                _core.note_lowering_of(self.name, value)
 
     def reset_attr(self, attr_name):
         """Forget what was noted under a name."""
-        _ATTRS.pop((self.name, attr_name), None)
+        noted = _ATTRS.pop((self.name, attr_name), None)
+        if noted is not None and attr_name == "FLegalize":
+            _core.note_lowering_of(self.name, None)
+
+    @property
+    def has_own_gradient(self):
+        """Whether the compiler has a derivative of it."""
+        return bool(self._definition()[4])
 
     def has_attr(self, attr_name):
         """Whether something is known of the operator under a name."""

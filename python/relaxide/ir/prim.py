@@ -248,6 +248,11 @@ class BufferLoad(ExprWithOp):
         indices = [const(index) if isinstance(index, int) else index for index in indices]
         self.__init_handle_by_constructor__(_api.tirx.BufferLoad, buffer, indices)
 
+    @property
+    def source(self):
+        """The buffer."""
+        return self.buffer
+
 
 _LARGEST_FLOAT32 = 3.4028234663852886e38
 

@@ -16,6 +16,7 @@ import threading
 from .. import _core
 from ..error import PassError
 from ..target import Target
+from .pass_options import held as _held
 
 
 class PassInfo:
@@ -39,7 +40,7 @@ class PassContext:
                 raise TypeError(f"{name} is expected to be the type of list/tuple/set.")
         self.opt_level = opt_level
         self.required_pass, self.disabled_pass = list(required_pass or []), list(disabled_pass or [])
-        self.instruments, self.config = list(instruments or []), dict(config or {})
+        self.instruments, self.config = list(instruments or []), _held(config or {})
         _core.check_pass_context(self)
 
     @classmethod

@@ -79,7 +79,7 @@ class BlockBuilder(_core.BlockBuilder):
     def testing_scope(self, def_vars):
         """A scope to try operators in, where symbolic variables are known."""
         params = [] if isinstance(def_vars, Var) else list(def_vars)
-        return _Testing(self, params)
+        return TestingScope(self, params)
 
     def _enter_function(self, scope):
         BlockBuilder._stack.append(self)
@@ -142,6 +142,13 @@ class BlockBuilder(_core.BlockBuilder):
 
         return call_te(self, func, args, kwargs)
 
+    def call_te_with_grad(self, func, *args, te_grad_name, te_grad_kwargs=None, **kwargs):
+        """As :meth:`call_te`, with a derivative: ``te_grad_name`` says which, ``te_grad_kwargs`` what it is told
+        (:func:`relaxide.relax.training.utils.register_te_gradient`)."""
+        from .te_call import call_te_with_grad
+
+        return call_te_with_grad(self, func, args, kwargs, te_grad_name, te_grad_kwargs)
+
     def emit_te(self, func, *args, **kwargs):
         """As :meth:`call_te`, with the call bound to a fresh variable.
 
@@ -175,9 +182,14 @@ class BlockBuilder(_core.BlockBuilder):
         return isinstance(value, (GlobalVar, Function))
 
 
-class _Testing:
-    def __init__(self, builder, variables):
-        self._builder, self._variables = builder, variables
+class TestingScope:
+    """A scope to try operators in, where symbolic variables are known."""
+
+    def __init__(self, block_builder, def_vars):
+        for var in def_vars:
+            if not isinstance(var, Var):
+                raise ValueError(f"def_vars can only contain Vars, not {type(var).__name__}")
+        self._builder, self._variables = block_builder, def_vars
 
     def __enter__(self):
         self._builder.begin_scope(self._variables)
@@ -187,4 +199,4 @@ class _Testing:
         self._builder.end_scope()
 
 
-__all__ = ["BlockBuilder", "DataflowScope", "Expr", "FunctionScope"]
+__all__ = ["BlockBuilder", "DataflowScope", "Expr", "FunctionScope", "TestingScope"]

@@ -24,7 +24,8 @@ class ExecBuilder(_core.ExecBuilder):
         """A scope for the instructions of a function."""
         if param_names is not None and len(param_names) != num_inputs:
             raise ValueError(f"{func_name} has {num_inputs} inputs but {len(param_names)} names")
-        return _Scope(self, func_name, num_inputs, param_names)
+        self._begin(func_name, num_inputs, param_names)
+        return VMFuncScope(self._end)
 
     def emit_call(self, name, args=None, dst=None):
         """Call a function; tensors, shapes and dtypes among the arguments become constants."""
@@ -46,18 +47,24 @@ def _shape(arg):
     return Shape(arg) if isinstance(arg, tuple) else arg
 
 
-class _Scope:
-    def __init__(self, builder, name, num_inputs, param_names):
-        self.builder, self.name, self.num_inputs, self.param_names = builder, name, num_inputs, param_names
+class VMFuncScope:
+    """The scope of a function's instructions, which calls a function at its end."""
+
+    #: The scopes that are open, the innermost last.
+    stack = []
+
+    def __init__(self, exit_callback):
+        self.exit_callback = exit_callback
 
     def __enter__(self):
-        self.builder._begin(self.name, self.num_inputs, self.param_names)
+        VMFuncScope.stack.append(self)
         return self
 
     def __exit__(self, kind, value, traceback):
+        VMFuncScope.stack.pop()
         if kind is None:
             with _refusals():
-                self.builder._end()
+                self.exit_callback()
 
 
 @contextmanager

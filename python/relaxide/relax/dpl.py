@@ -71,9 +71,7 @@ class DFPattern(Node):
 
     def same_shape_as(self, *args):
         """Whether the values that several patterns match have one shape; of a ``with PatternContext()`` block."""
-        for other in args:
-            self.has_same_shape_as(other)
-        return self
+        return SameShapeConstraint(self, *args)
 
     def fork_to(self, *args):
         """Let several patterns use what this one matches."""
@@ -355,6 +353,38 @@ _CLASSES = {
     "Attrs": AttrPattern,
 }
 _core.set_kind_classes("relax.dpl.Pattern", "kind_name", _CLASSES)
+
+
+class DFConstraint:
+    """What a ``with PatternContext()`` block demands of what several patterns match."""
+
+
+class SameShapeConstraint(DFConstraint):
+    """Patterns that match values of one shape.
+
+    Parameters
+    ----------
+    args : DFPattern
+        The patterns, two or more.
+
+    Raises
+    ------
+    ValueError
+        There is no context around.
+    """
+
+    def __init__(self, *args):
+        #: The patterns.
+        self.args = args
+        for other in args[1:]:
+            args[0].has_same_shape_as(other)
+
+
+def register_df_node(type_key=None):
+    """A decorator that makes a class that of a type of patterns: by its key, or as ``@register_df_node`` by the class's name."""
+    if isinstance(type_key, str):
+        return register_object(type_key)
+    return register_object(f"relax.dpl.{type_key.__name__}")(type_key)
 
 
 class PatternSeq:
@@ -639,7 +669,7 @@ def rewrite_bindings(ctx, rewriter, func):
 
 __all__ = [*(cls.__name__ for cls in dict.fromkeys(_CLASSES.values()))]
 __all__ += ["ExprPatternRewriter", "OrRewriter", "PatternMatchingRewriter"]
-__all__ += ["DFPattern", "PatternContext", "PatternSeq", "function_pattern", "has_attr", "has_dtype", "is_call_dps_packed"]
+__all__ += ["DFConstraint", "DFPattern", "SameShapeConstraint", "register_df_node", "PatternContext", "PatternSeq", "function_pattern", "has_attr", "has_dtype", "is_call_dps_packed"]
 __all__ += ["is_call_packed", "is_call_tir", "is_const", "is_dfv", "is_expr", "is_extern", "is_gv", "is_op", "is_shape"]
 __all__ += ["is_tuple", "is_tuple_get_item", "is_var", "make_fused_bias_activation_pattern", "reject"]
 __all__ += ["rewrite_bindings", "rewrite_call", "wildcard"]

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from .builder import ExecBuilder
+from .builder import ExecBuilder, VMFuncScope
 
 
 class SpecialReg(IntEnum):
@@ -19,4 +19,4 @@ class VMFuncKind(IntEnum):
     VM_FUNC = 1
 
 
-__all__ = ["ExecBuilder", "SpecialReg", "VMFuncKind"]
+__all__ = ["ExecBuilder", "SpecialReg", "VMFuncKind", "VMFuncScope"]

@@ -201,12 +201,15 @@ def _apply(make, function, binding_map, by_name=False):
 
 @register_object("relax.expr.ExternFunc")
 class ExternFunc(BaseFunc, ExprWithOp):
-    """A function outside the module, found by name when the program is loaded."""
+    """A function outside the module, found by name when the program is loaded. ``ty`` is what it takes and gives, where that is known."""
 
     def __init__(self, global_symbol, ty=None, span=None):
-        if ty is not None:
-            raise NotImplementedError("an external function has no type of its own: give ty_args at its calls")
-        self.__init_handle_by_constructor__(_api.relax.ExternFunc, global_symbol)
+        self.__init_handle_by_constructor__(_api.relax.ExternFunc, global_symbol, ty)
+
+    @property
+    def ty(self):
+        """What it takes and gives."""
+        return self._field("ty")
 
     def __call__(self, *args):
         return Call(self, args)

@@ -4,7 +4,7 @@ from .. import _core
 from ..ir import _api
 from ..ir.expr import Expr, GenericConst, Tuple, is_prim_expr
 from .expr import ShapeExpr
-from .op import call_tir
+from .op import call_tir, call_tir_with_grad
 from .type import TensorType
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -74,8 +74,8 @@ def describe(func, args, kwargs):
     return kernel, inputs.exprs, [TensorType(list(output.shape), output.dtype) for output in outputs], scalars
 
 
-def call_te(builder, func, args, kwargs):
-    """A call of the kernel that ``func`` describes, which is added to the module."""
+def _added(builder, func, args, kwargs):
+    """``(kernel, operands, types)`` of a call of the kernel that ``func`` describes, which is added to the module."""
     kwargs = dict(kwargs)
     name = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")
     attrs = kwargs.pop("primfunc_attrs", None)
@@ -85,8 +85,17 @@ def call_te(builder, func, args, kwargs):
     if attrs:
         kernel = _api.ir.WithAttrs(kernel, dict(attrs))
     gvar = builder.add_func(kernel, name)
-    operands = [*tensors, *scalars]
-    return call_tir(gvar, operands, types if len(types) > 1 else types[0])
+    return gvar, [*tensors, *scalars], types if len(types) > 1 else types[0]
 
 
-__all__ = ["call_te", "describe"]
+def call_te(builder, func, args, kwargs):
+    """A call of the kernel that ``func`` describes, which is added to the module."""
+    return call_tir(*_added(builder, func, args, kwargs))
+
+
+def call_te_with_grad(builder, func, args, kwargs, te_grad_name, te_grad_kwargs):
+    """The same call with a derivative."""
+    return call_tir_with_grad(*_added(builder, func, args, kwargs), te_grad_name, te_grad_kwargs)
+
+
+__all__ = ["call_te", "call_te_with_grad", "describe"]

@@ -95,13 +95,22 @@ def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False
 def register_legalize(op_name, legal_func=None):
     """Let :func:`LegalizeOps` ask a function about an operator, which it gives the block builder and the call; without it, a decorator.
 
-    Pipelines that are asked for by name (``"zero"``) have the compiler's own pass, which asks no function.
+    Pipelines that are asked for by name (``"zero"``) ask it, too.
     """
     return _register_op_attr(op_name, "FLegalize", legal_func)
 
 
+def _gradient_of_kernel(*given):
+    from .training.utils import gradient_of_kernel
+
+    return gradient_of_kernel(*given)
+
+
 def Gradient(func_name, require_grads=None, target_index=0):
     """Adds a function that computes derivatives of another one's result.
+
+    Operators have derivatives of the compiler's, of :func:`relaxide.relax.op.register_gradient`, and calls of kernels
+    (``call_tir_with_grad``) those of :func:`relaxide.relax.training.utils.register_te_gradient`.
 
     Parameters
     ----------
@@ -117,9 +126,31 @@ def Gradient(func_name, require_grads=None, target_index=0):
     Pass
     """
     given = require_grads if isinstance(require_grads, (list, tuple)) or require_grads is None else [require_grads]
-    names = given and [getattr(param, "name_hint", param) for param in given]
-    options = {"func_name": func_name, "target_index": target_index, **({} if names is None else {"require_grads": names})}
-    return Pass(_core.make_pass("Gradient", options), Gradient.__doc__)
+    names = None if given is None else [getattr(param, "name_hint", param) for param in given]
+    custom = {**_noted_of_operators("FPrimalGradient"), "relax.call_tir_with_grad": _gradient_of_kernel}
+    return Pass(_core.gradient_pass(func_name, names, target_index, custom), Gradient.__doc__)
+
+
+def BindSymbolicVars(binding_map, func_name=None):
+    """Symbolic dimensions take given values.
+
+    Parameters
+    ----------
+    binding_map : dict of str or Var to int or PrimExpr
+        Values of symbolic variables, which are given themselves or by their names.
+    func_name : str, optional
+        The function; all, where nothing is said.
+
+    Returns
+    -------
+    Pass
+
+    Raises
+    ------
+    PassError
+        The pass finds no such variable, or several of the name.
+    """
+    return Pass(_core.bind_symbolic_vars_pass(list(binding_map.items()), func_name), BindSymbolicVars.__doc__)
 
 
 def CombineParallelMatmul(check=None):
@@ -288,7 +319,15 @@ def VMBuiltinLower():
     return _function("LowerRuntimeBuiltin", __name__)()
 
 
+#: What builds on this module, by the files that it is in.
+_ELSEWHERE = {"FastMathCodeGenerator": ".fast_math", "clip_cast": ".quantized_values", "is_const_scalar": ".quantized_values"}
+
+
 def __getattr__(name):
+    if name in _ELSEWHERE:
+        import importlib
+
+        return getattr(importlib.import_module(_ELSEWHERE[name], __package__), name)
     if name in _core.pass_names():
         function = globals()[name] = _function(name, __name__)
         return function

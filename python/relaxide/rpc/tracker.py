@@ -1,6 +1,10 @@
 """The tracker: servers offer themselves, clients ask for one by key."""
 
 from .. import _core
+from .base import RPC_TRACKER_MAGIC
+
+#: The longest message that it takes, in bytes.
+MAX_TRACKER_MSG_BYTES = 1 << 20
 
 
 class Tracker:

@@ -2,6 +2,7 @@
 lists them."""
 
 from ..ir.pass_functions import KernelPasses as _KernelPasses
+from ..ir.pass_options import HoistedConditionals, HoistedLetBindings, LoopPartitionConfig
 from ..ir.transform import Pass
 from .default_gpu_schedule import DefaultGPUSchedule
 
@@ -18,4 +19,4 @@ def __dir__():
     return sorted({*names(), *globals()})
 
 
-__all__ = ["DefaultGPUSchedule", "Pass", "names"]
+__all__ = ["DefaultGPUSchedule", "HoistedConditionals", "HoistedLetBindings", "LoopPartitionConfig", "Pass", "names"]

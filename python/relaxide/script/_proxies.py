@@ -20,6 +20,10 @@ class TypeProxy:
         args = [arg.as_ty() if isinstance(arg, TypeProxy) else arg for arg in args]
         return getattr(relax, self._maker)(*args, **self._kwargs)
 
+    def asobject(self):
+        """The type, where a value is asked for."""
+        return self.as_ty()
+
     def get_symbolic_vars(self):
         """The names of the symbolic dimensions that stand in the arguments as text."""
         dims = self._args[0] if self._args and isinstance(self._args[0], (list, tuple)) else ()

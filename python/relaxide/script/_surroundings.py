@@ -2,6 +2,7 @@
 
 import builtins
 import types
+from typing import TypeVar
 
 from ._proxies import type_of
 
@@ -60,6 +61,10 @@ class Surroundings:
     def knows(self, place, name):
         """Whether a name has a value."""
         return any(name in part for part in self._places[place])
+
+    def is_type_var(self, name):
+        """Whether a name stands for a ``typing.TypeVar`` where the program stands."""
+        return isinstance(next((part[name] for part in self._places[0] if name in part), None), TypeVar)
 
     def evaluate(self, place, source, values):
         """What an expression is worth, with values for names of the program."""

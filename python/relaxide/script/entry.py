@@ -71,12 +71,22 @@ def ir_module(mod=None, check_well_formed=True, s_tir=False, *, tracked=False):
     return _module(mod, frame, check_well_formed=check_well_formed)
 
 
+def _with_type_vars(text, line, surroundings):
+    """A program and its line, below the symbolic dimensions that Python knows as ``n = TypeVar("n")`` around it."""
+    names = sorted(name for name in set(re.findall(r"[^\W\d]\w*", text)) if surroundings.is_type_var(name))
+    if not names or line == 1:
+        return text, line
+    # They stand in one of the empty lines in front, so that the program keeps its place.
+    return "; ".join(f'{name} = TypeVar("{name}")' for name in names) + "\n" * (line - 1) + text, 1
+
+
 def _module(cls, frame, extra_vars=None, check_well_formed=True):
     from ._source import class_source
     from ._surroundings import Surroundings, of_class
 
     text, path, line = class_source(cls, frame)
     surroundings = Surroundings([*of_class(cls, frame), extra_vars or {}])
+    text, line = _with_type_vars(text, line, surroundings)
     module = _read(_core.parse_script_in, text, path, line, surroundings, check_well_formed)
     if not any(base.__name__ == "BasePyModule" for base in cls.__mro__):
         return module
@@ -111,7 +121,9 @@ def _function(func, frame, check_well_formed=True):
     from ._surroundings import Surroundings, of_function
 
     text, path, line = function_source(func)
-    module = _read(_core.parse_script_in, text, path, line, Surroundings(of_function(func, frame)), check_well_formed)
+    surroundings = Surroundings(of_function(func, frame))
+    text, line = _with_type_vars(text, line, surroundings)
+    module = _read(_core.parse_script_in, text, path, line, surroundings, check_well_formed)
     return module[func.__name__]
 
 

@@ -6,8 +6,9 @@ import threading
 
 from .._core import Target
 from .._extend import methods_of
+from ..ir import _api
 
-__all__ = ["Target", "TargetKind", "detect_target_from_device", "list_tags", "register_device_target_detector"]
+__all__ = ["Target", "TargetKind", "detect_target_from_device", "list_tags", "register_device_target_detector", "register_tag"]
 
 _entered = threading.local()
 
@@ -56,8 +57,36 @@ def _number(value):
 
 
 def list_tags():
-    """The tags that stand for targets: none, since every target is given by its kind and its options."""
-    return {}
+    """The tags that stand for targets, such as ``"nvidia/nvidia-a100"``, and the target of each."""
+    return {name: Target(name) for name in _api.target.tag_names()}
+
+
+def register_tag(name, config, override=False):
+    """Let a tag stand for a target.
+
+    Parameters
+    ----------
+    name : str
+        The tag, such as ``"nvidia/gtx1080ti"``.
+    config : dict of str to Any
+        What the target is made of, with its ``kind``.
+    override : bool
+        Whether the tag may stand for something already.
+
+    Returns
+    -------
+    Target
+
+    Raises
+    ------
+    ValueError
+        The tag stands for a target already, or the configuration makes none.
+    """
+    if not override and name in _api.target.tag_names():
+        raise ValueError(f"the tag {name!r} stands for {Target(name)} already; override=True replaces it")
+    _api.target.add_tag(name, json.dumps(config))
+    return Target(name)
+
 
 class TargetKind(str):
     """The kind of a target: its name, as text and as ``name``."""
@@ -115,6 +144,9 @@ class _Methods:
     def features(self):
         """What it can do (:class:`TargetFeatures`)."""
         return TargetFeatures(self)
+
+    def __hash__(self):
+        return hash(str(self))
 
     def get_kind_attr(self, attr_name):
         """What is known of its kind: ``is_external_codegen`` and the like; ``None`` for what is not."""

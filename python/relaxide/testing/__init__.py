@@ -14,6 +14,7 @@ from .locking import run_with_gpu_lock
 from .marks import main, skip_if_32bit, skip_if_wheel_test, slow
 from .random import generate_random_array, ml_dtypes_dict, np_dtype_from_str
 from .remote import local_run, rpc_run
+from .request_hook import install_request_hook
 from .targets import DEFAULT_TEST_TARGETS, device_enabled, enabled_targets, is_ampere_or_newer, parametrize_targets
 from .values import assert_allclose, check_numerical_grads, strtobool
 from .workers import identity_after, terminate_self
@@ -40,6 +41,7 @@ __all__ = [
     "fixture",
     "generate_random_array",
     "identity_after",
+    "install_request_hook",
     "is_ampere_or_newer",
     "local_run",
     "locking",

@@ -11,7 +11,7 @@ A kernel can be written node by node::
 from . import analysis, buffer, device_intrinsic, expr, function, index_map, intrinsic, op, stmt, transform
 from .buffer import Buffer, BufferRegion, decl_buffer, is_buffer_var
 from .buffer_members import BufferAccessKind, buffer_data, buffer_data_pointer_type
-from .expr import IterVar
+from .expr import CallEffectKind, IterVar
 from .function import PrimFunc
 from .index_map import IndexMap
 from .device_intrinsic import *  # noqa: F403
@@ -27,6 +27,10 @@ from ..ir.prim import Select, StringImm, Sub, const
 
 PrimExpr = ExprWithOp
 
+#: What compiles kernels, which comes behind the compiler, by the files that it is in.
+_OF_BUILDS = {name: ".host_device" for name in ("codegen_build", "split_host_device_mods", "tir_to_runtime")}
+_OF_BUILDS |= {name: ".compilation_pipeline" for name in ("get_default_tir_pipeline", "get_tir_pipeline", "register_tir_pipeline")}
+
 
 def __getattr__(name):
     # Reductions are the compute language's, which builds on this module, as the compiler does.
@@ -38,4 +42,8 @@ def __getattr__(name):
         from ..compiler import build
 
         return build
+    if name in _OF_BUILDS:
+        import importlib
+
+        return getattr(importlib.import_module(_OF_BUILDS[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

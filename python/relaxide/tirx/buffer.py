@@ -122,6 +122,11 @@ class BufferRegion(Node):
     def __init__(self, buffer, region):
         self.__init_handle_by_constructor__(_api.tirx.BufferRegion, buffer, list(region))
 
+    @property
+    def source(self):
+        """The buffer."""
+        return self.buffer
+
 
 __all__ = ["Buffer", "BufferRegion", "decl_buffer", "is_buffer_var"]
 

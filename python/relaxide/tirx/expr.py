@@ -8,6 +8,41 @@ from ..ir.prim import EQ, GE, GT, LE, LT, NE, Add, And, BitwiseAnd, BitwiseNot, 
 from ..ir.prim import Cast, Div, FloatImm, FloorDiv, FloorMod, IntImm, Let, LShift, Max, Min, Mod, Mul, Not, Or, Ramp, RShift
 from ..ir.prim import Select, StringImm, Sub, const
 
+class IntImmEnum:
+    """A number by a name, which becomes a literal where one is asked for."""
+
+    def __init__(self, value, span=None):
+        self.value, self.span = value, span
+
+    def asobject(self):
+        """The literal."""
+        return IntImm("int32", self.value)
+
+    def __eq__(self, other):
+        return isinstance(other, IntImmEnum) and self.value == other.value
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __repr__(self):
+        return f"IntImmEnum({self.value})"
+
+
+class CallEffectKind:
+    """What a call of an operator may do, as the attribute ``TCallEffectKind`` of operators says it."""
+
+    #: It marks an expression.
+    ExprAnnotation = IntImmEnum(0)
+    #: It computes its result, and nothing else.
+    Pure = IntImmEnum(1)
+    #: It reads memory.
+    ReadState = IntImmEnum(2)
+    #: It writes memory.
+    UpdateState = IntImmEnum(3)
+    #: It may do anything.
+    Opaque = UpdateState
+
+
 #: Numbers that callers use for what an axis means, in the order of the node's own.
 _KINDS = (0, 2, 3, 4)
 
@@ -52,12 +87,18 @@ class IterVar(Node):
         """Axes of blocks have no threads."""
         return ""
 
+    def expr_ty(self):
+        """The type of the variable."""
+        return self.var.ty
+
     def asobject(self):
         """The variable, where the axis stands in an expression."""
         return self.var
 
 
 __all__ = [
+    "CallEffectKind",
+    "IntImmEnum",
     "IterVar",
     "EQ",
     "GE",

@@ -5,6 +5,7 @@ from ..ir import _api
 from ..ir.base import Scriptable
 from ..ir.function import BaseFunc
 from ..ir.type import FuncType
+from .index_map import IndexMap
 
 
 def _dims(buffer):

@@ -58,6 +58,36 @@ class IndexMap(Node):
         inverse, outside = _api.tirx.IndexMapNonSurjectiveInverse(self, _extents(shape))
         return inverse, outside
 
+    def map_tensor(self, arr_src):
+        """A tensor in the new layout; elements that come from nowhere are zero.
+
+        Parameters
+        ----------
+        arr_src : Tensor or array
+            The tensor.
+
+        Returns
+        -------
+        Tensor
+        """
+        import numpy as np
+
+        from .. import runtime
+        from ..compiler import build
+        from .function import PrimFunc
+        from . import BufferStore, For, ForKind, decl_buffer
+
+        source = arr_src.numpy() if hasattr(arr_src, "numpy") else np.asarray(arr_src)
+        shape = [int(dim) for dim in self.map_shape(list(source.shape))]
+        A, B = (decl_buffer(dims, str(source.dtype), name=name) for dims, name in ((source.shape, "A"), (shape, "B")))
+        axes = [Var(f"i{at}", "int64") for at in range(source.ndim)]
+        body = BufferStore(B, A[tuple(axes)], self.map_indices(axes))
+        for axis, extent in reversed(list(zip(axes, source.shape))):
+            body = For(axis, 0, extent, ForKind.SERIAL, body)
+        made = runtime.tensor(np.zeros(shape, source.dtype))
+        build(PrimFunc([A, B], body, attrs={"global_symbol": "main"}), "llvm")["main"](runtime.tensor(source), made)
+        return made
+
     def is_equivalent_to(self, other_map, analyzer=None):
         """Whether two maps say the same of every index."""
         if len(self.initial_indices) != len(other_map.initial_indices):

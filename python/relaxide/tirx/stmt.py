@@ -227,3 +227,12 @@ def stmt_list(stmt):
 
 __all__ = ["AllocBuffer", "AssertStmt", "AttrStmt", "Bind", "Break", "BufferStore", "Continue", "DeclBuffer", "Evaluate"]
 __all__ += ["For", "ForKind", "IfThenElse", "LetStmt", "Return", "SeqStmt", "Stmt", "While", "stmt_list", "stmt_seq"]
+
+
+def __getattr__(name):
+    # Boxes of buffers are in a file that builds on this one.
+    if name == "BufferRegion":
+        from .buffer import BufferRegion
+
+        return BufferRegion
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

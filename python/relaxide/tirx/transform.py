@@ -11,6 +11,7 @@ Those over kernels in block form are in :mod:`relaxide.s_tir.transform`. All tak
 from .. import _core
 from ..ir.module import IRModule
 from ..ir.pass_functions import KernelPasses as _KernelPasses
+from ..ir.pass_options import HoistedConditionals, HoistedLetBindings, HoistExpressionConfig, HoistIfThenElseConfig, UnrollLoopConfig
 from ..ir.transform import Pass
 from ..ir.transform import _prim_func_pass as prim_func_pass
 from ..ir.transform import PrimFuncPass, module_pass
@@ -59,4 +60,5 @@ def __dir__():
     return sorted({*names(), *globals()})
 
 
-__all__ = ["Apply", "BindTarget", "Filter", "Pass", "PrimFuncPass", "names", "prim_func_pass"]
+__all__ = ["Apply", "BindTarget", "Filter", "HoistExpressionConfig", "HoistIfThenElseConfig", "HoistedConditionals", "HoistedLetBindings"]
+__all__ += ["Pass", "PrimFuncPass", "UnrollLoopConfig", "names", "prim_func_pass"]

@@ -14,8 +14,13 @@ SQNN_DTYPE_TO_CODE = {"disable": SQNN_DISABLE, "int8": SQNN_INT8, "uint8": SQNN_
 #: The numbers that a convolution is described by.
 Workload = namedtuple(
     "Workload",
-    "in_dtype out_dtype height width in_filter out_filter kernel_h kernel_w padt padl padb padr dilation_h dilation_w stride_h stride_w",
+    "in_dtype out_dtype height width in_filter groups out_filter kernel_h kernel_w padt padl padb padr dilation_h dilation_w stride_h stride_w",
 )
+
+
+def binary_op_multiplier(pack_dtype):
+    """How many bits an element of a packed type has, which is as many values of one bit: 8 of ``"uint8"``."""
+    return int(str(pack_dtype)[len("uint") :])
 
 
 def _pair(value):

@@ -45,6 +45,21 @@ impl PassConfig {
         self.0.bool(name)
     }
 
+    /// An entry of an option of several: what was set, or else its default. Truth values count as 0 and 1.
+    pub fn entry(&self, name: &str, key: &str) -> i64 {
+        let number = |value: &AttrValue| match value {
+            AttrValue::Bool(value) => Some(i64::from(*value)),
+            AttrValue::Int(value) => Some(*value),
+            _ => None,
+        };
+        let given = match self.0.0.get(name) {
+            Some(AttrValue::Map(entries)) => entries.get(key).and_then(number),
+            _ => None,
+        };
+        let row = || CONFIG.iter().find(|option| option.name == name)?.kind.entries().iter().find(|e| e.name == key);
+        given.or_else(|| row().map(|entry| entry.default.number())).unwrap_or_default()
+    }
+
     /// An option that is text, if it was set.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.str(name)
@@ -60,8 +75,65 @@ pub enum ConfigKind {
     Int,
     /// Text.
     Text,
+    /// Several numbers and truth values by name.
+    Entries(&'static [ConfigEntry]),
     /// Anything.
     Any,
+}
+
+impl ConfigKind {
+    /// What an option of several has.
+    pub fn entries(self) -> &'static [ConfigEntry] {
+        if let ConfigKind::Entries(entries) = self { entries } else { &[] }
+    }
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConfigKind::Bool => "Bool",
+            ConfigKind::Int => "Int",
+            ConfigKind::Text => "Text",
+            ConfigKind::Entries(_) => "Entries",
+            ConfigKind::Any => "Any",
+        }
+    }
+}
+
+/// An entry of an option of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigEntry {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is where nothing is said.
+    pub default: EntryDefault,
+    /// What it changes.
+    pub doc: &'static str,
+}
+
+/// The value of an entry where nothing is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryDefault {
+    /// A truth value.
+    Bool(bool),
+    /// A number.
+    Int(i64),
+}
+
+impl EntryDefault {
+    fn number(self) -> i64 {
+        match self {
+            EntryDefault::Bool(value) => i64::from(value),
+            EntryDefault::Int(value) => value,
+        }
+    }
+}
+
+const fn flag(name: &'static str, default: bool, doc: &'static str) -> ConfigEntry {
+    ConfigEntry { name, default: EntryDefault::Bool(default), doc }
+}
+
+const fn count(name: &'static str, default: i64, doc: &'static str) -> ConfigEntry {
+    ConfigEntry { name, default: EntryDefault::Int(default), doc }
 }
 
 const fn row(name: &'static str, kind: ConfigKind, doc: &'static str) -> ConfigOption {
@@ -69,6 +141,32 @@ const fn row(name: &'static str, kind: ConfigKind, doc: &'static str) -> ConfigO
 }
 
 const NOT_READ: &str = "Accepted for programs that set it; no pass reads it.";
+
+#[rustfmt::skip]
+const UNROLL_LOOP: &[ConfigEntry] = &[
+    count("auto_max_step", 0, "Most statements that a loop is written out to."),
+    count("auto_max_depth", 8, "Most loops inside of each other that are written out."),
+    count("auto_max_extent", 0, "Most iterations of a loop that is unrolled whatever is in it."),
+    count("explicit_unroll", 1, "Whether loops are written out, not marked only."),
+    count("unroll_local_access", 0, "Whether loops are unrolled whose variable is an index of a thread's own memory."),
+];
+
+#[rustfmt::skip]
+const HOIST_EXPRESSION: &[ConfigEntry] = &[
+    count("hoisted_conditionals", 7, "Which conditions leave loops: 1 of statements, 2 of if_then_else, 4 sides of and and or, 8 those about threads."),
+    count("hoisted_let_bindings", 7, "Which names leave loops: 1 those that conditions need, 2 of statements, 4 of expressions."),
+];
+
+#[rustfmt::skip]
+const HOIST_IF: &[ConfigEntry] =
+    &[flag("support_block_scope_hoisting", false, "Whether conditions leave loops over threads.")];
+
+#[rustfmt::skip]
+const LOOP_PARTITION: &[ConfigEntry] = &[
+    flag("partition_const_loop", false, "Whether loops of constant extent are looked at."),
+    flag("no_unroll_loop_with_extent_one", false, "Whether parts of one iteration stay loops."),
+    flag("unroll_loop_with_partition_hint_no_interval", false, "Whether loops that ask to be parted and cannot are unrolled."),
+];
 
 /// Every option.
 #[rustfmt::skip]
@@ -83,10 +181,10 @@ pub static CONFIG: &[ConfigOption] = &[
     row("relax.backend.use_cuda_graph", ConfigKind::Bool, "RewriteCUDAGraph makes graphs of kernel calls."),
     row("relax.transform.apply_legalize_ops", ConfigKind::Bool, NOT_READ),
     row("testing.immutable_module", ConfigKind::Bool, NOT_READ),
-    row("s_tir.HoistExpression", ConfigKind::Any, NOT_READ),
-    row("s_tir.HoistIfThenElse", ConfigKind::Any, NOT_READ),
+    row("s_tir.HoistExpression", ConfigKind::Entries(HOIST_EXPRESSION), "What HoistExpression takes out of loops."),
+    row("s_tir.HoistIfThenElse", ConfigKind::Entries(HOIST_IF), "Which loops HoistIfThenElse takes conditions out of."),
     row("s_tir.InjectDoubleBuffer", ConfigKind::Any, NOT_READ),
-    row("s_tir.LoopPartition", ConfigKind::Any, "Of its entries, `partition_const_loop` lets LoopPartition look at loops of constant extent."),
+    row("s_tir.LoopPartition", ConfigKind::Entries(LOOP_PARTITION), "Which loops LoopPartition parts."),
     row("s_tir.instr_siblings", ConfigKind::Bool, NOT_READ),
     row("s_tir.lwp_disable_func_prof", ConfigKind::Bool, NOT_READ),
     row("s_tir.lwp_max_depth", ConfigKind::Int, NOT_READ),
@@ -94,7 +192,7 @@ pub static CONFIG: &[ConfigOption] = &[
     row("s_tir.reset_start_id", ConfigKind::Bool, NOT_READ),
     row("tirx.RemoveNoOp", ConfigKind::Any, NOT_READ),
     row("tirx.StmtSimplify", ConfigKind::Any, NOT_READ),
-    row("tirx.UnrollLoop", ConfigKind::Any, NOT_READ),
+    row("tirx.UnrollLoop", ConfigKind::Entries(UNROLL_LOOP), "Which loops UnrollLoop unrolls that nobody has marked."),
     row("tirx.add_lower_pass", ConfigKind::Any, NOT_READ),
     row("tirx.debug_keep_trivial_loop", ConfigKind::Bool, NOT_READ),
     row("tirx.disable_assert", ConfigKind::Bool, NOT_READ),
@@ -128,7 +226,16 @@ fn check(name: &str, value: AttrValue) -> Result<AttrValue, PassError> {
         (ConfigKind::Bool, AttrValue::Int(v)) => Ok(AttrValue::Bool(v != 0)),
         (ConfigKind::Int, AttrValue::Int(v)) => Ok(AttrValue::Int(v)),
         (ConfigKind::Text, AttrValue::Str(v)) => Ok(AttrValue::Str(v)),
+        (ConfigKind::Entries(known), AttrValue::Map(given)) => {
+            let wrong = |(key, value): &(&String, &AttrValue)| {
+                !known.iter().any(|entry| entry.name == *key)
+                    || !matches!(value, AttrValue::Bool(_) | AttrValue::Int(_))
+            };
+            let Some((key, value)) = given.iter().find(wrong) else { return Ok(AttrValue::Map(given)) };
+            let names: Vec<&str> = known.iter().map(|entry| entry.name).collect();
+            refuse(format!("option {name:?} has no entry {key:?} of value {value:?}; numbers are {}", names.join(", ")))
+        }
         (ConfigKind::Any, value) => Ok(value),
-        (kind, value) => refuse(format!("option {name:?} is of kind {kind:?}, not {value:?}")),
+        (kind, value) => refuse(format!("option {name:?} is of kind {}, not {value:?}", kind.name())),
     }
 }

@@ -27,7 +27,7 @@ use relaxide_ffi::{Object, Ref};
 
 use crate::{Attrs, BaseFunc, IRModule};
 
-pub use config::{CONFIG, ConfigKind, ConfigOption, PassConfig};
+pub use config::{CONFIG, ConfigEntry, ConfigKind, ConfigOption, EntryDefault, PassConfig};
 pub use context::{KernelRunner, PassContext};
 pub use error::{PassError, Refusal};
 pub use instrument::{Check, Dump, PassInstrument, Print, Printer, Timing, When};

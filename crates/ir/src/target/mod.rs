@@ -12,6 +12,7 @@ mod text;
 use relaxide_ffi::{Object, Ref};
 
 pub use kinds::{COMMON, Default as OptionDefault, KINDS, Kind, KindInfo, Takes, TargetOption};
+pub use text::{add_tag, tag_names};
 
 use crate::{AttrValue, Attrs, diagnostic::nearest};
 

@@ -1,5 +1,6 @@
 //! Targets as text: words (`llvm -mcpu=znver3`), dictionaries of JSON, tags.
 
+use std::sync::{PoisonError, RwLock};
 use std::{fmt, str::FromStr};
 
 use relaxide_ffi::{Any, Array, Map, abi, json};
@@ -34,7 +35,35 @@ fn value(any: &Any) -> AttrValue {
     }
 }
 
+/// Tags that programs have added, with what targets of them say.
+static ADDED: RwLock<Vec<(String, Attrs)>> = RwLock::new(Vec::new());
+
+/// Lets a tag stand for a target, whatever it stood for before.
+pub fn add_tag(tag: &str, target: &str) -> Result<Target, TargetError> {
+    let mut attrs = dictionary(target)?;
+    attrs.0.insert("tag".to_string(), AttrValue::Str(tag.to_string()));
+    let made = Target::from_attrs(&attrs)?;
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    added.retain(|(known, _)| known != tag);
+    added.push((tag.to_string(), attrs));
+    Ok(made)
+}
+
+/// The names of all tags.
+pub fn tag_names() -> Vec<String> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let mut names: Vec<String> = TAGS.iter().flat_map(|tags| tags.names).map(|name| (*name).to_string()).collect();
+    names.extend(added.iter().map(|(name, _)| name.clone()));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 fn of_tag(tag: &str) -> Option<Result<Target, TargetError>> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, attrs)) = added.iter().find(|(known, _)| known == tag) {
+        return Some(Target::from_attrs(attrs));
+    }
     let tags = TAGS.iter().find(|tags| tags.names.contains(&tag))?;
     let made = || {
         let mut attrs = Attrs::new().with("kind", tags.kind).with("tag", tag);

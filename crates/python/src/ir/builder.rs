@@ -8,7 +8,7 @@ use relaxide::ffi::{Any, FromAny, ObjectRef, Ref};
 use relaxide::ir::{Attrs, BaseFunc, GlobalVar, Type};
 use relaxide::relax::builder::BuildError;
 use relaxide::relax::op::{self, CallCx, GradCx};
-use relaxide::relax::{self, AnyVar, Binding, Call, Expr, Function};
+use relaxide::relax::{self, AnyVar, Binding, Call, Expr, ExternFunc, Function};
 use relaxide::tir::PrimFunc;
 
 use super::args;
@@ -190,6 +190,11 @@ impl BlockBuilder {
         }
         if let Some(function) = func.downcast_ref::<Function>() {
             return give(py, builder.add_function(function.clone(), func_name));
+        }
+        if let Some(external) = func.downcast_ref::<ExternFunc>() {
+            let name = builder.module().fresh_name(func_name);
+            builder.module_mut().insert(name.clone(), external.clone());
+            return give(py, GlobalVar::typed(name, external.ty.clone()));
         }
         let message = format!("a function is expected, got an object of type {}", func.type_key());
         Err(PyTypeError::new_err(message))

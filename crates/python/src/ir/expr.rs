@@ -32,7 +32,14 @@ pub(super) const TABLE: &[Row] = &[
     }),
     ("relax.DataTypeImm", |args| Ok(Expr::dtype(args.get(0)?).into())),
     ("relax.ShapeExpr", |args| Ok(Expr::shape(args.prims(0)?.unwrap_or_default()).into())),
-    ("relax.ExternFunc", |args| Ok(Expr::external(args.get::<String>(0)?).into())),
+    ("relax.ExternFunc", |args| {
+        let name = args.get::<String>(0)?;
+        Ok(match args.optional::<Type>(1)? {
+            Some(ty) => Expr::external_typed(name, ty),
+            None => Expr::external(name),
+        }
+        .into())
+    }),
     ("relax.If", choice),
     ("relax.SeqExpr", |args| Ok(Ref::new(SeqExpr { blocks: args.get(0)?, body: args.expr(1)? }).into())),
     ("relax.Function", function),
@@ -185,9 +192,9 @@ fn changed(function: &ObjectRef, change: impl FnOnce(&mut Attrs)) -> Result<Any,
         return Ok(Ref::new(function).into());
     }
     if let Some(function) = function.downcast_ref::<ExternFunc>() {
-        let (global_symbol, mut attrs) = (function.global_symbol.clone(), function.attrs.clone());
-        change(&mut attrs);
-        return Ok(Ref::new(ExternFunc { global_symbol, attrs }).into());
+        let mut function = ExternFunc::clone(function);
+        change(&mut function.attrs);
+        return Ok(Ref::new(function).into());
     }
     Err(Error::new(ErrorKind::TypeError, format!("an object of type {} has no attributes", function.type_key())))
 }

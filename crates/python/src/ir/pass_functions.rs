@@ -7,12 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use relaxide::ffi::{Any, Array, Error, ErrorKind, Object, Ref};
 use relaxide::ir::pass::{Pass, PassError};
-use relaxide::ir::{Buffer, PrimExpr, Type};
+use relaxide::ir::{Buffer, PrimExpr, Type, Var};
 use relaxide::relax::transform::{
-    CustomLowering, LegalizeOptions, LibraryCode, MatchResult, ParallelMatmul, combine_parallel_matmul, legalize_ops,
-    split_call_tir_by_pattern, update_param_type,
+    CustomGradient, CustomLowering, GradientOptions, LegalizeOptions, LibraryCode, MatchResult, ParallelMatmul, Symbol,
+    bind_symbols, combine_parallel_matmul, gradient_with, legalize_ops, note_lowering, split_call_tir_by_pattern,
+    update_param_type,
 };
-use relaxide::relax::{self, Call};
+use relaxide::relax::{self, AnyVar, Call, Expr};
 use relaxide::tir::PrimFunc;
 
 use super::args;
@@ -40,6 +41,67 @@ fn lowering(function: Py<PyAny>) -> Arc<CustomLowering> {
 fn legalize_ops_pass(custom: HashMap<String, Py<PyAny>>, skip: Vec<String>) -> PassHandle {
     let custom = custom.into_iter().map(|(name, function)| (name, lowering(function))).collect();
     PassHandle(legalize_ops(LegalizeOptions { custom, skip }))
+}
+
+/// Lets `LegalizeOps` ask a function about an operator, wherever it runs; `None` takes that back.
+#[pyfunction]
+fn note_lowering_of(name: &str, function: Option<Py<PyAny>>) {
+    note_lowering(name, function.map(lowering));
+}
+
+/// A function of a block builder, the variable of a call's result, the call and the gradient of the result, as the compiler's.
+fn derivative(function: Py<PyAny>) -> Arc<CustomGradient> {
+    Arc::new(move |b: &mut relax::BlockBuilder, var: &AnyVar, call: &Ref<Call>, grad: &Expr| {
+        let ask = |py: Python<'_>| {
+            let object = py.import("relaxide.relax")?.getattr("BlockBuilder")?.call0()?;
+            let give = |value: Any| convert::to_py(py, value);
+            let given = (give(Expr::from(var.clone()).into())?, give(call.into())?, give(grad.into())?);
+            let lent = object.cast::<BlockBuilder>()?.get();
+            lent.swap(b);
+            let made = function.bind(py).call1((given.0, given.1, given.2, &object));
+            lent.swap(b);
+            let none = |e: &Expr| e.as_op_call().is_some_and(|(_, name)| name == "grad.no_grad");
+            let part = |item: PyResult<Bound<'_, PyAny>>| {
+                let item = item?;
+                if item.is_none() {
+                    return Ok(None);
+                }
+                let part = args::expr(convert::from_py(&item)?.as_view()).map_err(error::to_py)?;
+                Ok(Some(part).filter(|part| !none(part)))
+            };
+            made?.try_iter()?.map(part).collect::<PyResult<Vec<_>>>()
+        };
+        Python::attach(ask).map_err(|raised| caused("Gradient", raised))
+    })
+}
+
+/// `Gradient` with functions for the derivatives of operators by name.
+#[pyfunction]
+fn gradient_pass(
+    func_name: String,
+    require_grads: Option<Vec<String>>,
+    target_index: i64,
+    custom: HashMap<String, Py<PyAny>>,
+) -> PassHandle {
+    let custom = custom.into_iter().map(|(name, function)| (name, derivative(function))).collect();
+    PassHandle(gradient_with(GradientOptions { func_name, require_grads, target_index, custom }))
+}
+
+/// `BindSymbolicVars` with expressions for variables, which are given themselves or by their names.
+#[pyfunction]
+fn bind_symbolic_vars_pass(
+    values: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+    func_name: Option<String>,
+) -> PyResult<PassHandle> {
+    let pair = |(symbol, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let symbol = match symbol.extract::<String>() {
+            Ok(name) => Symbol::Name(name),
+            Err(_) => Symbol::Var(convert::from_py(&symbol)?.to::<Ref<Var>>().map_err(error::to_py)?),
+        };
+        Ok((symbol, args::prim_expr(convert::from_py(&value)?.as_view()).map_err(error::to_py)?))
+    };
+    let values = values.into_iter().map(pair).collect::<PyResult<Vec<_>>>()?;
+    Ok(PassHandle(bind_symbols(values, func_name)))
 }
 
 /// `CombineParallelMatmul` with a function that says whether products are combined.
@@ -128,6 +190,9 @@ pub(super) fn enter() {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(legalize_ops_pass, m)?)?;
+    m.add_function(wrap_pyfunction!(note_lowering_of, m)?)?;
+    m.add_function(wrap_pyfunction!(gradient_pass, m)?)?;
+    m.add_function(wrap_pyfunction!(bind_symbolic_vars_pass, m)?)?;
     m.add_function(wrap_pyfunction!(combine_parallel_matmul_pass, m)?)?;
     m.add_function(wrap_pyfunction!(split_call_tir_by_pattern_pass, m)?)?;
     m.add_function(wrap_pyfunction!(update_param_type_pass, m)?)

@@ -3,11 +3,18 @@
 use relaxide::codegen::{NativeTarget, architectures, llvm_version};
 use relaxide::ffi::{Any, Array, Error, ErrorKind};
 use relaxide::ir::Target;
+use relaxide::ir::target::{add_tag, tag_names};
 use relaxide::tir::schedule::Machine;
 
 use super::Row;
 
 pub(super) const TABLE: &[Row] = &[
+    ("target.tag_names", |_| Ok(names(tag_names()))),
+    ("target.add_tag", |args| {
+        let (tag, target) = (args.get::<String>(0)?, args.get::<String>(1)?);
+        add_tag(&tag, &target).map_err(|error| refused(error.to_string()))?;
+        Ok(Any::none())
+    }),
     ("target.llvm_version", |_| Ok(i64::from(llvm_version()).into())),
     ("target.llvm_architectures", |_| Ok(names(architectures()))),
     ("target.llvm_host", |args| {

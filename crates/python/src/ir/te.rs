@@ -104,6 +104,23 @@ impl TeTensor {
         self.0.index()
     }
 
+    /// How its stage makes it: `placeholder`, `compute`, `extern` or `scan`.
+    #[getter]
+    fn _stage_form(&self) -> &'static str {
+        match self.0.form() {
+            te::StageForm::Placeholder => "placeholder",
+            te::StageForm::Compute => "compute",
+            te::StageForm::Extern => "extern",
+            te::StageForm::Scan => "scan",
+        }
+    }
+
+    /// The tensors that its stage reads.
+    #[getter]
+    fn _stage_inputs(&self) -> Vec<TeTensor> {
+        self.0.inputs().into_iter().map(TeTensor).collect()
+    }
+
     /// The axes over its elements.
     #[getter]
     fn _axes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {

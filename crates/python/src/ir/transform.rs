@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBool, PyDict, PyList};
 use relaxide::ffi::Ref;
 use relaxide::ir::pass::{
-    CONFIG, ParamDefault, ParamKind, Pass, PassContext, PassError, PassInfo, PassInstrument, Refusal,
+    CONFIG, EntryDefault, ParamDefault, ParamKind, Pass, PassContext, PassError, PassInfo, PassInstrument, Refusal,
 };
 use relaxide::ir::{Attrs, IRModule as Module};
 use relaxide::relax::{BindingBlock, Function, transform};
@@ -203,6 +203,12 @@ fn kernel_pass_names() -> Vec<&'static str> {
     lower::PASSES.iter().map(|pass| pass.name).collect()
 }
 
+/// The passes that every kernel is lowered by, in order.
+#[pyfunction]
+fn lowering_pass_names() -> Vec<&'static str> {
+    lower::PIPELINE.iter().map(|step| step.pass.name).collect()
+}
+
 /// Why a pass of TVM over kernels is not here, if that is known.
 #[pyfunction]
 fn absent_pass(name: &str) -> Option<&'static str> {
@@ -318,8 +324,25 @@ fn current(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 fn pass_options() -> Vec<(String, String, String)> {
     CONFIG
         .iter()
-        .map(|option| (option.name.to_string(), format!("{:?}", option.kind), option.doc.to_string()))
+        .map(|option| (option.name.to_string(), option.kind.name().to_string(), option.doc.to_string()))
         .collect()
+}
+
+/// The entries of an option of several: name, default and documentation.
+#[pyfunction]
+fn pass_option_entries<'py>(
+    py: Python<'py>,
+    name: &str,
+) -> PyResult<Vec<(&'static str, Bound<'py, PyAny>, &'static str)>> {
+    let option = CONFIG.iter().find(|option| option.name == name);
+    let entries = option.map_or(&[][..], |option| option.kind.entries()).iter();
+    let default = |default| -> PyResult<Bound<'py, PyAny>> {
+        Ok(match default {
+            EntryDefault::Bool(value) => PyBool::new(py, value).to_owned().into_any(),
+            EntryDefault::Int(value) => value.into_pyobject(py)?.into_any(),
+        })
+    };
+    entries.map(|entry| Ok((entry.name, default(entry.default)?, entry.doc))).collect()
 }
 
 /// Refuses a context with options that do not exist or are of another kind.
@@ -340,6 +363,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(pass_definition, m)?)?;
     m.add_function(wrap_pyfunction!(pass_names, m)?)?;
     m.add_function(wrap_pyfunction!(kernel_pass_names, m)?)?;
+    m.add_function(wrap_pyfunction!(lowering_pass_names, m)?)?;
     m.add_function(wrap_pyfunction!(absent_pass, m)?)?;
     m.add_function(wrap_pyfunction!(make_pass, m)?)?;
     m.add_function(wrap_pyfunction!(sequential_pass, m)?)?;
@@ -348,6 +372,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(pipeline_stage, m)?)?;
     m.add_function(wrap_pyfunction!(python_pass, m)?)?;
     m.add_function(wrap_pyfunction!(pass_options, m)?)?;
+    m.add_function(wrap_pyfunction!(pass_option_entries, m)?)?;
     m.add_function(wrap_pyfunction!(check_pass_context, m)?)?;
     m.add_function(wrap_pyfunction!(well_formed, m)?)
 }

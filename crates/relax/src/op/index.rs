@@ -195,7 +195,11 @@ fn slice_type(cx: &CallCx) -> Result<Type, OpError> {
     if !(1..=3).all(is_known) {
         return Ok(tensor_type(None, x.ndim, x.dtype));
     }
+    let mut seen = vec![false; dims.len()];
     for slice in slices(cx, &dims.clone())? {
+        if std::mem::replace(&mut seen[slice.axis], true) {
+            return cx.invalid(format!("dimension {} is sliced twice", slice.axis));
+        }
         dims[slice.axis] = slice.count;
     }
     Ok(Type::tensor(dims, x.dtype))

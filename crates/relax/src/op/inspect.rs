@@ -1,7 +1,8 @@
 //! What a tensor is when the program runs: its rank, dtype, dimensions, strides, offset; and views of its memory.
 
 use relaxide_ffi::DataType;
-use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Type};
 
 use super::*;
@@ -115,6 +116,7 @@ fn absent(arg: &Expr) -> bool {
 fn view_dtype(cx: &CallCx) -> Result<Option<DataType>, OpError> {
     match cx.arg(2)? {
         arg if absent(arg) => Ok(None),
+        Expr::DType(d) if d.value.is_void() => cx.invalid("`dtype` must be an element type, not `void`"),
         Expr::DType(d) => Ok(Some(d.value)),
         Expr::Var(_) | Expr::DataflowVar(_) => Ok(Some(DataType::void())),
         _ => cx.invalid("`dtype` must be an element type"),
@@ -152,6 +154,18 @@ fn view_type(cx: &CallCx) -> Result<Type, OpError> {
         && want + offset > have
     {
         return cx.invalid(format!("a view of {want} bytes at byte {offset} reaches beyond the tensor's {have} bytes"));
+    }
+    let same_elements = absent(cx.arg(2)?) || dtype == x.dtype;
+    if same_elements && offset.is_some_and(|o| o > 0) && absent(cx.arg(1)?) {
+        return cx.invalid("a view of all elements that begins behind the first reaches beyond the tensor");
+    }
+    if let (true, Some(have), Some(want)) = (same_elements, &x.dims, &dims) {
+        let mut analyzer = Analyzer::new();
+        analyzer.mark_dims(have);
+        let (have, want) = (num_elements(have), num_elements(want));
+        if analyzer.can_prove(&prim::gt(&want, &have)) {
+            return cx.invalid(format!("a view of {want} elements reaches beyond the tensor's {have}"));
+        }
     }
     Ok(tensor_type(dims, ndim, dtype))
 }

@@ -342,7 +342,14 @@ fn permute(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErro
 
 fn broadcast_to_type(cx: &CallCx) -> Result<Type, OpError> {
     let x = cx.tensor(0)?;
-    let dims = match cx.shape_arg(1)? {
+    let shape = cx.shape_arg(1)?;
+    let ndim = shape.as_ref().map_or_else(|ndim| *ndim, |dims| Some(dims.len()));
+    if let (Some(from), Some(to)) = (x.ndim, ndim)
+        && from > to
+    {
+        return cx.invalid(format!("a tensor of {from} dimensions cannot be broadcast to {to}"));
+    }
+    let dims = match shape {
         Ok(dims) => dims,
         Err(ndim) => return Ok(tensor_type(None, ndim, x.dtype)),
     };

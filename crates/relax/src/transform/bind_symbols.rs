@@ -6,11 +6,11 @@
 //!
 //! Every type, shape and scalar of the function is rewritten, parameters included, so that later passes see constants.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
-use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
+use relaxide_ir::pass::{ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
+use relaxide_ir::prim::{self, PrimExpr, VarMap, substitute};
 use relaxide_ir::{AttrValue, IRModule, Var};
 
 use crate::functor::ExprMutator;
@@ -22,62 +22,104 @@ const NAME: &str = "BindSymbolicVars";
 pub(super) const PASS: PassInfo = PassInfo::new(NAME, "Symbolic dimensions take given values.", |module, _, args| {
     let Some(AttrValue::Map(given)) = args.get("binding_map") else { return Ok(module) };
     let integer = |(name, value): (&String, &AttrValue)| match value {
-        AttrValue::Int(value) => Ok((name.clone(), *value)),
+        AttrValue::Int(value) => Ok((Symbol::Name(name.clone()), PrimExpr::from(*value))),
         _ => Err(PassError::arguments(NAME, format!("the value of {name} is no integer"))),
     };
-    let values = given.iter().map(integer).collect::<Result<HashMap<_, _>, _>>()?;
-    let bind = |module: &IRModule, name: &str, values: &HashMap<String, i64>| {
-        bind_symbolic_vars(module, name, values).map_err(|e| PassError::new(NAME, e.to_string()))
-    };
-    if let Some(name) = args.str("func_name") {
-        return bind(&module, name, &values);
-    }
-    everywhere(module, &values, bind)
+    let values = given.iter().map(integer).collect::<Result<Vec<_>, _>>()?;
+    bind(module, &values, args.str("func_name"))
 })
 .params(&[
     PassParam::required("binding_map", ParamKind::Map, "Integers by the names of symbolic variables."),
     PassParam::optional("func_name", ParamKind::Str, "The function; all, where nothing is said."),
 ]);
 
-/// Binds in every function what the function has. A name that no function has is an error.
-fn everywhere(
-    mut module: IRModule,
-    values: &HashMap<String, i64>,
-    bind: impl Fn(&IRModule, &str, &HashMap<String, i64>) -> PassResult,
-) -> PassResult {
-    let mut seen = HashSet::new();
+/// Which symbolic variable is meant.
+#[derive(Clone, Debug)]
+pub enum Symbol {
+    /// The one of a name, which no other has.
+    Name(String),
+    /// The variable itself.
+    Var(Ref<Var>),
+}
+
+impl Symbol {
+    fn is(&self, var: &Ref<Var>) -> bool {
+        match self {
+            Symbol::Name(name) => var.name == *name,
+            Symbol::Var(own) => own == var,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Symbol::Name(name) => name,
+            Symbol::Var(var) => &var.name,
+        }
+    }
+}
+
+/// The pass with values that are expressions, by names or by variables.
+pub fn bind_symbols(values: Vec<(Symbol, PrimExpr)>, func_name: Option<String>) -> Pass {
+    Pass::new(NAME, move |module, _| bind(module, &values, func_name.as_deref()))
+}
+
+fn bind(module: IRModule, values: &[(Symbol, PrimExpr)], func_name: Option<&str>) -> PassResult {
+    let Some(name) = func_name else { return everywhere(module, values) };
+    bind_symbolic_vars(&module, name, values).map_err(|e| PassError::new(NAME, e.to_string()))
+}
+
+/// Binds in every function what the function has. What no function has is an error.
+fn everywhere(mut module: IRModule, values: &[(Symbol, PrimExpr)]) -> PassResult {
+    let mut seen = vec![false; values.len()];
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
-        let names: HashSet<String> =
-            vars_of(func.params.iter().map(|p| &p.ty)).iter().map(|v| v.name.clone()).collect();
-        let here = values.iter().filter(|(n, _)| names.contains(*n)).map(|(n, v)| (n.clone(), *v)).collect();
-        module = bind(&module, &name, &here)?;
-        seen.extend(names);
+        let vars = vars_of(func.params.iter().map(|p| &p.ty));
+        let has = |(symbol, _): &(Symbol, PrimExpr)| vars.iter().any(|var| symbol.is(var));
+        seen.iter_mut().zip(values).for_each(|(seen, value)| *seen |= has(value));
+        let here: Vec<_> = values.iter().filter(|value| has(value)).cloned().collect();
+        module = bind(module, &here, Some(&name))?;
     }
-    match values.keys().find(|name| !seen.contains(*name)) {
-        Some(name) => Err(PassError::arguments(NAME, format!("no function has a symbolic variable `{name}`"))),
+    match seen.iter().zip(values).find(|(seen, _)| !**seen) {
+        Some((_, (symbol, _))) => {
+            let message = format!("no function has a symbolic variable `{}`", symbol.name());
+            Err(PassError::arguments(NAME, message))
+        }
         None => Ok(module),
     }
 }
 
-/// Binds symbolic variables of the function `name` by their names. Names that the function does not have are an error.
+/// Binds symbolic variables of the function `name`. What the function does not have is an error, and so is a name that several have.
 pub fn bind_symbolic_vars(
     module: &IRModule,
     name: &str,
-    values: &HashMap<String, i64>,
+    values: &[(Symbol, PrimExpr)],
 ) -> Result<IRModule, BuildError> {
     let func = module
         .get_as::<Function>(name)
         .ok_or_else(|| BuildError::Program(format!("the module has no Relax function `{name}`")))?;
-    let vars = vars_of(func.params.iter().map(|p| &p.ty));
-    if let Some(unknown) = values.keys().find(|n| vars.iter().all(|v| v.name != **n)) {
-        let known: Vec<_> = vars.iter().map(|v| v.name.as_str()).collect();
-        return Err(BuildError::Program(format!(
-            "function `{name}` has no symbolic variable `{unknown}`; it has: {}",
-            known.join(", ")
-        )));
+    let vars: Vec<Ref<Var>> = vars_of(func.params.iter().map(|p| &p.ty)).into_iter().collect();
+    let refuse = |message: String| Err(BuildError::Program(message));
+    let mut bound = VarMap::default();
+    for (symbol, value) in values {
+        let called = symbol.name();
+        let meant: Vec<&Ref<Var>> = vars.iter().filter(|var| symbol.is(var)).collect();
+        let [var] = meant.as_slice() else {
+            let known = vars.iter().map(|v| v.name.as_str()).collect::<Vec<_>>().join(", ");
+            return refuse(match (meant.len(), symbol) {
+                (0, Symbol::Var(_)) => {
+                    format!("function `{name}` has no such symbolic variable `{called}`; it has: {known}")
+                }
+                (0, _) => format!("function `{name}` has no symbolic variable `{called}`; it has: {known}"),
+                _ => format!(
+                    "function `{name}` has several symbolic variables `{called}`: give the variable, not its name"
+                ),
+            });
+        };
+        let value = value.as_int().map_or_else(|| value.clone(), |number| prim::int_of(var.dtype(), number));
+        if bound.insert(Ref::clone(var), value).is_some() {
+            return refuse(format!("the symbolic variable `{called}` is given two values"));
+        }
     }
-    let bound = vars.iter().filter_map(|v| Some((v.clone(), PrimExpr::from(*values.get(&v.name)?)))).collect();
     let mut module = module.clone();
     module.insert(name, SymbolMutator::new(bound).function(&func));
     Ok(module)

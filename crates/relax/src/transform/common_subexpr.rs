@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! a = R.exp(x)                     a = R.exp(x)
-//! b = R.exp(x)              →      c = R.add(a, a)
-//! c = R.add(a, b)
+//! b = R.exp(x)              →      b = a
+//! c = R.add(a, b)                  c = R.add(a, a)
 //! ```
 //!
 //! Two values are equal if they are calls of one pure operator (or kernel) over the same operands with the same attributes.
 //! The first one's variable takes the place of the second, where it is visible: a dataflow variable does not leave its block,
-//! and a branch's values do not leave the branch.
+//! and a branch's values do not leave the branch. The second stays as a name, which CanonicalizeBindings takes away.
 //!
 //! **Leaves alone** values that a call overwrites (`call_tir_inplace`, `call_inplace_packed`): once it has run, two that
 //! were equal are not.
@@ -27,7 +27,10 @@ use crate::*;
 pub(super) const PASS: PassInfo =
     PassInfo::new("EliminateCommonSubexpr", "What was computed is not computed again.", |module, _, args| {
         let call_only = args.bool("call_only") == Some(true);
-        map_functions(module, |_, func| Ok(eliminate(func, call_only)))
+        let options = || Eliminate { call_only, keep_names: true, ..Eliminate::default() };
+        map_functions(module, |_, func| {
+            Ok(Eliminate { overwritten: overwritten_vars(func), ..options() }.mutate_function(func))
+        })
     })
     .opt_level(1)
     .params(&[PassParam::new(
@@ -37,7 +40,7 @@ pub(super) const PASS: PassInfo =
         "Fields of tuples are left alone.",
     )]);
 
-/// A function that computes nothing twice.
+/// A function that computes nothing twice, without names that would only be others.
 pub(super) fn eliminate(func: &Ref<Function>, call_only: bool) -> Ref<Function> {
     Eliminate { call_only, overwritten: overwritten_vars(func), ..Eliminate::default() }.mutate_function(func)
 }
@@ -50,6 +53,8 @@ struct Eliminate {
     /// Values that are replaced by none and replace none: their memory changes.
     overwritten: HashSet<AnyVar>,
     call_only: bool,
+    /// Whether variables whose values were computed before stay, as names of those.
+    keep_names: bool,
 }
 
 impl Eliminate {
@@ -87,6 +92,10 @@ impl ExprMutator for Eliminate {
         {
             let hash = structural_hash(&bound.value, false);
             if let Some(earlier) = self.earlier(hash, &bound.value, &bound.var) {
+                if self.keep_names {
+                    let (var, value) = (bound.var.clone(), earlier.clone().into());
+                    out.push(Ref::new(VarBinding { var, value }).into());
+                }
                 self.replaced.insert(bound.var.clone(), earlier.into());
                 return;
             }

@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use indexmap::IndexMap;
 use relaxide_ffi::{self as ffi, Any, Ref};
 use relaxide_ir::pass::{ParamKind, PassError, PassInfo, PassParam, PassResult};
-use relaxide_ir::{AttrValue, Attrs, IRModule};
+use relaxide_ir::{AttrValue, Attrs, IRModule, Type};
 
 use super::block_pass::each_dataflow_block;
 use super::fuse_by_pattern::strings;
@@ -112,9 +112,23 @@ fn run(module: IRModule, wanted: &Wanted) -> PassResult {
         let new = each_dataflow_block(&func, |block| convert.block(block));
         let failed = convert.failed.take();
         let new = new.map_err(|error| failed.unwrap_or_else(|| in_function(NAME, &name, error)))?;
-        b.module_mut().insert(name, new);
+        let ret_ty = refined(&new.ret_ty, &new.body.body.ty());
+        b.module_mut().insert(name, Ref::new(Function { ret_ty, ..Function::clone(&new) }));
     }
     Ok(b.finish())
+}
+
+/// What a function gives: the shapes that its body has where it says none.
+fn refined(said: &Type, found: &Type) -> Type {
+    match (said, found) {
+        (Type::Tensor(a), Type::Tensor(b)) if a.shape.is_none() && a.dtype == b.dtype && b.shape.is_some() => {
+            found.clone()
+        }
+        (Type::Tuple(a), Type::Tuple(b)) if a.fields.len() == b.fields.len() => {
+            Type::tuple(a.fields.iter().zip(&b.fields).map(|(a, b)| refined(a, b)).collect::<Vec<_>>())
+        }
+        _ => said.clone(),
+    }
 }
 
 struct Convert<'a> {

@@ -22,14 +22,18 @@
 //! **Refuses** control flow, a target that is no scalar tensor, a parameter that is no floating-point tensor where its
 //! derivative is wanted, and an operator on the way that has no derivative.
 //!
+//! A program may say derivatives itself ([`GradientOptions::custom`]), of operators that have one or none, and of `call_tir_with_grad`,
+//! which becomes a plain `call_tir` in the new function.
+//!
 //! **Differs from TVM** in the order of bindings: a part of a derivative stands in front of where it is used, and parts
 //! that nothing needs are not made.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::pass::{ParamDefault, ParamKind, PassError, PassInfo, PassParam, PassResult};
-use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
+use relaxide_ir::pass::{ParamDefault, ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
+use relaxide_ir::{AttrValue, Attrs, IRModule, Type};
 
 use super::dead_code::remove_unused;
 use super::fresh::fresh_copy;
@@ -43,10 +47,15 @@ const NAME: &str = "Gradient";
 
 pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "Adds a function that computes derivatives of another one's result.", |module, _, args| {
-        let name = args.str("func_name").unwrap_or_default();
-        let wanted = args.get("require_grads").map(|v| strings(Some(v)));
-        let index = args.int("target_index").unwrap_or(0);
-        gradient(module, name, wanted.as_deref(), index)
+        gradient(
+            module,
+            &GradientOptions {
+                func_name: args.str("func_name").unwrap_or_default().to_string(),
+                require_grads: args.get("require_grads").map(|v| strings(Some(v))),
+                target_index: args.int("target_index").unwrap_or(0),
+                custom: HashMap::new(),
+            },
+        )
     })
     .params(&[
         PassParam::required("func_name", ParamKind::Str, "The function."),
@@ -58,13 +67,41 @@ pub(super) const PASS: PassInfo =
         PassParam::new("target_index", ParamKind::Int, ParamDefault::Int(0), "Which of several results is derived."),
     ]);
 
+/// A derivative that the program says: the gradient of each argument of a call, given its result and that one's gradient; `None` where
+/// none flows into an argument.
+pub type CustomGradient =
+    dyn Fn(&mut BlockBuilder, &AnyVar, &Ref<Call>, &Expr) -> Result<Vec<Option<Expr>>, PassError> + Send + Sync;
+
+/// Options of the pass.
+#[derive(Clone, Default)]
+pub struct GradientOptions {
+    /// The function.
+    pub func_name: String,
+    /// The parameters by which it is derived; all, where nothing is said.
+    pub require_grads: Option<Vec<String>>,
+    /// Which of several results is derived.
+    pub target_index: i64,
+    /// Derivatives of the program's own, by the operators' names, with or without the prefix `relax.`.
+    pub custom: HashMap<String, Arc<CustomGradient>>,
+}
+
+/// The pass with options.
+pub fn gradient_with(options: GradientOptions) -> Pass {
+    Pass::new(NAME, move |module, _| gradient(module, &options))
+}
+
 /// Adds the function `<name>_adjoint`.
-pub fn gradient(mut module: IRModule, name: &str, wanted: Option<&[String]>, index: i64) -> PassResult {
+fn gradient(module: IRModule, options: &GradientOptions) -> PassResult {
+    let name = options.func_name.as_str();
     let Some(func) = module.get_as::<Function>(name) else {
         return Err(PassError::arguments(NAME, format!("the module has no Relax function {name:?}")));
     };
     let func = fresh_copy(&func);
-    let made = adjoint(&func, wanted, index).map_err(|e| in_function(NAME, name, e))?;
+    let mut failed = None;
+    let mut b = BlockBuilder::with_module(module);
+    let made = adjoint(&mut b, &func, options, &mut failed);
+    let made = made.map_err(|e| failed.unwrap_or_else(|| in_function(NAME, name, e)))?;
+    let mut module = b.finish();
     let name = module.fresh_name(&format!("{name}_adjoint"));
     let mut attrs = made.attrs.clone();
     if attrs.0.contains_key("global_symbol") {
@@ -78,34 +115,48 @@ fn refuse<T>(message: impl Into<String>) -> Result<T, BuildError> {
     Err(BuildError::Program(message.into()))
 }
 
-fn adjoint(func: &Ref<Function>, wanted: Option<&[String]>, index: i64) -> Result<Ref<Function>, BuildError> {
+fn adjoint(
+    b: &mut BlockBuilder,
+    func: &Ref<Function>,
+    options: &GradientOptions,
+    failed: &mut Option<PassError>,
+) -> Result<Ref<Function>, BuildError> {
     let [block] = func.body.blocks.as_slice() else { return refuse("the body must be one dataflow block") };
     if !block.dataflow {
         return refuse("the body must be one dataflow block; ConvertToDataflow makes it one where nothing has effects");
     }
-    let target = target(&func.body.body, index)?;
-    let params = wanted_params(func, wanted)?;
-    let mut b = BlockBuilder::new();
+    let target = target(&func.body.body, options.target_index)?;
+    let wanted = wanted(func, block, options.require_grads.as_deref())?;
     func.params.iter().for_each(|p| b.reserve(&p.name));
     functor::bound_names(&func.body).iter().for_each(|n| b.reserve(n));
     b.begin_scope();
     b.begin_dataflow()?;
     for binding in &block.bindings {
-        b.push_binding(binding.clone())?;
+        b.push_binding(without_gradient(binding)?)?;
     }
-    let mut reverse = Reverse { b: &mut b, adjoints: HashMap::new() };
+    let custom = options.custom.iter().map(|(name, rule)| (name.trim_start_matches("relax."), &**rule)).collect();
+    let mut reverse = Reverse { b, adjoints: HashMap::new(), custom, failed };
     reverse.start(&target)?;
     for binding in block.bindings.iter().rev() {
         reverse.binding(binding)?;
     }
-    let mut outputs = Vec::with_capacity(params.len());
-    for param in params {
-        outputs.push(reverse.output(&param)?);
+    let mut outputs = Vec::with_capacity(wanted.len());
+    for var in wanted {
+        outputs.push(reverse.output(&var)?);
     }
     b.end_dataflow()?;
     let body = b.end_scope(Expr::tuple([func.body.body.clone(), Expr::tuple(outputs)]))?;
     let new = Ref::new(Function { ret_ty: body.body.ty(), body, ..Function::clone(func) });
     Ok(remove_unused(&new))
+}
+
+/// A binding in which a kernel's call says nothing of its gradient.
+fn without_gradient(binding: &Binding) -> Result<Binding, BuildError> {
+    let (Binding::Var(bound), Some((call, "call_tir_with_grad"))) = (binding, binding.value().as_op_call()) else {
+        return Ok(binding.clone());
+    };
+    let value = op::call_typed("call_tir", call.args.clone(), Attrs::new(), call.ty_args.clone())?;
+    Ok(Binding::Var(Ref::new(VarBinding { var: bound.var.clone(), value })))
 }
 
 /// The variable that is derived.
@@ -129,16 +180,19 @@ fn target(result: &Expr, index: i64) -> Result<AnyVar, BuildError> {
     }
 }
 
-fn wanted_params(func: &Function, wanted: Option<&[String]>) -> Result<Vec<Ref<Var>>, BuildError> {
-    let params: Vec<Ref<Var>> = match wanted {
-        None => func.params.clone(),
-        Some(names) => names
-            .iter()
-            .map(|name| match func.params.iter().find(|p| p.name == *name) {
-                Some(param) => Ok(param.clone()),
-                None => refuse(format!("there is no parameter `{name}`")),
-            })
-            .collect::<Result<_, _>>()?,
+/// The parameters, and the variables of the block, by which the target is derived.
+fn wanted(func: &Function, block: &BindingBlock, wanted: Option<&[String]>) -> Result<Vec<AnyVar>, BuildError> {
+    let mut known = func.params.iter().map(|p| AnyVar::Var(p.clone())).collect::<Vec<_>>();
+    let params: Vec<AnyVar> = match wanted {
+        None => known,
+        Some(names) => {
+            known.extend(block.bindings.iter().map(|binding| binding.var().clone()));
+            let find = |name: &String| match known.iter().find(|var| var.name() == name) {
+                Some(var) => Ok(var.clone()),
+                None => refuse(format!("there is no parameter and no variable `{name}`")),
+            };
+            names.iter().map(find).collect::<Result<_, _>>()?
+        }
     };
     let is_float = |ty: &Type| matches!(ty, Type::Tensor(t) if t.dtype.code == DataType::FLOAT && t.shape.is_some());
     fn holds(ty: &Type, is_float: &dyn Fn(&Type) -> bool) -> bool {
@@ -147,12 +201,12 @@ fn wanted_params(func: &Function, wanted: Option<&[String]>) -> Result<Vec<Ref<V
             ty => is_float(ty),
         }
     }
-    match params.iter().find(|p| !holds(&p.ty, &is_float)) {
+    match params.iter().find(|p| !holds(p.ty(), &is_float)) {
         Some(param) => refuse(format!(
-            "parameter `{}` is {}: only floating-point tensors of known shape have derivatives; name the others in \
+            "`{}` is {}: only floating-point tensors of known shape have derivatives; name the others in \
              require_grads",
-            param.name,
-            display::type_text(&param.ty)
+            param.name(),
+            display::type_text(param.ty())
         )),
         None => Ok(params),
     }
@@ -162,6 +216,10 @@ struct Reverse<'a> {
     b: &'a mut BlockBuilder,
     /// The derivative of the target by each variable, so far: an operand.
     adjoints: HashMap<AnyVar, Expr>,
+    /// Derivatives of the program's own, by the operators' names.
+    custom: HashMap<&'a str, &'a CustomGradient>,
+    /// What one of those refused.
+    failed: &'a mut Option<PassError>,
 }
 
 impl Reverse<'_> {
@@ -188,24 +246,67 @@ impl Reverse<'_> {
         let Some(def) = call.op_name().and_then(op::lookup) else {
             return refuse(at("only calls of operators have derivatives; legalize and fuse afterwards"));
         };
-        let Some(rule) = def.gradient else { return refuse(at(&format!("operator `{}` has no derivative", def.name))) };
+        let custom = self.custom.get(def.name).copied();
+        if def.gradient.is_none() && custom.is_none() {
+            return refuse(at(&format!("operator `{}` has no derivative", def.name)));
+        }
         let grad = match grad {
             Expr::Tuple(_) => self.b.emit_named(&format!("{}_adjoint", var.name()), grad)?,
             grad => grad,
         };
-        let output = Expr::from(var.clone());
-        let cx = GradCx {
-            call: CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads: false },
-            output: &output,
-            grad: &grad,
+        let grads = match (custom, def.gradient) {
+            (Some(custom), _) => self.said(custom, var, call, &grad)?,
+            (None, Some(rule)) => self.derived(rule, def, var, call, &grad)?,
+            (None, None) => Vec::new(),
         };
-        let grads = rule(&cx, self.b)?;
         for (arg, grad) in call.args.iter().zip(grads) {
             if let Some(grad) = grad {
                 self.add(arg, grad)?;
             }
         }
         Ok(())
+    }
+
+    /// What the program says of a call.
+    fn said(
+        &mut self,
+        rule: &CustomGradient,
+        var: &AnyVar,
+        call: &Ref<Call>,
+        grad: &Expr,
+    ) -> Result<Vec<Option<Expr>>, BuildError> {
+        let given = rule(self.b, var, call, grad).map_err(|error| {
+            let why = BuildError::Program(error.to_string());
+            *self.failed = Some(error);
+            why
+        })?;
+        if given.len() == call.args.len() {
+            return Ok(given);
+        }
+        refuse(format!(
+            "at `{}`: its operator's derivative gives {} gradients for {} arguments",
+            var.name(),
+            given.len(),
+            call.args.len()
+        ))
+    }
+
+    /// What the operator's own rule says of a call.
+    fn derived(
+        &mut self,
+        rule: op::Gradient,
+        def: &'static op::OpDef,
+        var: &AnyVar,
+        call: &Ref<Call>,
+        grad: &Expr,
+    ) -> Result<Vec<Option<Expr>>, BuildError> {
+        let output = Expr::from(var.clone());
+        let cx = GradCx {
+            call: CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads: false },
+            output: &output,
+            grad,
+        };
+        rule(&cx, self.b)
     }
 
     /// The adjoint of a tuple of which one field is used: zeros elsewhere.
@@ -298,11 +399,11 @@ impl Reverse<'_> {
         }
     }
 
-    /// The derivative by a parameter, as a result.
-    fn output(&mut self, param: &Ref<Var>) -> Result<Expr, BuildError> {
-        let found = self.adjoints.get(&AnyVar::Var(param.clone())).cloned();
-        let value = found.map_or_else(|| self.zeros(&param.ty), Ok)?;
-        self.b.emit_output_named(&format!("{}_adjoint_out", param.name), value)
+    /// The derivative by a variable, as a result.
+    fn output(&mut self, var: &AnyVar) -> Result<Expr, BuildError> {
+        let found = self.adjoints.get(var).cloned();
+        let value = found.map_or_else(|| self.zeros(var.ty()), Ok)?;
+        self.b.emit_output_named(&format!("{}_adjoint_out", var.name()), value)
     }
 }
 

@@ -13,7 +13,7 @@
 //! A kernel has symbolic variables of its own, bound by the shapes of its tensors; those that no shape binds follow the
 //! input tensors as scalars. A constant of one element becomes a literal in element-wise kernels.
 //!
-//! A program that runs the pass may lower operators itself ([`legalize_ops`]): what its functions return and emit takes the
+//! A program may lower operators itself ([`legalize_ops`] for one run, [`note_lowering`] for all): what its functions return and emit takes the
 //! place of the call, and is lowered further where it is made of operators.
 //!
 //! A kernel is that of the value's device, or else of the target: some operators have other computes where there are many threads.
@@ -22,7 +22,7 @@
 //! generation says so.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamDefault, ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
@@ -43,11 +43,7 @@ use crate::shape::{substitute_type, vars_of};
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become kernels.", |module, context, args| {
-    run(
-        module,
-        context.target.kind,
-        &LegalizeOptions { skip: strings(args.get("skip_ops")), ..LegalizeOptions::default() },
-    )
+    run(module, context.target.kind, &LegalizeOptions { skip: strings(args.get("skip_ops")), custom: noted() })
 })
 .params(&[
     PassParam::optional(
@@ -74,6 +70,23 @@ pub struct LegalizeOptions {
     pub custom: HashMap<String, Arc<CustomLowering>>,
     /// Operators that stay.
     pub skip: Vec<String>,
+}
+
+/// What [`note_lowering`] was told, by the operators' names.
+static NOTED: RwLock<Option<HashMap<String, Arc<CustomLowering>>>> = RwLock::new(None);
+
+/// Lets every run of the pass that is given no functions, as those of pipelines, ask one about an operator; `None` takes that back.
+pub fn note_lowering(name: &str, lowering: Option<Arc<CustomLowering>>) {
+    let mut noted = NOTED.write().unwrap_or_else(PoisonError::into_inner);
+    let noted = noted.get_or_insert_default();
+    match lowering {
+        Some(lowering) => noted.insert(name.to_string(), lowering),
+        None => noted.remove(name),
+    };
+}
+
+fn noted() -> HashMap<String, Arc<CustomLowering>> {
+    NOTED.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
 }
 
 /// The pass with options.

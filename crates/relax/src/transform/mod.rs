@@ -85,7 +85,7 @@ use relaxide_tir::{PrimFunc, lower};
 
 pub use annotate_op_pattern::{PATTERN_ATTR, op_pattern};
 pub use bind_params::bind_params;
-pub use bind_symbols::bind_symbolic_vars;
+pub use bind_symbols::{Symbol, bind_symbolic_vars, bind_symbols};
 pub use block_pass::{dataflow_block_pass, function_pass};
 pub(crate) use callees::drop_uncalled;
 pub use canonicalize::canonicalize_function;
@@ -93,9 +93,9 @@ pub use combine_parallel_matmul::{MatmulCheck, ParallelMatmul, combine_parallel_
 pub use dead_code::remove_unused;
 pub use fresh::fresh_copy;
 pub use fuse_by_pattern::{FuseByPattern, FusionPattern, PatternCheck, fuse_ops_by_pattern};
-pub use gradient::gradient;
+pub use gradient::{CustomGradient, GradientOptions, gradient_with};
 pub(crate) use inline_body::inline_body;
-pub use legalize::{CustomLowering, LegalizeOptions, RESHAPE_ATTR, broadcast_index, legalize_ops};
+pub use legalize::{CustomLowering, LegalizeOptions, RESHAPE_ATTR, broadcast_index, legalize_ops, note_lowering};
 pub use pipeline::{Pipeline, Stage, default_pipeline, pipeline, pipelines};
 pub use reshape_proof::is_reshape;
 pub use run_codegen::EXTERNAL_MODULES_ATTR;

@@ -165,12 +165,13 @@ impl Parser<'_> {
         let mut args = Args::of(self, "R.ExternFunc", call)?;
         let symbol = args.required(self, "name")?;
         let symbol = self.text(symbol)?;
+        let ty = args.take("ty").map(|ty| self.ty(ty)).transpose()?;
         args.finish(self)?;
         let name = target.id.to_string();
         if self.globals.contains_key(&name) {
             return Err(self.error(Code::Structure, format!("`{name}` is defined twice"), target.range));
         }
-        let func = Relax::external(symbol);
+        let func = ty.map_or_else(|| Relax::external(&symbol), |ty| Relax::external_typed(&symbol, ty));
         self.globals.insert(name.clone(), GlobalVar::typed(name.clone(), func.ty()));
         if let Relax::Extern(func) = func {
             module.insert(name.clone(), func);

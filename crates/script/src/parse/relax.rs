@@ -340,6 +340,19 @@ impl Parser<'_> {
         {
             return names.iter().zip(dtypes).try_for_each(|(name, dtype)| self.declare(&name.id, dtype, name.range));
         }
+        if let Expr::Tuple(values) = value
+            && targets.elts.len() == values.elts.len()
+            && values.elts.iter().any(|e| self.declared_dtype(e).is_some())
+        {
+            // Variables among values.
+            return targets.elts.iter().zip(&values.elts).try_for_each(|(target, value)| {
+                if let (Some(name), Some(dtype)) = (target.as_name_expr(), self.declared_dtype(value)) {
+                    return self.declare(&name.id, dtype, name.range);
+                }
+                let value = self.expr(value)?;
+                self.define_target(target, value)
+            });
+        }
         let evaluated = self.expr(value)?;
         if let Value::Host(_) = evaluated {
             let targets = Expr::Tuple(targets.clone());

@@ -154,7 +154,11 @@ impl Parser<'_> {
             }
             "ExternFunc" => {
                 let e = args.required(self, "name")?;
-                Value::Relax(Relax::external(self.text(e)?))
+                let name = self.text(e)?;
+                Value::Relax(match args.take("ty") {
+                    Some(ty) => Relax::external_typed(name, self.ty(ty)?),
+                    None => Relax::external(name),
+                })
             }
             "emit" => {
                 let e = args.required(self, "value")?;

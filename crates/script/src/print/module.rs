@@ -33,7 +33,8 @@ impl Printer<'_> {
             } else if let Some(func) = func.downcast::<Function>() {
                 self.function(name, &func);
             } else if let Some(func) = func.downcast::<ExternFunc>() {
-                self.line(format!("{} = R.ExternFunc({})", identifier(name), quoted(&func.global_symbol)));
+                let value = self.external(&func);
+                self.line(format!("{} = {value}", identifier(name)));
             } else {
                 self.line(format!(
                     "# {}: a function of kind {}, which has no text form",

@@ -190,7 +190,7 @@ impl Printer<'_> {
             Expr::Var(v) => self.names.get(&v.clone().into()).unwrap_or(&identifier(&v.name)).to_string(),
             Expr::DataflowVar(v) => self.names.get(&v.clone().into()).unwrap_or(&identifier(&v.name)).to_string(),
             Expr::Global(v) => format!("cls.{}", identifier(&v.name)),
-            Expr::Extern(f) => format!("R.ExternFunc({})", quoted(&f.global_symbol)),
+            Expr::Extern(f) => self.external(f),
             Expr::Op(op) => format!("R.{}", op.name),
             Expr::Constant(c) => self.constant(c),
             Expr::Prim(p) => self.prim(&p.value),

@@ -1,7 +1,7 @@
 //! Calls: operators, functions of the module, external functions, and the few operators with a form of their own.
 
 use relaxide_ir::{AttrValue, DataType, Type};
-use relaxide_relax::{Call, Constant, Expr, op};
+use relaxide_relax::{Call, Constant, Expr, ExternFunc, op};
 
 use super::Printer;
 use super::attrs::python_float;
@@ -20,7 +20,7 @@ impl Printer<'_> {
     pub(super) fn call(&mut self, call: &Call) -> String {
         match &call.op {
             Expr::Op(op) => self.op_call(&op.name, call),
-            Expr::Extern(f) => {
+            Expr::Extern(f) if !f.has_own_type() || !call.ty_args.is_empty() || !call.attrs.0.is_empty() => {
                 let mut parts = vec![quoted(&f.global_symbol)];
                 parts.extend(call.args.iter().map(|a| self.expr(a)));
                 parts.extend(self.attr_parts(call));
@@ -34,6 +34,12 @@ impl Printer<'_> {
                 format!("{}({})", self.expr(callee), args.join(", "))
             }
         }
+    }
+
+    /// A function outside of the module.
+    pub(super) fn external(&mut self, f: &ExternFunc) -> String {
+        let ty = if f.has_own_type() { format!(", {}", self.ty(&f.ty)) } else { String::new() };
+        format!("R.ExternFunc({}{ty})", quoted(&f.global_symbol))
     }
 
     fn op_call(&mut self, name: &str, call: &Call) -> String {

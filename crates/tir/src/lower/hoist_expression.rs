@@ -12,34 +12,83 @@
 //! may read memory that the loop does not write, if the loop is known to have an iteration. Conditions leave as
 //! [`HoistIfThenElse`](super::hoist_conditions) has it.
 //!
-//! Parts of conditions (`i < n and j < m`) stay: the comparison that is left would not be cheaper than both.
+//! Choices that expressions make leave as [`hoist_choices`](super::hoist_choices) has it. What is left is simplified.
+//!
+//! The option `s_tir.HoistExpression` says which conditions (`hoisted_conditionals`: 1 of statements, 2 of `if_then_else`, 4 the sides of
+//! `and` and `or`, 8 also where loops over threads are concerned) and which names (`hoisted_let_bindings`: 1 those that such conditions
+//! need, 2 of statements, 4 of expressions) leave, as sums.
 
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::PassInfo;
+use relaxide_ir::pass::{PassContext, PassInfo};
 use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor, free_vars};
 use relaxide_ir::{Buffer, Var};
 
+use super::hoist_choices::{Choices, hoist_choices};
 use super::hoist_conditions::hoist_condition;
+use super::no_op::remove_no_ops;
 use super::pure::{always_safe, is_pure_but_for_loads};
-use super::{LowerError, kernel_pass};
+use super::simplify::simplify;
+use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::stmt::*;
 
-pub(super) const PASS: PassInfo = kernel_pass!(
+/// The option of a pass context that the pass reads.
+const OPTION: &str = "s_tir.HoistExpression";
+
+pub(super) const PASS: PassInfo = kernel_pass_with!(
     "s_tir.transform.HoistExpression",
     "Bound names and conditions that a loop does not change stand in front of it.",
-    hoist_expressions
+    |func, context, _| hoist_expressions(func, context)
 );
 
 /// A kernel that computes in front of loops what they do not change.
-fn hoist_expressions(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    Ok(func.with_body(Hoist.mutate_stmt(&func.body)))
+fn hoist_expressions(func: &PrimFunc, context: &PassContext) -> Result<PrimFunc, LowerError> {
+    let conditions = context.config.entry(OPTION, "hoisted_conditionals");
+    let bindings = context.config.entry(OPTION, "hoisted_let_bindings");
+    let choices = Choices {
+        expressions: conditions & 2 != 0,
+        operands: conditions & 4 != 0,
+        names: bindings & 4 != 0,
+        threads: conditions & 8 != 0,
+    };
+    let mut hoist = Hoist {
+        conditions: conditions & 1 != 0,
+        threads: choices.threads,
+        names: bindings & 2 != 0,
+        needed: bindings & 1 != 0,
+    };
+    let body = hoist.mutate_stmt(&hoist_choices(&func.body, choices));
+    remove_no_ops(&simplify(&func.with_body(body))?)
 }
 
-struct Hoist;
+struct Hoist {
+    /// Whether conditions of statements leave.
+    conditions: bool,
+    /// Whether they leave loops over threads.
+    threads: bool,
+    /// Whether names leave.
+    names: bool,
+    /// Whether those leave that conditions need.
+    needed: bool,
+}
+
+impl Hoist {
+    /// A loop, below the condition that its body is.
+    fn condition(&self, n: &Ref<For>) -> Stmt {
+        if self.conditions { hoist_condition(n, self.threads) } else { n.clone().into() }
+    }
+
+    /// What the condition behind names needs, if it can leave.
+    fn needs(&self, last: Option<&Stmt>) -> Vec<Ref<Var>> {
+        match last {
+            Some(Stmt::If(n)) if self.needed && self.conditions => free_vars(&n.condition),
+            _ => Vec::new(),
+        }
+    }
+}
 
 impl PrimMutator for Hoist {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
@@ -51,17 +100,22 @@ impl StmtMutator for Hoist {
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
         let stmt = self.remake_stmt(stmt);
         let Stmt::For(n) = &stmt else { return stmt };
-        if n.kind == ForKind::ThreadBinding {
+        if n.kind == ForKind::ThreadBinding && !self.threads {
             return stmt;
         }
-        let Stmt::Seq(seq) = &n.body else { return hoist_condition(n) };
+        let Stmt::Seq(seq) = &n.body else { return self.condition(n) };
+        let needed = self.needs(seq.seq.last());
         let writes = Writes::of(&n.body);
         let runs = n.extent.as_int().is_some_and(|count| count > 0);
         let mut inside = HashSet::from([n.var.clone()]);
         let (mut leaving, mut staying) = (Vec::new(), Vec::new());
         for stmt in &seq.seq {
             match stmt {
-                Stmt::Bind(bind) if leaves(&bind.value, &inside, &writes, runs) => leaving.push(stmt.clone()),
+                Stmt::Bind(bind)
+                    if (self.names || needed.contains(&bind.var)) && leaves(&bind.value, &inside, &writes, runs) =>
+                {
+                    leaving.push(stmt.clone());
+                }
                 Stmt::Bind(bind) => {
                     inside.insert(bind.var.clone());
                     staying.push(stmt.clone());
@@ -73,7 +127,7 @@ impl StmtMutator for Hoist {
             return stmt;
         }
         let rest = match Stmt::loop_around(n, Stmt::seq(staying)) {
-            Stmt::For(rest) => hoist_condition(&rest),
+            Stmt::For(rest) => self.condition(&rest),
             other => other,
         };
         Stmt::seq(leaving.into_iter().chain([rest]))

@@ -16,13 +16,16 @@
 //! `s_tir.LoopPartition` with `partition_const_loop`, or by the loop's annotation `pragma_loop_partition_hint`, which also takes
 //! all conditions for likely.
 //!
+//! Of the option's other entries, `no_unroll_loop_with_extent_one` keeps parts of one iteration loops, and
+//! `unroll_loop_with_partition_hint_no_interval` has loops with that annotation unrolled that cannot be parted.
+//!
 //! The marks go in any case: behind this pass nothing reads them.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::pass::{PassContext, PassInfo};
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, free_vars, substitute};
-use relaxide_ir::{AttrValue, Var};
 
 use super::pure::is_pure;
 use super::{LowerError, kernel_pass_with};
@@ -42,30 +45,42 @@ const HINTS: [&str; 2] = ["pragma_loop_partition_hint", "loop_partition_hint"];
 pub(super) const PASS: PassInfo = kernel_pass_with!(
     "s_tir.transform.LoopPartition",
     "A loop with a guard that is likely to hold becomes loops with and without it.",
-    |func, context, _| partition_loops(func, const_loops(context))
+    |func, context, _| partition_loops(func, Options::of(context))
 );
 
-fn const_loops(context: &PassContext) -> bool {
-    match context.config.attrs().get(OPTION) {
-        Some(AttrValue::Map(map)) => {
-            matches!(map.get("partition_const_loop"), Some(AttrValue::Bool(true) | AttrValue::Int(1)))
+/// What the pass is told.
+#[derive(Clone, Copy)]
+struct Options {
+    /// Whether loops of constant extent are looked at.
+    const_loops: bool,
+    /// Whether a part of one iteration stays a loop.
+    keep_single: bool,
+    /// Whether a loop that asks for it and cannot be parted is unrolled.
+    unroll_hinted: bool,
+}
+
+impl Options {
+    fn of(context: &PassContext) -> Options {
+        let is_set = |key| context.config.entry(OPTION, key) != 0;
+        Options {
+            const_loops: is_set("partition_const_loop"),
+            keep_single: is_set("no_unroll_loop_with_extent_one"),
+            unroll_hinted: is_set("unroll_loop_with_partition_hint_no_interval"),
         }
-        _ => false,
     }
 }
 
 /// A kernel whose loops are partitioned by conditions that are likely.
-fn partition_loops(func: &PrimFunc, const_loops: bool) -> Result<PrimFunc, LowerError> {
+fn partition_loops(func: &PrimFunc, options: Options) -> Result<PrimFunc, LowerError> {
     let mut analyzer = Analyzer::new();
     analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
-    let body = Partition { analyzer, const_loops }.mutate_stmt(&func.body);
+    let body = Partition { analyzer, options }.mutate_stmt(&func.body);
     Ok(func.with_body(Unmark.mutate_stmt(&body)))
 }
 
 struct Partition {
     analyzer: Analyzer,
-    /// Whether loops of constant extent are looked at.
-    const_loops: bool,
+    options: Options,
 }
 
 impl PrimMutator for Partition {}
@@ -126,8 +141,12 @@ impl Partition {
         let zero = prim::int_of(n.var.dtype(), 0);
         let whole: Stmt = Ref::new(For { min: zero, extent, body, ..(**n).clone() }).into();
         let Stmt::For(part) = fresh_copy(&whole) else { return whole };
-        let shifted = prim::add(&part.var, from);
+        let alone = part.extent.is_int(1) && part.annotations.0.is_empty() && !self.options.keep_single;
+        let shifted = if alone { from.clone() } else { prim::add(&part.var, from) };
         let body = substitute_stmt(&part.body, &VarMap::from([(part.var.clone(), shifted)]));
+        if alone {
+            return self.mutate_stmt(&body);
+        }
         let part = For { body, ..(*part).clone() };
         self.within(&Ref::new(part))
     }
@@ -194,12 +213,18 @@ impl StmtMutator for Partition {
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
         let Stmt::For(n) = stmt else { return self.remake_stmt(stmt) };
         let hinted = HINTS.iter().any(|hint| n.annotations.bool(hint) == Some(true));
-        let looked_at = hinted || self.const_loops || n.extent.as_int().is_none();
+        let looked_at = hinted || self.options.const_loops || n.extent.as_int().is_none();
         // A `break` in one piece would not leave the others.
         let in_pieces =
             matches!(n.kind, ForKind::Serial | ForKind::Parallel | ForKind::Unrolled) && !Jumps::of(&n.body).of_loop;
         match looked_at && in_pieces {
-            true => self.split(n, hinted).unwrap_or_else(|| self.within(n)),
+            true => match self.split(n, hinted) {
+                Some(parts) => parts,
+                None if hinted && self.options.unroll_hinted && n.extent.as_int().is_some_and(|count| count > 1) => {
+                    self.within(&Ref::new(For { kind: ForKind::Unrolled, ..(**n).clone() }))
+                }
+                None => self.within(n),
+            },
             false => self.within(n),
         }
     }

@@ -49,6 +49,9 @@ pub static PASSES: &[PassInfo] = &[
     drop_statements::ASSERT,
     float_storage::FP8,
     float_storage::BF16,
+    unify_threads::PASS,
+    thread_sync::PASS,
+    rewritten_weights::PASS,
 ];
 
 /// Why a pass of TVM is not here, and what to do instead.
@@ -71,12 +74,10 @@ const ABSENT: &[(&[&str], &str)] = &[
         &[
             "LowerCrossThreadReduction",
             "LiftThreadBinding",
-            "UnifyThreadBinding",
             "ManifestSharedMemoryLocalStage",
             "LowerAutoCopy",
             "InjectPermutedLayout",
             "TransformMmaBufferLayout",
-            "ThreadSync",
             "InferFragment",
             "LowerThreadAllreduce",
             "LowerWarpMemory",

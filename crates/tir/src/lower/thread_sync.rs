@@ -16,15 +16,32 @@
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
+use relaxide_ir::pass::{ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::PrimVisitor;
 use relaxide_ir::{Buffer, Var};
 
-use super::shared_memory::is_shared;
+use super::shared_memory::{SHARED, is_shared};
+use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
 use crate::barriers::{self, Varying};
 use crate::functor::StmtVisitor;
 use crate::stmt::*;
 use crate::verify::{VerifyError, headline};
+
+pub(super) const PASS: PassInfo = kernel_pass_with!(
+    "s_tir.transform.ThreadSync",
+    "Threads wait for what others write to memory that they share.",
+    |func, _, args| match args.str("storage_scope").unwrap_or_default() {
+        SHARED | "shared.dyn" => Ok(order_threads(func)?),
+        other =>
+            Err(LowerError::Option { option: "storage_scope", given: other.to_string(), known: "shared, shared.dyn" }),
+    }
+)
+.params(&[PassParam::required(
+    "storage_scope",
+    ParamKind::Str,
+    "The memory: `shared` or `shared.dyn`; what is about one is about both.",
+)]);
 
 /// A kernel in which threads wait for what others write.
 pub(super) fn order_threads(func: &PrimFunc) -> Result<PrimFunc, VerifyError> {

@@ -3,12 +3,20 @@
 //! A loop marked as unrolled with a constant extent becomes its iterations one behind the other, each with names and
 //! scratch of its own. One with a symbolic extent, one whose copies would exceed a limit, or one that a `break` or `continue`
 //! of its own leaves, becomes serial: back ends unroll such loops as they see fit.
+//!
+//! The option `tirx.UnrollLoop` of a pass context also has loops unrolled that nobody marked: those that come to few statements
+//! (`auto_max_step`; the attribute `pragma_auto_unroll_max_step` says so of what is below it), that have few iterations
+//! (`auto_max_extent`), and whose variable is an index of a thread's own memory (`unroll_local_access`). With `explicit_unroll` off they
+//! are marked and not written out. Lowering does without: LLVM knows better.
+
+use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::PassInfo;
-use relaxide_ir::prim::{self, PrimMutator, PrimVisitor, VarMap};
+use relaxide_ir::Var;
+use relaxide_ir::pass::{PassContext, PassInfo};
+use relaxide_ir::prim::{self, PrimExpr, PrimMutator, PrimVisitor, VarMap, free_vars};
 
-use super::{LowerError, kernel_pass};
+use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
 use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
 use crate::jump::Jumps;
@@ -17,41 +25,195 @@ use crate::stmt::*;
 /// Most statements that one loop may be written out to.
 const MAX_STATEMENTS: i64 = 4096;
 
+/// The option of a pass context that the pass reads.
+const OPTION: &str = "tirx.UnrollLoop";
+
 /// Its name.
 pub(super) const NAME: &str = "tirx.transform.UnrollLoop";
 
-pub(super) const PASS: PassInfo = kernel_pass!("tirx.transform.UnrollLoop", "Writes unrolled loops out.", unroll_loops);
+pub(super) const PASS: PassInfo = kernel_pass_with!(
+    "tirx.transform.UnrollLoop",
+    "Writes unrolled loops out, and those that options find short.",
+    |func, context, _| {
+        let mut unroll = Unroll { short: Some(Short::of(context)) };
+        Ok(func.with_body(unroll.mutate_stmt(&func.body)))
+    }
+);
 
 /// A kernel without unrolled loops.
 pub(super) fn unroll_loops(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    Ok(func.with_body(Unroll.mutate_stmt(&func.body)))
+    Ok(func.with_body(Unroll { short: None }.mutate_stmt(&func.body)))
 }
 
-struct Unroll;
+struct Unroll {
+    /// Which loops are unrolled that nobody has marked.
+    short: Option<Short>,
+}
+
+/// Which loops are short, and what was seen below.
+struct Short {
+    /// Most statements that a loop and those inside of it are written out to.
+    max_step: i64,
+    /// Most loops inside of each other.
+    max_depth: i64,
+    /// Most iterations of a loop that is unrolled whatever is in it.
+    max_extent: i64,
+    /// Whether loops are written out; they are marked otherwise.
+    explicit: bool,
+    /// Whether loops go whose variable is an index of memory of one thread.
+    local_access: bool,
+    steps: i64,
+    depth: i64,
+    /// Whether there is a loop inside that stays.
+    around_loop: bool,
+    indices: HashSet<Ref<Var>>,
+}
+
+impl Short {
+    fn of(context: &PassContext) -> Short {
+        let entry = |name| context.config.entry(OPTION, name);
+        Short {
+            max_step: entry("auto_max_step"),
+            max_depth: entry("auto_max_depth"),
+            max_extent: entry("auto_max_extent"),
+            explicit: entry("explicit_unroll") != 0,
+            local_access: entry("unroll_local_access") != 0,
+            steps: 0,
+            depth: 0,
+            around_loop: false,
+            indices: HashSet::new(),
+        }
+    }
+
+    /// Whether a loop is unrolled, its body having been seen, and whether it is written out then.
+    fn takes(&mut self, n: &For) -> (bool, bool) {
+        let count = n.extent.as_int().filter(|count| (0..=i64::from(i32::MAX)).contains(count));
+        let short = count.is_some_and(|count| {
+            let steps = count.saturating_mul(self.steps);
+            let free = n.kind == ForKind::Serial && !self.around_loop && self.depth <= self.max_depth;
+            free && (steps <= self.max_step || count <= self.max_extent)
+                || self.local_access && count > 0 && self.indices.contains(&n.var)
+        });
+        let unrolled = short || n.kind == ForKind::Unrolled;
+        match count {
+            Some(count) if unrolled => {
+                self.steps = self.steps.saturating_mul(count);
+                self.depth += 1;
+            }
+            _ => self.around_loop = true,
+        }
+        let once = self.max_extent == 1 && count.is_some_and(|count| count <= 1);
+        (unrolled, unrolled && self.explicit || once)
+    }
+
+    fn note_index(&mut self, scope: &str, indices: &[PrimExpr]) {
+        if self.local_access && matches!(scope, "local" | "warp") {
+            self.indices.extend(indices.iter().flat_map(free_vars));
+        }
+    }
+}
+
+impl PrimVisitor for Short {
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        if let PrimExpr::Load(load) = e {
+            self.note_index(&load.buffer.scope, &load.indices);
+        }
+        self.walk_prim(e);
+    }
+}
 
 impl PrimMutator for Unroll {}
 
 impl StmtMutator for Unroll {
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
+        if let Some(short) = &mut self.short {
+            match stmt {
+                Stmt::Store(n) => {
+                    short.steps += 1;
+                    short.note_index(&n.buffer.scope, &n.indices);
+                    short.visit_prim(&n.value);
+                    return stmt.clone();
+                }
+                Stmt::Evaluate(_) => {
+                    short.steps += 1;
+                    return stmt.clone();
+                }
+                Stmt::Attr(n) => return self.told(n),
+                Stmt::Seq(n) => return Stmt::seq(n.seq.iter().map(|stmt| self.alone(stmt))),
+                _ => {}
+            }
+        }
         let Stmt::For(n) = stmt else { return self.remake_stmt(stmt) };
-        if n.kind != ForKind::Unrolled {
-            return self.remake_stmt(stmt);
+        let Some(short) = &mut self.short else {
+            if n.kind != ForKind::Unrolled {
+                return self.remake_stmt(stmt);
+            }
+            let body = self.mutate_stmt(&n.body);
+            return written_out(n, body);
+        };
+        let jumps = Jumps::of(&n.body).of_loop;
+        let explicit = short.explicit;
+        let body = self.mutate_stmt(&n.body);
+        let Some(short) = &mut self.short else { return Stmt::loop_around(n, body) };
+        short.explicit = explicit;
+        match short.takes(n) {
+            (_, true) if !jumps => written_out(n, body),
+            (true, false) if !jumps => of_kind(n, ForKind::Unrolled, body),
+            _ => Stmt::loop_around(n, body),
+        }
+    }
+}
+
+impl Unroll {
+    /// A statement among others: what was seen in them says nothing about it.
+    fn alone(&mut self, stmt: &Stmt) -> Stmt {
+        let seen = |short: &mut Short| {
+            let Short { steps, depth, around_loop, .. } = short;
+            (std::mem::take(steps), std::mem::take(depth), std::mem::take(around_loop))
+        };
+        let before = self.short.as_mut().map(seen).unwrap_or_default();
+        let made = self.mutate_stmt(stmt);
+        if let Some(short) = &mut self.short {
+            short.steps += before.0;
+            short.depth = short.depth.max(before.1);
+            short.around_loop |= before.2;
+        }
+        made
+    }
+
+    /// The body of an attribute; what it says about loops holds in there, and it goes then.
+    fn told(&mut self, n: &Ref<AttrStmt>) -> Stmt {
+        let (Some(short), Some(value)) = (&mut self.short, n.value.as_int()) else {
+            return self.remake_stmt(&n.clone().into());
+        };
+        let outer = (short.max_step, short.explicit);
+        match n.key.as_str() {
+            "pragma_auto_unroll_max_step" => short.max_step = value,
+            "pragma_unroll_explicit" => short.explicit = value != 0,
+            _ => return self.remake_stmt(&n.clone().into()),
         }
         let body = self.mutate_stmt(&n.body);
-        let count = n.extent.as_int().filter(|count| count.saturating_mul(statements(&body)) <= MAX_STATEMENTS);
-        let count = count.filter(|_| !Jumps::of(&body).of_loop);
-        let Some(count) = count else {
-            let (var, min, extent) = (n.var.clone(), n.min.clone(), n.extent.clone());
-            let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
-            return Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag, annotations, body }).into();
-        };
-        let copy = |i: i64| {
-            let at = prim::add(&n.min, prim::int_of(n.var.dtype(), i));
-            let copy = if i == 0 { body.clone() } else { fresh_copy(&body) };
-            substitute_stmt(&copy, &VarMap::from([(n.var.clone(), at)]))
-        };
-        Stmt::seq((0..count).map(copy))
+        if let Some(short) = &mut self.short {
+            (short.max_step, short.explicit) = outer;
+        }
+        body
     }
+}
+
+fn of_kind(n: &Ref<For>, kind: ForKind, body: Stmt) -> Stmt {
+    Ref::new(For { kind, body, ..For::clone(n) }).into()
+}
+
+/// The iterations of a loop one behind the other, where that is possible and not too long; a serial loop otherwise.
+fn written_out(n: &Ref<For>, body: Stmt) -> Stmt {
+    let count = n.extent.as_int().filter(|count| count.saturating_mul(statements(&body)) <= MAX_STATEMENTS);
+    let Some(count) = count.filter(|_| !Jumps::of(&body).of_loop) else { return of_kind(n, ForKind::Serial, body) };
+    let copy = |i: i64| {
+        let at = prim::add(&n.min, prim::int_of(n.var.dtype(), i));
+        let copy = if i == 0 { body.clone() } else { fresh_copy(&body) };
+        substitute_stmt(&copy, &VarMap::from([(n.var.clone(), at)]))
+    };
+    Stmt::seq((0..count).map(copy))
 }
 
 /// How many statements there are that do something themselves.

@@ -6,7 +6,7 @@ use relaxide_ir::prim::{self, PrimExpr, PrimMutator};
 use relaxide_ir::{AttrValue, Attrs, Buffer, Var};
 
 use super::reduce::{Bodies, Body};
-use super::tensor::{Stage, StageKind, Tensor};
+use super::tensor::{Stage, StageForm, StageKind, Tensor};
 use crate::Stmt;
 
 /// A compute under construction, for those that name their axes or annotate their block.
@@ -92,7 +92,7 @@ impl Compute {
     }
 
     fn into_stage(self, kind: StageKind) -> Ref<Stage> {
-        Ref::new(Stage { name: self.name, kind, axes: self.axes, attrs: self.attrs })
+        Ref::new(Stage { name: self.name, kind, axes: self.axes, attrs: self.attrs, form: StageForm::Compute })
     }
 }
 
@@ -161,12 +161,23 @@ pub fn extern_stage(
     outputs: impl IntoIterator<Item = (String, Vec<PrimExpr>, DataType)>,
     body: impl FnOnce(&[Ref<Buffer>], &[Ref<Buffer>]) -> Stmt,
 ) -> Vec<Tensor> {
+    filled(StageForm::Extern, name, inputs, outputs, body)
+}
+
+/// What [`extern_stage`] makes, in a form that is said.
+pub(super) fn filled(
+    form: StageForm,
+    name: impl Into<String>,
+    inputs: &[Tensor],
+    outputs: impl IntoIterator<Item = (String, Vec<PrimExpr>, DataType)>,
+    body: impl FnOnce(&[Ref<Buffer>], &[Ref<Buffer>]) -> Stmt,
+) -> Vec<Tensor> {
     let formal: Vec<Ref<Buffer>> =
         outputs.into_iter().map(|(name, shape, dtype)| Buffer::new(name, dtype, shape)).collect();
     let sources: Vec<Ref<Buffer>> = inputs.iter().map(|t| t.buffer().clone()).collect();
     let body = body(&sources, &formal);
     let kind = StageKind::Extern { inputs: sources, outputs: formal.clone(), body };
-    let stage = Ref::new(Stage { name: name.into(), kind, axes: Vec::new(), attrs: Attrs::new() });
+    let stage = Ref::new(Stage { name: name.into(), kind, axes: Vec::new(), attrs: Attrs::new(), form });
     let output = |(i, b): (usize, &Ref<Buffer>)| Tensor::output_of(stage.clone(), i, b.name.clone(), b.dtype, &b.shape);
     formal.iter().enumerate().map(output).collect()
 }

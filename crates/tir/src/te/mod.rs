@@ -38,4 +38,4 @@ pub use compute::{Compute, compute, compute_multi, extern_stage};
 pub use prim_func::{TeError, create_checked, create_prim_func};
 pub use reduce::{Bodies, Body, ReduceAxis, Reduction, combine, max, min, prod, reduce_axis, reduce_axis_named, sum};
 pub use scan::scan;
-pub use tensor::{Tensor, placeholder};
+pub use tensor::{StageForm, Tensor, placeholder};

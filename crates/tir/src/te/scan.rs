@@ -19,10 +19,10 @@ use relaxide_ffi::Ref;
 use relaxide_ir::prim::{self, PrimExpr, PrimMutator, VarMap};
 use relaxide_ir::{Buffer, Var};
 
-use super::compute::{axis_over, extern_stage};
+use super::compute::{axis_over, filled};
 use super::prim_func::TeError;
 use super::reduce::Reduction;
-use super::tensor::{Output, StageKind, Tensor, output_link};
+use super::tensor::{Output, StageForm, StageKind, Tensor, output_link};
 use crate::Stmt;
 
 /// The results of a scan, one for each state.
@@ -49,7 +49,7 @@ pub fn scan(name: &str, init: &[Tensor], update: &[Tensor], state: &[Tensor]) ->
     });
     // The builder takes no errors from the statements' maker: one waits here.
     let mut failed = None;
-    let tensors = extern_stage(name, init, outputs, |_, results| {
+    let tensors = filled(StageForm::Scan, name, init, outputs, |_, results| {
         body(init, update, state, results).unwrap_or_else(|error| {
             failed = Some(error);
             Stmt::nop()

@@ -4,6 +4,7 @@ use relaxide_ffi::{DataType, Object, ObjectRef, Ref};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Buffer, Var};
 
+use super::access::reads_of_expr;
 use super::reduce::{ReduceAxis, Reduction};
 use crate::Stmt;
 
@@ -26,6 +27,19 @@ pub(super) enum StageKind {
     Extern { inputs: Vec<Ref<Buffer>>, outputs: Vec<Ref<Buffer>>, body: Stmt },
 }
 
+/// How a stage makes its tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StageForm {
+    /// Not at all: it is an input.
+    Placeholder,
+    /// Element by element.
+    Compute,
+    /// By statements.
+    Extern,
+    /// Elements from those before them.
+    Scan,
+}
+
 /// A node of the compute graph.
 #[derive(Object, Debug)]
 #[object(key = "tirx.te.Stage")]
@@ -41,6 +55,9 @@ pub(super) struct Stage {
     /// Annotations of the block.
     #[field(hidden)]
     pub attrs: Attrs,
+    /// How it makes its tensors.
+    #[field(hidden)]
+    pub form: StageForm,
 }
 
 /// The link from a tensor's buffer to its stage.
@@ -126,10 +143,39 @@ impl Tensor {
         }
     }
 
+    /// How its stage makes it.
+    pub fn form(&self) -> StageForm {
+        output_link(&self.buffer).map_or(StageForm::Placeholder, |link| link.stage.form)
+    }
+
+    /// The tensors that its stage reads, each once; of a scan those that give its first elements.
+    pub fn inputs(&self) -> Vec<Tensor> {
+        let Some(link) = output_link(&self.buffer) else { return Vec::new() };
+        let read: Vec<Ref<Buffer>> = match &link.stage.kind {
+            StageKind::Placeholder => Vec::new(),
+            StageKind::Elements(values) => buffers_of(values),
+            StageKind::Reduction(reduction) => buffers_of(reduction.values.iter().chain(&reduction.combined)),
+            StageKind::Extern { inputs, .. } => inputs.clone(),
+        };
+        let mut tensors: Vec<Tensor> = Vec::new();
+        for buffer in read.into_iter().filter(|buffer| output_link(buffer).is_some()) {
+            let tensor = Tensor { buffer };
+            if !tensors.contains(&tensor) {
+                tensors.push(tensor);
+            }
+        }
+        tensors
+    }
+
     /// The buffer that loads of it name until a kernel is made.
     pub fn buffer(&self) -> &Ref<Buffer> {
         &self.buffer
     }
+}
+
+/// The buffers that expressions read.
+fn buffers_of<'a>(exprs: impl IntoIterator<Item = &'a PrimExpr>) -> Vec<Ref<Buffer>> {
+    reads_of_expr(exprs).into_iter().map(|region| region.buffer.clone()).collect()
 }
 
 /// The stage and the output's place in it, of a buffer that belongs to a tensor.
@@ -145,6 +191,12 @@ pub fn placeholder(
 ) -> Tensor {
     let name = name.into();
     let shape: Vec<PrimExpr> = shape.into_iter().map(Into::into).collect();
-    let stage = Stage { name: name.clone(), kind: StageKind::Placeholder, axes: Vec::new(), attrs: Attrs::new() };
+    let stage = Stage {
+        name: name.clone(),
+        kind: StageKind::Placeholder,
+        axes: Vec::new(),
+        attrs: Attrs::new(),
+        form: StageForm::Placeholder,
+    };
     Tensor::output_of(Ref::new(stage), 0, name, dtype, &shape)
 }

@@ -7,6 +7,7 @@ import importlib
 
 from ... import _core
 from ._calls import assert_op, call_builtin_with_ctx, call_dps_packed, call_inplace_packed, call_packed, call_pure_packed
+from ._gradients import register_gradient
 from ._calls import call_py_func, call_tir, call_tir_inplace, call_tir_with_grad, hint_on_device, invoke_closure, invoke_pure_closure, make_closure
 from ._calls import linear, masked_fill, relu6 as _relu6, to_vdevice, view as _view
 from ._generate import make as _make

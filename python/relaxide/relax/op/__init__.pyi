@@ -19,6 +19,7 @@ from ._calls import linear as linear
 from ._calls import make_closure as make_closure
 from ._calls import masked_fill as masked_fill
 from ._calls import to_vdevice as to_vdevice
+from ._gradients import register_gradient as register_gradient
 
 def abs(x: Expr) -> Call:
     """Absolute value."""

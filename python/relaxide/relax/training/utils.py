@@ -1,4 +1,4 @@
-"""Passes of training: a loss behind a model."""
+"""Passes of training: a loss behind a model; derivatives of kernels."""
 
 from ...ffi import structural_equal
 from ...ir.expr import Tuple
@@ -77,4 +77,39 @@ def _joined(name, backbone, loss, count):
     return Function(params, SeqExpr([DataflowBlock(bindings)], body), attrs=backbone.attrs)
 
 
-__all__ = ["AppendLoss"]
+#: The functions of kernels' derivatives, by their names.
+_OF_KERNELS = {}
+
+
+def register_te_gradient(te_grad_name, te_grad_func=None):
+    """Say how the derivative of a kernel is computed, for calls that name it (``R.call_tir_with_grad(…, te_grad_name=name)``).
+
+    Parameters
+    ----------
+    te_grad_name : str
+        The name.
+    te_grad_func : function, optional
+        Takes the gradient of the call's result, the call's arguments and its ``te_grad_kwargs``, as tensors of :mod:`relaxide.te` and as
+        values, and gives the gradients of the arguments, as tensors. Without it, a decorator.
+    """
+
+    def register(func):
+        _OF_KERNELS[te_grad_name] = func
+        return func
+
+    return register if te_grad_func is None else register(te_grad_func)
+
+
+def gradient_of_kernel(orig_var, orig_call, output_grad, ctx):
+    """The gradients of the arguments of a ``call_tir_with_grad``, by what :func:`register_te_gradient` was told."""
+    name = str(orig_call.attrs["te_grad_name"])
+    if name not in _OF_KERNELS:
+        raise ValueError(f"no derivative {name!r} is registered; there are {', '.join(_OF_KERNELS) or 'none'}: see register_te_gradient")
+    args = list(orig_call.args[1].fields)
+    further = dict(orig_call.attrs.get("te_grad_kwargs") or {})
+    made = ctx.emit_te(_OF_KERNELS[name], output_grad, *args, **further, primfunc_name_hint=name)
+    grads = Tuple([made]) if len(args) == 1 and isinstance(made.ty, TensorType) else made
+    return [None, grads, *[None] * (len(orig_call.args) - 2)]
+
+
+__all__ = ["AppendLoss", "gradient_of_kernel", "register_te_gradient"]

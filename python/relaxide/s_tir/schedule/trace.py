@@ -9,7 +9,12 @@ class InstructionKind:
     _all = None
 
     def __init__(self, name, method, is_pure):
-        self.name, self.method, self.is_pure = name, method, is_pure
+        self.name, self.method, self._is_pure = name, method, is_pure
+
+    @property
+    def is_pure(self):
+        """Whether it leaves the program as it is."""
+        return self._is_pure
 
     @staticmethod
     def get(name):

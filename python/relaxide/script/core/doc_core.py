@@ -53,7 +53,10 @@ _EXPRESSIONS = {
     "List": "elts ctx",
     "Tuple": "elts ctx",
     "Slice": "lower upper step",
+    "NamedExpr": "target value",
 }
+#: What functions and classes are generic over.
+_TYPE_PARAMS = {"TypeVar": "name bound default_value", "ParamSpec": "name default_value", "TypeVarTuple": "name default_value"}
 _WORDS = {
     "boolop": "And Or",
     "operator": "Add BitAnd BitOr BitXor Div FloorDiv LShift Mod Mult MatMult Pow RShift Sub",
@@ -101,13 +104,13 @@ def _classes():
     def put(name, base, fields, doc):
         made[name] = _make(name, made.get(base, AST), fields, doc)
 
-    for name, what in (("mod", "programs"), ("stmt", "statements"), ("expr", "expressions"), ("excepthandler", "handlers of errors")):
+    for name, what in (("mod", "programs"), ("stmt", "statements"), ("expr", "expressions"), ("excepthandler", "handlers of errors"), ("type_param", "type parameters")):
         put(name, None, "", f"The base of {what}.")
     for word in _WORDS:
         put(word, None, "", "The base of words.")
     for name, fields in (("Module", "body"), ("Interactive", "body"), ("Expression", "body")):
         put(name, "mod", fields, f"A program of kind {name}.")
-    for table, base in ((_STATEMENTS, "stmt"), (_EXPRESSIONS, "expr")):
+    for table, base in ((_STATEMENTS, "stmt"), (_EXPRESSIONS, "expr"), (_TYPE_PARAMS, "type_param")):
         for name, fields in table.items():
             put(name, base, f"{fields} {_PLACE}", f"The node {name} of Python's syntax.")
     for base, names in _WORDS.items():

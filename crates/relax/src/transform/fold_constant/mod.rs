@@ -68,13 +68,13 @@ struct Fold {
 }
 
 impl Rewrite for Fold {
-    fn value(&mut self, _: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+    fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         if self.overwritten.contains(var) {
             return Ok(Action::Bind(value));
         }
         let Some(constant) = self.fold(&value) else { return Ok(Action::Bind(value)) };
-        // Only what is visible in its block alone may vanish.
-        if matches!(var, AnyVar::Dataflow(_)) {
+        // A branch ends by binding its result; elsewhere a name of a constant says nothing.
+        if matches!(var, AnyVar::Dataflow(_)) || b.depth() == 1 {
             return Ok(Action::Replace(constant));
         }
         self.known.insert(var.clone(), constant.clone());

@@ -179,7 +179,7 @@ fn first_match(stage: &Stmt, patterns: &[Pattern]) -> Result<Option<MatchResult>
 /// The library function of a kernel.
 fn library(name: &str, source: &str) -> Ref<ExternFunc> {
     let attrs = Attrs::new().with("c_source", source.replace(SYMBOL, name)).with("c_source_fmt", "cu");
-    Ref::new(ExternFunc { global_symbol: name.to_string(), attrs })
+    Ref::new(ExternFunc { global_symbol: name.to_string(), attrs, ty: Type::packed_func(Type::any(), false) })
 }
 
 /// Library functions that took whole kernels stand where these stood; kernels that came apart go, unless they are called

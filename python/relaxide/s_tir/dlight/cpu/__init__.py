@@ -2,5 +2,6 @@
 
 from .base import CPUScheduleRule
 from .gemv import GEMV
+from .reduction import Reduction
 
-__all__ = ["CPUScheduleRule", "GEMV"]
+__all__ = ["CPUScheduleRule", "GEMV", "Reduction"]

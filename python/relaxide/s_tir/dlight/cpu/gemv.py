@@ -20,15 +20,30 @@ class GEMV(CPUScheduleRule):
         infos = try_inline_contiguous_spatial(sch, normalize_prim_func(sch))
         if not infos or len(infos) > 2 or any(not info.is_injective() for info in infos[1:]):
             return None
-        if len(infos[0].iters) not in (2, 3) or is_gemv(sch, infos[0]) is None:
+        vectors = is_gemv(sch, infos[0])
+        if len(infos[0].iters) not in (2, 3) or vectors is None:
             return None
         if not normalize(sch, infos[0]):
             return None
-        self._tile(sch, infos[0].block_rv)
+        self.sch_inner_reduction(sch, target, infos[0].block_rv, vectors, infos[1] if len(infos) == 2 else None)
         return sch
 
-    @staticmethod
-    def _tile(sch, block):
+    def sch_inner_reduction(self, sch, target, block, vector_input_buffers, epilogue_info):
+        """Schedule the block of a product whose matrix is read along its rows; what comes behind it stays as it is.
+
+        Parameters
+        ----------
+        sch : Schedule
+            The schedule, in which the block has the loops of a batch, rows, columns and an inner axis.
+        target : Target
+            What it is compiled for, which changes nothing: vectors have eight lanes.
+        block : SBlockRV
+            The block.
+        vector_input_buffers : list of Buffer
+            What it reads beside the matrix.
+        epilogue_info : SBlockInfo, optional
+            The block behind it.
+        """
         lengths = [get_extent(sch, loop) for loop in sch.get_loops(block)]
         _, rows, columns, inner = sch.get_loops(block)
         row_tile = column_tile = 64
