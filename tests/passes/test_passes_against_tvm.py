@@ -134,11 +134,6 @@ REASONS = [
         ["canonicalize_keeps_checks"],
     ),
     (
-        "TVM leaves the name of a value that was computed before, and binds the result of a branch twice.",
-        ["EliminateCommonSubexpr"],
-        ["common_subexpr", "common_subexpr_inplace", "dead_branches"],
-    ),
-    (
         "TVM puts definitions of local functions into dataflow blocks, and joins blocks that stand together.",
         ["ConvertToDataflow"],
         ["lambda_lift", "fuse_by_pattern_refuses", "allocate_workspace", "allocate_workspace_blocks"],

@@ -458,6 +458,8 @@ def mutator(mutator_cls):
 def _derived(cls, base):
     if not issubclass(cls, base):
         raise TypeError(f"{cls.__name__} does not derive from {base.__name__}")
+    # TVM's decorator makes another class; this is the one that was written, in both.
+    cls._cls = cls
     return cls
 
 

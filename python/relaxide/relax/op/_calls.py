@@ -69,7 +69,7 @@ def call_py_func(func_name, args, out_ty):
 @also_by(out_sinfo="out_ty")
 def call_tir_with_grad(gvar, args, out_ty, te_grad_name, te_grad_kwargs=None):
     """Call a kernel with fresh outputs; ``te_grad_name`` names the function that makes its gradient."""
-    attrs = {"te_grad_name": te_grad_name, "te_grad_kwargs": te_grad_kwargs or {}}
+    attrs = {"te_grad_name": te_grad_name, **({"te_grad_kwargs": te_grad_kwargs} if te_grad_kwargs else {})}
     return _core.op_call("call_tir_with_grad", (gvar, _tuple(args)), attrs, [_of_one(out_ty)])
 
 
