@@ -1,6 +1,7 @@
 """Passes, contexts and instruments in Python."""
 
 import inspect
+import json
 
 import numpy as np
 import pytest
@@ -116,6 +117,34 @@ def test_unknown_options_are_refused():
     with pytest.raises(ValueError, match="no.such.option"):
         tvm.transform.PassContext(config={"no.such.option": 1})
     assert all({"type", "doc"} == set(entry) for entry in tvm.transform.PassContext.list_configs().values())
+
+
+@I.ir_module
+class Exponentials:
+    @R.function
+    def main(x: R.Tensor((64, 48), "float32")):
+        return R.exp(x)
+
+
+def test_decisions_for_kernels_are_printed_and_replaced_by_a_file(tmp_path):
+    built = relax.build(Exponentials, target="llvm")
+    said = json.loads(built.schedule())
+    piece = next(p for entry in said["schedule"] for p in entry["pieces"] if p["rule"] == "elementwise")
+    parameter = next(p for p in piece["parameters"] if p["name"] == "lanes")
+    assert parameter["value"] == parameter["guess"] and parameter["reason"]
+    parameter["value"] = 2
+    file = tmp_path / "kernels.json"
+    file.write_text(json.dumps(said))
+    with tvm.transform.PassContext(config={"relaxide.schedule": str(file)}):
+        changed = json.loads(relax.build(Exponentials, target="llvm").schedule())
+    pieces = [p for entry in changed["schedule"] for p in entry["pieces"]]
+    lanes = [p for piece in pieces for p in piece["parameters"] if p["name"] == "lanes"]
+    assert [p["value"] for p in lanes] == [2] and lanes[0]["guess"] == parameter["guess"]
+    parameter["value"] = 1000
+    file.write_text(json.dumps(said))
+    with tvm.transform.PassContext(config={"relaxide.schedule": str(file)}):
+        with pytest.raises(ValueError, match="lanes = 1000 is refused: the value is one of"):
+            relax.build(Exponentials, target="llvm")
 
 
 def test_instruments_see_every_pass(tmp_path, capsys):

@@ -106,6 +106,11 @@ class VMExecutable(Executable):
         """The kernels as text: for LLVM before its passes (``"ll"``), as assembly (``"asm"``, ``"s"``), or in C (``"c"``)."""
         return self.mod.inspect_source("asm" if fmt == "s" else fmt)
 
+    def schedule(self):
+        """What schedule rules decided for the kernels, as JSON: the form of the file that the option ``relaxide.schedule`` of a
+        ``PassContext`` names."""
+        return self.mod.schedule()
+
     def get_function(self, name, query_imports=False):
         """A function of a name; an AttributeError where there is none."""
         return self.jit().get_function(name, query_imports=True)
