@@ -73,7 +73,7 @@ def place(tmp_path, monkeypatch):
     np.save("image.npy", np.random.default_rng(1).random((1, 3, 8, 8), "float32"))
     np.save("x.npy", np.random.default_rng(1).random((2, 8), "float32"))
     pathlib.Path("elsewhere").mkdir()
-    for name in ("crates", "examples", "target", "Cargo.toml", "Cargo.lock", "tests", "Makefile"):
+    for name in ("crates", "examples", "target", "Cargo.toml", "Cargo.lock", "tests", "Makefile", "packages", "scripts"):
         pathlib.Path(name).symlink_to(ROOT / name)
     return tmp_path
 
