@@ -21,6 +21,7 @@ fn rows() -> impl Iterator<Item = (&'static PassInfo, Attrs)> {
         let args = match pass.name {
             "tirx.transform.NarrowDataType" => Attrs::new().with("target_bits", 32),
             "tirx.transform.BindTarget" => Attrs::new().with("target", "llvm"),
+            "s_tir.transform.ThreadSync" => Attrs::new().with("storage_scope", "shared"),
             _ => Attrs::new(),
         };
         (pass, args)
