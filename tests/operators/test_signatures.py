@@ -27,7 +27,6 @@ MISSING = {
     "distributed.call_tir_local_view": "programs over several machines are not compiled",
     "distributed.redistribute": "programs over several machines are not compiled",
     "distributed.redistribute_replica_to_shard": "programs over several machines are not compiled",
-    "register_gradient": "gradients are part of an operator's definition",
 }
 
 

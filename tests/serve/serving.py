@@ -3,9 +3,21 @@
 import contextlib
 import pathlib
 import subprocess
+import time
+import urllib.error
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = ROOT / "build/relaxide"
+
+
+def _wait(address):
+    """Waits until the server has loaded its models: it answers before, and lets requests wait."""
+    for _ in range(600):
+        with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(address, timeout=60):
+            return
+        time.sleep(0.1)
+    raise TimeoutError(f"{address} does not say that the server is ready")
 
 
 @contextlib.contextmanager
@@ -21,6 +33,7 @@ def served(models, *options, http="127.0.0.1:0", grpc="127.0.0.1:0"):
             name, on, address = line.partition(" on ")
             if on:
                 found[name] = address.strip()
+        _wait(f"http://{found['http']}/v2/health/ready")
         yield found["http"], found["grpc"]
     finally:
         process.terminate()
