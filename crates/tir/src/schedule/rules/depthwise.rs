@@ -29,7 +29,7 @@ use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
 use super::contraction::Contraction;
 use super::register_tile::{self, RegisterTile, Rows, Shape};
 use super::rule::{self, Rule};
-use super::window::{Windowed, Workspace, rows_per_block};
+use super::window::{Windowed, Workspace, least_rows, rows_per_block};
 use crate::Stmt;
 
 /// Output rows of a block at least, so that the halo is a small part of it.
@@ -94,13 +94,7 @@ impl Rule for Depthwise {
             reason: "the image rows of a block stay in the first-level cache",
             limit: "less holds no rows of usual images, and more leaves all caches of a core",
         });
-        let least_rows = choices.choose(Guess {
-            name: "least_rows",
-            value: LEAST_ROWS,
-            domain: Domain::range(1, 64),
-            reason: "with so many output rows a block, the image rows that two blocks share are a small part",
-            limit: "a block has a row, and more than that leave no blocks to share",
-        });
+        let least_rows = least_rows(choices, LEAST_ROWS);
         Ok(Decided { lanes, tile: Shape { rows, vectors }, image_bytes, least_rows })
     }
 

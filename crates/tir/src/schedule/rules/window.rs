@@ -24,6 +24,7 @@ use relaxide_ir::{Buffer, DataType, Var};
 use super::super::affine::{ceil_div, linear, loads, product, same, uses};
 use super::super::lanes::splat;
 use super::super::nest::Tail;
+use super::super::parameters::{Choices, Domain, Guess};
 use super::super::{Axis, Cx, Refusal};
 use super::contraction::Contraction;
 use super::row::Row;
@@ -405,4 +406,15 @@ pub fn rows_per_block(
     let row = mul(mul(window.depth(), pitch), int(window.planes()));
     let fitting = max(floordiv(int(budget / bytes), max(row, int(1))), int(least));
     max(min(fitting, at_most(&y.axis.extent)), int(1))
+}
+
+/// How many output rows a block of images has at least, where blocks share image rows.
+pub(super) fn least_rows(choices: &mut Choices<'_>, value: i64) -> i64 {
+    choices.choose(Guess {
+        name: "least_rows",
+        value,
+        domain: Domain::range(1, 64),
+        reason: "with so many output rows a block, the image rows that two blocks share are a small part",
+        limit: "a block has a row, and more than that leave no blocks to share",
+    })
 }

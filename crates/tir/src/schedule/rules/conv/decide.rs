@@ -10,7 +10,7 @@ use crate::schedule::affine::{ceil_div, product};
 use crate::schedule::parameters::{Choices, Domain, Guess};
 use crate::schedule::rules::register_tile::{self, MOST_ROWS, Shape, TileGuess};
 use crate::schedule::rules::rule;
-use crate::schedule::rules::window::{Windowed, rows_per_block};
+use crate::schedule::rules::window::{Windowed, least_rows, rows_per_block};
 use crate::schedule::{Axis, Machine, Reduce, Refusal};
 
 /// Output rows below which a block's halo costs too much.
@@ -190,13 +190,7 @@ impl BlockRows {
             reason: "the image rows of a block fit half of the second-level cache",
             limit: "less holds no rows of usual images, and more leaves the caches",
         });
-        let least = choices.choose(Guess {
-            name: "least_rows",
-            value: LEAST_ROWS,
-            domain: Domain::range(1, 64),
-            reason: "with so many output rows a block, the image rows that two blocks share are a small part",
-            limit: "a block has a row, and more than that leave no blocks to share",
-        });
+        let least = least_rows(choices, LEAST_ROWS);
         let blocks = choices.choose(Guess {
             name: "blocks",
             value: blocks,
