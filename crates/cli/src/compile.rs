@@ -13,6 +13,7 @@ use crate::answer::{self, Form};
 use crate::args::ProgramArgs;
 use crate::error::CliError;
 use crate::inputs::{parse_dims, parse_shape, sample_dims};
+use crate::passes::PassArgs;
 use crate::program::{Kind, Program, check_file};
 use crate::progress::{Bar, Show};
 use crate::{inspect, outputs, program, style};
@@ -28,6 +29,7 @@ use crate::{inspect, outputs, program, style};
     relaxide compile model.relay --machine relay       (for the Relay VM)\n  \
     relaxide compile model.onnx --explain --json > kernels.json   (what schedule rules decided, and why)\n  \
     relaxide compile model.onnx --schedule kernels.json           (with other decisions, once the file is edited)\n  \
+    relaxide compile model.onnx --print-after ApplyScheduleRules  (the loops of every kernel)\n  \
     relaxide compile model.onnx -o libmodel.a          (and libmodel.h, for a program in C)\n  \
     relaxide compile model.onnx --target c -o model.c  (and model.h, for a machine with a C compiler)\n  \
     relaxide compile model.onnx --target wasm          (makes model.wasm, for browsers and Node)")]
@@ -82,6 +84,9 @@ pub struct CompileArgs {
     /// Print nothing but errors.
     #[arg(short, long)]
     pub quiet: bool,
+    /// How the passes run.
+    #[command(flatten)]
+    pub passes: PassArgs,
 }
 
 /// What functions become.
@@ -140,7 +145,9 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     if matches!(program, Program::Relay(_)) {
         refuse_for_relay(args)?;
     }
+    let timing = args.passes.timing();
     let mut options = CompileOptions {
+        context: args.passes.context(target.clone(), form, timing.as_ref())?,
         target,
         pipeline: match args.pipeline {
             PipelineArg::Default => Pipeline::Default,
@@ -165,6 +172,9 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     let prefix = args.prefix.as_deref();
     executable.export_with(&output, ExportOptions { prefix, weights, ..ExportOptions::default() })?;
     bar.finish();
+    if let Some(timing) = timing {
+        eprint!("{}", timing.report());
+    }
     let made = Made::new(args, output, &executable, start.elapsed(), bar)?;
     match form {
         Form::Json => made.json(args.explain.then(|| executable.schedule())),

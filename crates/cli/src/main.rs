@@ -18,6 +18,7 @@ mod inspect;
 mod onnxruntime;
 mod opt;
 mod outputs;
+mod passes;
 mod profile;
 mod program;
 mod progress;

@@ -1,12 +1,9 @@
 //! `relaxide opt`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
-use relaxide::ir::pass::{
-    Dump, ParamDefault, Pass, PassContext, PassInfo, PassParam, Print, Printer, Timing, When, parse_value,
-};
+use relaxide::ir::pass::{ParamDefault, Pass, PassInfo, PassParam};
 use relaxide::relax::transform;
 
 use clap::Args;
@@ -15,6 +12,7 @@ use serde_json::{Value, json};
 use crate::answer::{self, Form};
 use crate::error::CliError;
 use crate::outputs;
+use crate::passes::{PassArgs, print};
 use crate::program;
 
 /// Arguments of `relaxide opt`.
@@ -23,6 +21,7 @@ use crate::program;
     relaxide opt model.onnx --passes 'ToMixedPrecision(out_dtype=float16), LegalizeOps' --print-after LegalizeOps\n  \
     relaxide opt model.onnx --pipeline zero --timing -o lowered.py\n  \
     relaxide opt kernel.py --passes s_tir.transform.LowerInitBlock,LowerOpaqueBlock --print-after all\n  \
+    relaxide opt kernel.py --passes ApplyScheduleRules --target 'llvm -mcpu=x86-64-v3'\n  \
     relaxide opt --list")]
 pub struct OptArgs {
     /// The program (.py, .relax) or model (.onnx).
@@ -34,30 +33,9 @@ pub struct OptArgs {
     /// The passes of a pipeline, in front of those of --passes.
     #[arg(long, value_name = "NAME")]
     pub pipeline: Option<String>,
-    /// Print the program before these passes (`all`: before each).
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub print_before: Vec<String>,
-    /// Print the program behind these passes (`all`: behind each).
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub print_after: Vec<String>,
-    /// Write the program behind each pass to a file of this folder.
-    #[arg(long, value_name = "FOLDER")]
-    pub dump: Option<PathBuf>,
-    /// Say how long each pass took.
-    #[arg(long)]
-    pub timing: bool,
     /// Do not check behind each pass that the program is well-formed.
     #[arg(long)]
     pub no_verify: bool,
-    /// Passes of higher levels are left out.
-    #[arg(long, default_value_t = 2)]
-    pub opt_level: u32,
-    /// Passes that are left out.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub disable: Vec<String>,
-    /// An option, as NAME=VALUE.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub config: Vec<String>,
     /// What to compile for.
     #[arg(long, default_value = "llvm")]
     pub target: String,
@@ -67,6 +45,9 @@ pub struct OptArgs {
     /// List the passes with their parameters.
     #[arg(long)]
     pub list: bool,
+    /// How the passes run.
+    #[command(flatten)]
+    pub watch: PassArgs,
 }
 
 /// Runs passes on a program.
@@ -78,8 +59,12 @@ pub fn run(args: &OptArgs, form: Form) -> Result<(), CliError> {
     if let Some(output) = &args.output {
         outputs::check_place(output, &[file])?;
     }
-    let timing = args.timing.then(Timing::new);
-    let (passes, context) = (passes(args)?, context(args, form, timing.clone())?);
+    let timing = args.watch.timing();
+    let target = args.target.parse().map_err(relaxide::Error::from)?;
+    let (passes, mut context) = (passes(args)?, args.watch.context(target, form, timing.as_ref())?);
+    if !args.no_verify {
+        context.instruments.push(transform::verify());
+    }
     let mut module = program::load(file, &[])?;
     let mut times = Vec::new();
     for pass in passes.into_iter().filter(|pass| context.enables(pass)) {
@@ -105,11 +90,6 @@ pub fn run(args: &OptArgs, form: Form) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The program with its constants, so that the text can be read back.
-fn print(module: &relaxide::IRModule) -> String {
-    relaxide::script::print_module_with(module, relaxide::script::PrintOptions { show_meta: true })
-}
-
 fn passes(args: &OptArgs) -> Result<Vec<Pass>, CliError> {
     let mut passes = Vec::new();
     if let Some(name) = &args.pipeline {
@@ -121,49 +101,6 @@ fn passes(args: &OptArgs) -> Result<Vec<Pass>, CliError> {
     }
     passes.extend(transform::parse_passes(&args.passes).map_err(relaxide::Error::from)?);
     Ok(passes)
-}
-
-fn context(args: &OptArgs, form: Form, timing: Option<Arc<Timing>>) -> Result<PassContext, CliError> {
-    let printer: Printer = Arc::new(print);
-    let mut context = PassContext {
-        target: args.target.parse().map_err(relaxide::Error::from)?,
-        opt_level: args.opt_level,
-        disabled: full_names(&args.disable),
-        ..PassContext::default()
-    };
-    for option in &args.config {
-        let (name, value) = option
-            .split_once('=')
-            .ok_or_else(|| CliError::usage(format!("{option:?} is no option"), "write --config NAME=VALUE"))?;
-        let value = parse_value(value).map_err(relaxide::Error::from)?;
-        context.config.set(name.trim(), value).map_err(relaxide::Error::from)?;
-    }
-    for (when, names) in [(When::Before, &args.print_before), (When::After, &args.print_after)] {
-        if !names.is_empty() {
-            let names = (!names.iter().any(|n| n == "all")).then(|| full_names(names));
-            // The one object of JSON has standard output for itself.
-            let say = move |text: &str| match form {
-                Form::Text => println!("{text}"),
-                Form::Json => eprintln!("{text}"),
-            };
-            context.instruments.push(Print::new(when, names, printer.clone(), say));
-        }
-    }
-    if let Some(folder) = &args.dump {
-        context.instruments.push(Dump::new(folder, printer));
-    }
-    if !args.no_verify {
-        context.instruments.push(transform::verify());
-    }
-    if let Some(timing) = timing {
-        context.instruments.push(timing);
-    }
-    Ok(context)
-}
-
-/// Names of passes as the tables write them.
-fn full_names(names: &[String]) -> Vec<String> {
-    names.iter().map(|name| transform::pass(name).map_or_else(|| name.clone(), |pass| pass.name.into())).collect()
 }
 
 /// Lists the passes.

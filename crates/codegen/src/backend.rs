@@ -1,8 +1,11 @@
 //! [`Backend`]: what makes kernels of one kind of target.
 //!
 //! A back end says what it can make of which targets, how kernels are to be lowered for it, and makes them. [`backend`] finds the one of a
-//! kind; nothing outside of a back end's own folder asks which kind it is.
+//! kind; nothing outside of a back end's own folder asks which kind it is. [`register_backend`] adds others.
 
+use std::sync::{PoisonError, RwLock};
+
+use relaxide_ffi::Module;
 use relaxide_ir::{Ref, Target, target::Kind};
 use relaxide_runtime::processor::Needed;
 use relaxide_tir::PrimFunc;
@@ -30,6 +33,8 @@ pub enum Artifact {
     Library(Box<CompiledLib>),
     /// C.
     Source(Box<CSource>),
+    /// Functions of a module, which is run as it is and travels in a library as its bytes, if it has any.
+    Functions(Module),
 }
 
 /// Functions of a kind of device, as the bytes of a module that rides in the library of their host.
@@ -94,9 +99,23 @@ pub trait Backend: Sync {
 
 static BACKENDS: &[&dyn Backend] = &[&llvm::Llvm, &c::C, &opencl::OpenCl, &cuda::CUDA, &cuda::NVPTX];
 
+/// Back ends that were registered.
+static REGISTERED: RwLock<Vec<&'static dyn Backend>> = RwLock::new(Vec::new());
+
+/// Adds a back end for as long as the process lives; an error where its kind has one.
+pub fn register_backend(backend: &'static dyn Backend) -> Result<(), CodegenError> {
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    if BACKENDS.iter().chain(registered.iter()).any(|known| known.kind() == backend.kind()) {
+        return Err(CodegenError::SecondBackend(backend.kind().to_string()));
+    }
+    registered.push(backend);
+    Ok(())
+}
+
 /// The back end of a kind; an error that says which kinds have one.
 pub fn backend(target: &Target) -> Result<&'static dyn Backend, CodegenError> {
-    let found = BACKENDS.iter().find(|backend| backend.kind() == target.kind);
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    let found = BACKENDS.iter().chain(registered.iter()).find(|backend| backend.kind() == target.kind);
     found.copied().ok_or_else(|| CodegenError::UnsupportedTarget(target.to_string()))
 }
 

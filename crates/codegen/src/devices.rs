@@ -64,7 +64,7 @@ pub fn emit(
     let devices = of_devices.values().map(|(target, launches)| backend(target)?.device_code(launches, target));
     let devices = devices.collect::<Result<Vec<_>, _>>()?;
     let host = backend(host)?.emit(&of_host, host, settings, progress)?;
-    if let (Artifact::Source(_), Some(device)) = (&host, devices.first()) {
+    if let (Artifact::Source(_) | Artifact::Functions(_), Some(device)) = (&host, devices.first()) {
         return Err(CodegenError::DeviceOfC(device.kind.to_string()));
     }
     Ok(Emitted { host, devices })

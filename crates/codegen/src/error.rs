@@ -29,6 +29,9 @@ pub enum CodegenError {
          of the kind `c`, OpenCL C for those of the kind `opencl`, PTX for those of the kinds `cuda` and `nvptx`"
     )]
     UnsupportedTarget(String),
+    /// A back end was registered for a kind that has one.
+    #[error("there is a back end for targets of the kind `{0}` already")]
+    SecondBackend(String),
     /// The target has an option that its kind knows and this back end does nothing for.
     #[error("target `{target}`: the option `{option}` has no effect on kernels that are made here; leave it out")]
     UnsupportedOption {
@@ -169,6 +172,7 @@ impl CodegenError {
             Self::Unknown { part: TargetPart::Processor, .. } => Code::Processor,
             Self::Unknown { part: TargetPart::Feature, .. } => Code::Feature,
             Self::UnsupportedTarget(_)
+            | Self::SecondBackend(_)
             | Self::UnsupportedOption { .. }
             | Self::TwoHosts { .. }
             | Self::LinesInC

@@ -29,7 +29,7 @@ mod uses;
 
 use std::path::Path;
 
-pub use backend::{Artifact, Backend, DeviceCode, Processor, Profile, backend, check_target};
+pub use backend::{Artifact, Backend, DeviceCode, Processor, Profile, backend, check_target, register_backend};
 pub use c::{CSource, compile_to_c};
 pub use cache::{CACHE_VARIABLE, Cache, CacheUse};
 pub use compile::{CompileSettings, CompiledLib, assembly, compile, compile_with, llvm_text};

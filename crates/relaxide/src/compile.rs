@@ -5,20 +5,20 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use relaxide_codegen::{
-    Artifact, Cache, CacheUse, CodegenError, CompileSettings, DebugInfo, DeviceCode, Emitted, backend, check_target,
-    emit, host_of,
+    Artifact, Cache, CacheUse, CodegenError, CompileSettings, CompiledLib, DebugInfo, DeviceCode, Emitted, backend,
+    check_target, emit, host_of,
 };
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
-use relaxide_ir::{AttrValue, Code, IRModule, Target, workers};
+use relaxide_ir::{AttrValue, Code, IRModule, Target};
 pub use relaxide_relax::ExecMode;
 use relaxide_relax::transform;
 use relaxide_tir::PrimFunc;
-use relaxide_tir::lower::{self, LowerOptions};
-use relaxide_tir::schedule::{self, Overrides, ScheduleError};
+use relaxide_tir::schedule::{KernelNote, Overrides};
 
 use crate::cost::KernelCost;
 use crate::front::Params;
+use crate::kernels::{TargetedKernel, lower_kernels};
 use crate::{Error, run_kernel, signature};
 
 /// Which passes a compilation runs.
@@ -120,29 +120,6 @@ pub struct Executable {
     pub(crate) prefix: Option<String>,
 }
 
-/// How a kernel's loop nest came about.
-pub struct KernelNote {
-    /// The kernel.
-    pub kernel: String,
-    /// What its pieces were scheduled by.
-    pub notes: Vec<schedule::Note>,
-}
-
-impl std::fmt::Display for KernelNote {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:", self.kernel)?;
-        self.notes.iter().try_for_each(|note| write!(f, "\n  {}", note.explained().replace('\n', "\n  ")))
-    }
-}
-
-impl KernelNote {
-    /// The decisions as JSON, in the form of [`Overrides`].
-    pub fn to_json(&self) -> serde_json::Value {
-        let pieces: Vec<_> = self.notes.iter().map(schedule::Note::to_json).collect();
-        serde_json::json!({ "kernel": self.kernel, "pieces": pieces })
-    }
-}
-
 /// Compiles a program.
 pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Executable, Error> {
     if options.pipeline == Pipeline::Zero {
@@ -164,13 +141,13 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
         kernels.functions_of::<PrimFunc>().map(|(name, kernel)| KernelCost::of(name, &kernel)).collect();
     signature.origins = executable.origins();
     executable.set_trailer(signature.to_trailer());
-    let (functions, notes) = schedule_kernels(&kernels, options)?;
+    let (functions, notes) = lower_kernels(&kernels, options)?;
     let Emitted { host: translated, devices } = translate(&functions, options)?;
     let module = executable.into_module();
     for external in external_modules(&lowered)? {
         module.import(external)?;
     }
-    module.import(kernels_module(functions, devices, options)?)?;
+    module.import(kernels_module(functions, devices, &translated, options)?)?;
     Ok(Executable { module, kernels: translated, notes, prefix })
 }
 
@@ -195,18 +172,23 @@ pub(crate) fn with_kernels(
     options: &mut CompileOptions<'_>,
 ) -> Result<Executable, Error> {
     check_target(&options.target)?;
-    let (functions, notes) = schedule_kernels(kernels, options)?;
+    let (functions, notes) = lower_kernels(kernels, options)?;
     let Emitted { host: translated, devices } = translate(&functions, options)?;
-    module.import(kernels_module(functions, devices, options)?)?;
+    module.import(kernels_module(functions, devices, &translated, options)?)?;
     Ok(Executable { module, kernels: translated, notes, prefix: None })
 }
 
 /// What stands for the kernels in the module tree, with the modules of devices below it, where native code looks for their functions.
+/// Functions that are run as they are stand there themselves.
 fn kernels_module(
     functions: Vec<TargetedKernel>,
     devices: Vec<DeviceCode>,
+    translated: &Artifact,
     options: &CompileOptions<'_>,
 ) -> Result<Module, Error> {
+    if let Artifact::Functions(module) = translated {
+        return Ok(module.clone());
+    }
     let functions = functions.into_iter().map(|(kernel, _)| kernel).collect();
     let kernels = Module::new(Kernels { functions, target: options.target.clone() });
     for DeviceCode { kind, bytes } in devices {
@@ -220,9 +202,6 @@ fn kernels_module(
     }
     Ok(kernels)
 }
-
-/// A lowered kernel and its target.
-type TargetedKernel = (Ref<PrimFunc>, Target);
 
 /// Native code, or C, of kernels, and the functions of devices.
 fn translate(functions: &[TargetedKernel], options: &mut CompileOptions<'_>) -> Result<Emitted, Error> {
@@ -244,41 +223,8 @@ fn translate(functions: &[TargetedKernel], options: &mut CompileOptions<'_>) -> 
     Ok(emit(functions, &target, settings, tell)?)
 }
 
-/// What a kernel is compiled for: what it says itself, else what the program is compiled for. Native code of one program is for one
-/// processor, as its parts are linked together: kernels of the program's kind are for the program's own target.
-fn target_of(name: &str, kernel: &PrimFunc, target: &Target) -> Result<Target, Error> {
-    let failed = |message: String| Error::Kernel { kernel: name.to_string(), message };
-    let own = kernel.target().map_err(|error| failed(error.to_string()))?;
-    let host = host_of(target);
-    // What computes shapes is the host's, whatever device the tensors are on.
-    if kernel.attrs.bool(HOST_FUNC) == Some(true) {
-        return Ok(host);
-    }
-    let is_device = |target: &Target| backend(target).is_ok_and(|backend| backend.profile().is_device);
-    match own {
-        Some(own) if is_device(&own) => Ok(own),
-        Some(own) if own.kind == host.kind => Ok(host),
-        Some(own) if own.kind != target.kind => {
-            let two = |own: Target| CodegenError::TwoHosts {
-                kernel: name.to_string(),
-                own: own.to_string(),
-                target: target.to_string(),
-            };
-            backend(&own).map_err(|error| failed(error.to_string()))?;
-            Err(two(own).into())
-        }
-        _ => Ok(target.clone()),
-    }
-}
-
-/// The attribute of a kernel that the host runs.
-const HOST_FUNC: &str = "tirx.is_host_func";
-
 /// The option of a [`PassContext`] that asks for line information.
 const DEBUG_INFO_OPTION: &str = "relaxide.debug_info";
-
-/// The option of a [`PassContext`] that names a file of decisions for kernels.
-const SCHEDULE_OPTION: &str = "relaxide.schedule";
 
 /// The file beside a compiled program that its kernels are printed to where line information is asked for: `model.so` has
 /// `model.so.py`.
@@ -296,13 +242,18 @@ fn print_kernels(file: &Path, kernels: &[Ref<PrimFunc>]) -> Result<Arc<DebugInfo
     Ok(Arc::new(DebugInfo { file: std::path::absolute(file).map_err(failed)?, lines }))
 }
 
-fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IRModule, Error> {
-    let context = PassContext {
+/// The context of a compilation's passes.
+pub(crate) fn pass_context(options: &CompileOptions<'_>) -> PassContext {
+    PassContext {
         target: options.target.clone(),
         runner: Some(run_kernel::runner()),
         disabled: [options.context.disabled.as_slice(), options.disabled_passes.as_slice()].concat(),
         ..options.context.clone()
-    };
+    }
+}
+
+fn run_pipeline(module: IRModule, options: &mut CompileOptions<'_>) -> Result<IRModule, Error> {
+    let context = pass_context(options);
     if let Some(passes) = &options.passes {
         return Ok(passes.run(module, &context)?);
     }
@@ -330,50 +281,7 @@ fn external_modules(module: &IRModule) -> Result<Vec<Module>, Error> {
     modules.collect()
 }
 
-fn schedule_kernels(
-    module: &IRModule,
-    options: &mut CompileOptions<'_>,
-) -> Result<(Vec<TargetedKernel>, Vec<KernelNote>), Error> {
-    let kernels: Vec<(String, Ref<PrimFunc>)> =
-        module.functions_of::<PrimFunc>().map(|(name, f)| (name.to_string(), f)).collect();
-    let total = kernels.len();
-    let target = options.target.clone();
-    let check_bounds = options.check_bounds || options.context.config.bool(lower::CHECK_BOUNDS_OPTION) == Some(true);
-    let overrides = overrides(options)?;
-    overrides.check_kernels(kernels.iter().map(|(name, _)| name.as_str()))?;
-    let schedule = |_: usize, (name, kernel): &(String, Ref<PrimFunc>)| {
-        let failed = |message: String| Error::Kernel { kernel: name.clone(), message };
-        let target = target_of(name, kernel, &target)?;
-        let keep_loops = backend(&target)?.profile().keep_loops;
-        let lowering = LowerOptions { check_bounds, keep_loops };
-        let scheduled =
-            schedule::apply_with(kernel, &target, overrides.of_kernel(name)).map_err(|error| match error {
-                ScheduleError::Piece(error) => Error::Decision { kernel: name.clone(), error },
-                other => failed(other.to_string()),
-            })?;
-        let lowered = lower::lower_with(&scheduled.func, lowering).map_err(|e| failed(e.to_string()))?;
-        Ok(((Ref::new(lowered), target), KernelNote { kernel: name.clone(), notes: scheduled.notes }))
-    };
-    options.tell("kernels", 0, total);
-    let results = workers::map(&kernels, schedule, |done| options.tell("kernels", done, total));
-    let died = |name: &str| {
-        let message = "the thread that scheduled it ended early; this is a defect of Relaxide".into();
-        Err(Error::Kernel { kernel: name.into(), message })
-    };
-    results.into_iter().zip(&kernels).map(|(result, (name, _))| result.unwrap_or_else(|| died(name))).collect()
-}
-
-/// What is to replace the guesses of schedule rules.
-fn overrides(options: &CompileOptions<'_>) -> Result<Overrides, Error> {
-    if let Some(given) = &options.schedule {
-        return Ok(given.clone());
-    }
-    let Some(file) = options.context.config.text(SCHEDULE_OPTION) else { return Ok(Overrides::default()) };
-    let failed = |source| Error::Io { context: format!("cannot read the schedule {file}"), source };
-    Ok(Overrides::from_json(&std::fs::read_to_string(file).map_err(failed)?)?)
-}
-
-/// No cache is asked for C.
+/// No cache is asked for C, nor for functions of other back ends.
 static NOT_CACHED: CacheUse = CacheUse { found: 0, kept: 0, problem: None };
 
 /// Stands in the module tree for the native code of the library that the tree is written into.
@@ -409,6 +317,9 @@ impl ModuleImpl for Kernels {
 impl Executable {
     /// Loads it into this process. There is nothing to load of a program whose kernels are C.
     pub fn jit(&self) -> Result<Module, Error> {
+        if let Artifact::Functions(_) = self.kernels {
+            return Ok(self.module.clone());
+        }
         let failed = |source| Error::Io { context: "cannot make a temporary library".into(), source };
         let file = tempfile::Builder::new().prefix("relaxide-").suffix(".so").tempfile().map_err(failed)?;
         self.export_library(file.path())?;
@@ -424,12 +335,15 @@ impl Executable {
     pub fn cache_use(&self) -> &CacheUse {
         match &self.kernels {
             Artifact::Library(library) => &library.cached,
-            Artifact::Source(_) => &NOT_CACHED,
+            Artifact::Source(_) | Artifact::Functions(_) => &NOT_CACHED,
         }
     }
 
     /// The kernels as text: for LLVM before its passes (`ll`), as assembly behind them (`asm`), or in C (`c`).
     pub fn inspect_source(&self, format: &str) -> Result<String, Error> {
+        if let Artifact::Functions(module) = &self.kernels {
+            return Ok(module.body().inspect_source(format)?);
+        }
         let kernels = self.module.imports().into_iter().find(|module| module.kind() == KERNELS);
         let missing = || ffi::Error::new(ffi::ErrorKind::ValueError, "the program has no kernels");
         Ok(kernels.ok_or_else(missing)?.body().inspect_source(format)?)
@@ -453,8 +367,13 @@ pub fn export_bytecode(module: &Module, path: &Path) -> Result<(), Error> {
         let message = "a module with native code is exported by the executable that it was compiled as";
         return Err(ffi::Error::new(ffi::ErrorKind::ValueError, message).into());
     }
-    let kernels = Artifact::Library(Box::new(relaxide_codegen::compile(&[], &Target::default())?));
+    let kernels = Artifact::Library(Box::new(no_kernels()?));
     Executable { module: module.clone(), kernels, notes: Vec::new(), prefix: None }.export_library(path)
+}
+
+/// Native code without any kernel, for libraries that hold modules alone.
+pub(crate) fn no_kernels() -> Result<CompiledLib, Error> {
+    Ok(relaxide_codegen::compile(&[], &Target::default())?)
 }
 
 /// An executable that was built by hand, as a module.

@@ -2,10 +2,10 @@
 
 use relaxide_ffi as ffi;
 use relaxide_ir::diagnostic::{Code, Diagnostic};
-use relaxide_ir::pass::PassError;
+use relaxide_ir::pass::{PassError, Refusal};
 use relaxide_ir::target::TargetError;
 use relaxide_relax::CodegenError;
-use relaxide_tir::schedule;
+use relaxide_tir::schedule::OverrideError;
 
 /// An error of compilation, import or export.
 #[derive(Debug, thiserror::Error)]
@@ -55,15 +55,7 @@ pub enum Error {
     },
     /// The decisions that were given for a program's kernels are at fault.
     #[error(transparent)]
-    Schedule(#[from] schedule::OverrideError),
-    /// The decisions that were given for a kernel do not fit it.
-    #[error("kernel {kernel}: {error}")]
-    Decision {
-        /// The kernel.
-        kernel: String,
-        /// What does not fit.
-        error: schedule::PieceError,
-    },
+    Schedule(#[from] OverrideError),
     /// No native code was made.
     #[error(transparent)]
     Native(#[from] relaxide_codegen::CodegenError),
@@ -111,7 +103,8 @@ impl Error {
             Error::Bytecode(CodegenError::Build { .. }) => Code::Bytecode,
             Error::Relay(error) => error.code(),
             Error::Kernel { .. } => Code::Kernel,
-            Error::Schedule(_) | Error::Decision { .. } => Code::Schedule,
+            Error::Schedule(OverrideError::File { .. }) => Code::File,
+            Error::Schedule(_) => Code::Schedule,
             Error::Native(error) => error.code(),
             Error::Runtime(_) => Code::Call,
             Error::Unknown { .. } => Code::UnknownChoice,
@@ -139,7 +132,7 @@ impl Error {
             Error::Native(error) => error.help(),
             Error::Unknown { what, known, .. } => Some(format!("known {what}s: {}", known.join(", "))),
             Error::Input { help, .. } => Some(help.clone()),
-            Error::Schedule(_) | Error::Decision { .. } => Some(SCHEDULE_HELP.into()),
+            Error::Schedule(error) => Refusal::from(error.clone()).help,
             Error::Model(error) | Error::ModelFile { source: error, .. } => model_help(error).map(Into::into),
             Error::Import(_) => Some(IMPORT_HELP.into()),
             Error::Torch(_) => Some(TORCH_HELP.into()),
@@ -162,7 +155,9 @@ impl Error {
             Error::Model(relaxide_onnx::ModelError::Io { kind, .. })
             | Error::ModelFile { source: relaxide_onnx::ModelError::Io { kind, .. }, .. } => os_kind(*kind),
             Error::Model(_) | Error::Target(_) | Error::Unknown { .. } | Error::Input { .. } => "ValueError",
-            Error::Schedule(_) | Error::Decision { .. } => "ValueError",
+            Error::Schedule(OverrideError::File { kind, .. }) => os_kind(*kind),
+            Error::Schedule(_) => "ValueError",
+            Error::Pass(error) if error.refusal.code == Code::Schedule => "ValueError",
             Error::Import(_) | Error::Torch(_) => "NotImplementedError",
             Error::Archive(relaxide_torch::ArchiveError::Io { source, .. }) => os_kind(source.kind()),
             Error::Archive(_) => "ValueError",
@@ -211,10 +206,6 @@ const IMPORT_HELP: &str = "docs/onnx.md lists the operators that are imported; a
 /// What to try where a program of PyTorch cannot be imported.
 const TORCH_HELP: &str = "docs/pytorch.md lists the operators that are imported; `ep.run_decompositions()` before \
                           `torch.export.save` writes many others in terms of these";
-
-/// What to try where decisions for kernels do not fit.
-const SCHEDULE_HELP: &str = "compile for this target without a schedule and with `--explain --json`: what it prints can be changed \
-                             and given to `--schedule`";
 
 /// What to try where a file of ONNX is too large for what reads such files.
 const WEIGHTS_BESIDE_HELP: &str = "save the model with its weights in a file of their own, which has no such limit: \

@@ -24,6 +24,7 @@ use relaxide_runtime::file;
 use relaxide_runtime::weights::{ALIGNMENT, Written, write_tensors};
 use relaxide_vm::executable::weights::{Parted, WeightsApart};
 
+use crate::compile::no_kernels;
 use crate::header::{header, identifier};
 use crate::{Error, Executable, signature_of_file, webassembly};
 
@@ -184,13 +185,19 @@ impl Executable {
         };
         let form = Form::of(path);
         let tree = relaxide_runtime::save_module_tree(&module)?.bytes;
+        let without_kernels;
         let library = match (&self.kernels, form) {
             (Artifact::Source(source), Form::Source) => {
                 return self.export_source(source, &tree.into_bytes(), path, prefix);
             }
             (Artifact::Source(_), _) => return Err(unfit(path, C_TO_OTHERS)),
             (Artifact::Library(_), Form::Source) => return Err(unfit(path, OTHERS_TO_C)),
-            (Artifact::Library(library), _) => library,
+            (Artifact::Library(library), _) => library.as_ref(),
+            (Artifact::Functions(_), Form::SharedLibrary) => {
+                without_kernels = no_kernels()?;
+                &without_kernels
+            }
+            (Artifact::Functions(_), _) => return Err(unfit(path, FUNCTIONS_TO_OTHERS)),
         };
         match (library.target.architecture == Architecture::Wasm32, form) {
             (true, Form::WebAssembly) => {
@@ -290,6 +297,9 @@ impl Executable {
 
 const C_TO_OTHERS: &str = "the target `c` makes C: write a file that ends in .c and compile it, for a library that is loaded with \
                            `cc -shared -fPIC -DRELAXIDE_SHARED_LIBRARY`";
+
+const FUNCTIONS_TO_OTHERS: &str =
+    "the kernels are functions of a module, not code: write a shared library, which carries the module";
 
 const OTHERS_TO_C: &str = "C is what the target `c` makes: compile for it";
 

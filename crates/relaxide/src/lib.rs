@@ -26,6 +26,7 @@ mod front;
 mod graph;
 mod header;
 mod inputs;
+mod kernels;
 mod library_file;
 mod limits;
 mod machine;
@@ -52,7 +53,7 @@ pub use relaxide_torch as torch;
 pub use relaxide_vm as vm;
 
 pub use compile::{
-    CompileOptions, ExecMode, Executable, KernelNote, Pipeline, Progress, backend_profile, compile, debug_text_path,
+    CompileOptions, ExecMode, Executable, Pipeline, Progress, backend_profile, compile, debug_text_path,
     default_ending, executable_module, export_bytecode, run_passes,
 };
 pub use cost::{CallCost, KernelCost};
@@ -69,6 +70,7 @@ pub use library_file::program_in_file;
 pub use machine::{VirtualMachine, Vm, load_module, num_threads, set_num_threads};
 pub use profile::{Profile, ProfileLine, Roof};
 pub use relaxide_ir::{IRModule, Target};
+pub use relaxide_tir::schedule::KernelNote;
 pub use relaxide_vm::load_weights;
 pub use relay_program::{
     FALLBACK_DEVICE, bind_relay_params, compile_relay, compile_relay_graph, from_relay_text, parse_relay, read_relay,

@@ -126,7 +126,12 @@ fn decisions_of_schedule_rules_are_printed_and_replaced() {
     let refused = place.run("compile model.onnx -q -o wrong.so --dim batch=1 --schedule wrong.json");
     assert_eq!(refused.code, 1, "{}", refused.err);
     let said = "rule conv: rows = 9999 is refused: the value is one of 1 to 4, because";
-    assert!(refused.err.starts_with("error[E0608]: kernel ") && refused.err.contains(said), "{}", refused.err);
+    assert!(
+        refused.err.starts_with("error[E0608]: s_tir.transform.ApplyScheduleRules: kernel ")
+            && refused.err.contains(said),
+        "{}",
+        refused.err
+    );
     place.write("none.json", "{}");
     let refused = place.run("compile model.onnx -q --schedule none.json");
     assert!(refused.code == 1 && refused.err.contains("is expected to be a list, and is missing"), "{}", refused.err);

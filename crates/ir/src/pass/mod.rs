@@ -73,13 +73,18 @@ impl PassInfo {
 
     /// The pass with parameters; those left out have their defaults.
     pub fn make(&self, given: &Attrs) -> Result<Pass, PassError> {
-        let (run, args) = (self.run, params::resolve(self, given)?);
+        let (run, args) = (self.run, self.complete(given)?);
         Ok(Pass::new(self.name, move |module, context| run(module, context, &args)).opt_level(self.opt_level))
+    }
+
+    /// All parameters: those given, of which none may be unknown or of another kind, and the defaults of the others.
+    pub fn complete(&self, given: &Attrs) -> Result<Attrs, PassError> {
+        params::resolve(self, given)
     }
 
     /// Runs the pass with default parameters, without instruments.
     pub fn run(&self, module: IRModule, context: &PassContext) -> PassResult {
-        (self.run)(module, context, &params::resolve(self, &Attrs::new())?)
+        (self.run)(module, context, &self.complete(&Attrs::new())?)
     }
 }
 

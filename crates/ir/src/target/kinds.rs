@@ -1,6 +1,11 @@
-//! The kinds of targets: one row each, with the device that data lives on, options and defaults. The rows are those of TVM 0.27.
+//! The kinds of targets: one row each, with the device that data lives on, options and defaults. The rows are those of TVM 0.27;
+//! [`register_kind`] adds others, for back ends from outside.
+
+use std::sync::{PoisonError, RwLock};
 
 use relaxide_ffi::{Any, Device, Field, StructuralEqual, StructuralHash};
+
+use super::TargetError;
 
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +49,8 @@ pub struct TargetOption {
 }
 
 /// What is said of a kind in one place.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct KindInfo {
-    /// The kind.
-    pub kind: Kind,
     /// The name.
     pub name: &'static str,
     /// The type of device that data lives on, as DLPack numbers it.
@@ -92,17 +95,31 @@ macro_rules! kinds {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[$doc])* $kind,)*
+            /// One that was registered.
+            Registered(Registered),
         }
 
-        /// All kinds. The position is the kind's number.
-        pub static KINDS: &[KindInfo] = &[$(KindInfo {
-            kind: Kind::$kind,
-            name: $name,
-            device_type: $device,
-            keys: &$keys,
-            is_portable: matches!(Kind::$kind, Kind::C),
-            options: &[$($option),*],
-        },)*];
+        /// The kinds that are known without registration.
+        pub static KINDS: &[Kind] = &[$(Kind::$kind),*];
+
+        impl Kind {
+            /// What is said of it.
+            pub fn info(self) -> &'static KindInfo {
+                match self {
+                    $(Kind::$kind => {
+                        static INFO: KindInfo = KindInfo {
+                            name: $name,
+                            device_type: $device,
+                            keys: &$keys,
+                            is_portable: matches!(Kind::$kind, Kind::C),
+                            options: &[$($option),*],
+                        };
+                        &INFO
+                    })*
+                    Kind::Registered(Registered(info)) => info,
+                }
+            }
+        }
     };
 }
 
@@ -200,17 +217,59 @@ kinds! {
     Test = "test" on Device::CPU, [], [];
 }
 
+/// A kind that was registered, which [`register_kind`] makes.
+#[derive(Clone, Copy, Debug)]
+pub struct Registered(&'static KindInfo);
+
+/// Names are given once.
+impl PartialEq for Registered {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for Registered {}
+
+impl std::hash::Hash for Registered {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.name.hash(state);
+    }
+}
+
+/// Kinds that were registered.
+static REGISTERED: RwLock<Vec<Kind>> = RwLock::new(Vec::new());
+
+/// All kinds, those that were registered last.
+pub(super) fn kinds() -> Vec<Kind> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    KINDS.iter().chain(registered.iter()).copied().collect()
+}
+
+/// Adds a kind of target for as long as the process lives; an error where there is one of that name. Kernels are made for it once a
+/// back end of the kind is registered, too.
+pub fn register_kind(info: KindInfo) -> Result<Kind, TargetError> {
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    let is_known = KINDS.iter().chain(registered.iter()).any(|kind| kind.name() == info.name);
+    if is_known || !is_word(info.name) {
+        return Err(TargetError::RefusedKind { kind: info.name.to_string() });
+    }
+    let kind = Kind::Registered(Registered(Box::leak(Box::new(info))));
+    registered.push(kind);
+    Ok(kind)
+}
+
+/// Whether a name can stand at the beginning of a target's text.
+fn is_word(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+}
+
 impl Kind {
     /// The kind of a name.
     pub fn named(name: &str) -> Option<Kind> {
         // An old name of processors' targets.
         let name = if name == "cpu" { "llvm" } else { name };
-        KINDS.iter().find(|info| info.name == name).map(|info| info.kind)
-    }
-
-    /// What is said of it.
-    pub fn info(self) -> &'static KindInfo {
-        &KINDS[self as usize]
+        kinds().into_iter().find(|kind| kind.name() == name)
     }
 
     /// The name.
@@ -250,6 +309,6 @@ impl Field for Kind {
     }
 
     fn s_hash(&self, h: &mut StructuralHash) {
-        (*self as i64).s_hash(h);
+        self.name().to_string().s_hash(h);
     }
 }

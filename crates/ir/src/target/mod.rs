@@ -11,7 +11,7 @@ mod text;
 
 use relaxide_ffi::{Object, Ref};
 
-pub use kinds::{COMMON, Default as OptionDefault, KINDS, Kind, KindInfo, Takes, TargetOption};
+pub use kinds::{COMMON, Default as OptionDefault, KINDS, Kind, KindInfo, Takes, TargetOption, register_kind};
 pub use text::{add_tag, tag_names};
 
 use crate::{AttrValue, Attrs, diagnostic::nearest};
@@ -35,6 +35,12 @@ pub enum TargetError {
     #[error("unknown target kind `{kind}`{}; known: {}", near(kind, &kind_names()), kind_names().join(", "))]
     UnknownKind {
         /// What was asked for.
+        kind: String,
+    },
+    /// A kind that was to be registered has the name of another, or one that no target can begin with.
+    #[error("`{kind}` cannot be registered: kinds have names of lower-case letters, digits, `_` and `-`, each its own")]
+    RefusedKind {
+        /// The name.
         kind: String,
     },
     /// A kind has no such option.
@@ -66,7 +72,7 @@ pub enum TargetError {
 }
 
 fn kind_names() -> Vec<&'static str> {
-    KINDS.iter().map(|info| info.name).collect()
+    kinds::kinds().into_iter().map(Kind::name).collect()
 }
 
 /// What a misspelt word may have meant, in a message.
@@ -380,7 +386,7 @@ mod tests {
         assert!(
             "cuda -max_num_threads=many".parse::<Target>().unwrap_err().to_string().contains("a number is expected")
         );
-        for info in KINDS {
+        for info in KINDS.iter().map(|kind| kind.info()) {
             let target: Target = info.name.parse().unwrap();
             assert_eq!((target.kind, target.kind.name(), target.is_plain()), (info.kind, info.name, true));
             assert_eq!(target.to_json().parse::<Target>(), Ok(target));
@@ -393,6 +399,20 @@ mod tests {
             r#"{"kind": "opencl", "tag": "", "keys": ["opencl", "gpu"], "thread_warp_size": 1, "max_num_threads": 64}"#;
         let target: Target = printed.parse().unwrap();
         assert_eq!(target.to_string(), "opencl -max_num_threads=64");
+    }
+
+    #[test]
+    fn kinds_from_outside_are_kinds() {
+        let mine = KindInfo { name: "mine", device_type: 1, keys: &["cpu"], is_portable: false, options: &[] };
+        let kind = register_kind(mine).unwrap();
+        let target: Target = "mine -model=first".parse().unwrap();
+        assert_eq!((target.kind, target.kind.name(), target.text("model")), (kind, "mine", "first"));
+        assert_eq!(target.to_string().parse::<Target>(), Ok(target));
+        for name in ["mine", "llvm", "", "two words", "-mine"] {
+            let error = register_kind(KindInfo { name, ..mine }).unwrap_err();
+            assert_eq!(error, TargetError::RefusedKind { kind: name.to_string() });
+        }
+        assert!("other".parse::<Target>().unwrap_err().to_string().contains("mine"));
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn decisions_that_do_not_fit_are_refused_with_the_kernel() {
     let error = refused(together("second", 3));
     assert!(
         error.to_string().starts_with(
-            "kernel second: stage \"twice\", rule elementwise: together = 3 is refused: the value is one of 1, 2, 4 or 8, because"
+            "s_tir.transform.ApplyScheduleRules: kernel `second`: stage \"twice\", rule elementwise: together = 3 is refused: the value is one of 1, 2, 4 or 8, because"
         ),
         "{error}"
     );

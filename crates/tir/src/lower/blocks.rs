@@ -27,7 +27,7 @@ pub(super) const PASS: PassInfo =
 
 /// A kernel without blocks.
 pub(super) fn lower_opaque_blocks(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    let func = super::views::open_views(func);
+    let func = super::views::lower_declared_buffers(func)?;
     let func = match_buffer::lower_match_buffers(&opaque_blocks::convert_blocks_to_opaque(&func)?)?;
     Ok(func.with_body(LowerBlocks.mutate_stmt(&func.body)))
 }

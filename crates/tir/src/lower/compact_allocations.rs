@@ -35,9 +35,6 @@ use crate::analysis::regions::shared_memory;
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::stmt::*;
 
-/// Its name.
-pub(super) const NAME: &str = "s_tir.transform.CompactBufferAllocation";
-
 pub(super) const PASS: PassInfo = kernel_pass_with!(
     "s_tir.transform.CompactBufferAllocation",
     "Scratch of blocks is as large as what is used of it.",

@@ -17,14 +17,22 @@ use relaxide_ir::Var;
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor};
 
-use super::{LowerError, kernel_pass};
+use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
 use crate::jump::Jumps;
 use crate::stmt::*;
 
 pub(super) const PASS: PassInfo =
-    kernel_pass!("tirx.transform.StorageRewrite", "Moves allocations out of serial loops.", hoist_allocations);
+    kernel_pass_with!("tirx.transform.StorageRewrite", "Moves allocations out of serial loops.", |func, context, _| {
+        match context.config.bool(DISABLE_OPTION) {
+            Some(true) => Ok(func.clone()),
+            _ => hoist_allocations(func),
+        }
+    });
+
+/// The option of a context that leaves allocations where they are.
+const DISABLE_OPTION: &str = "tirx.disable_storage_rewrite";
 
 /// A kernel that allocates outside of its serial loops where it can.
 pub(super) fn hoist_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

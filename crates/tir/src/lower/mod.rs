@@ -1,6 +1,8 @@
 //! Lowering: from loops over multi-dimensional buffers to what a back end translates one to one.
 //!
-//! [`lower`] runs the passes of [`PIPELINE`] in order; [`PASSES`] is the table of all of them. They accept any kernel, scheduled or not, and give the *lowered form*:
+//! [`PIPELINE`] is the passes in order, [`LowerOptions`] say which of its alternatives are taken, and [`PASSES`] is the table of all
+//! passes over kernels. A compilation runs them as [`passes`] of a module, below the instruments of its context; [`lower`] runs them on
+//! one kernel. They accept any kernel, scheduled or not, and give the *lowered form*:
 //!
 //! * no blocks; loops are serial or parallel, counting from a minimum by one;
 //! * every buffer is accessed by one index, flat and row-major (strides apply to it only in buffers of one dimension that
@@ -36,6 +38,7 @@ mod narrow;
 mod no_op;
 mod opaque_blocks;
 mod open_packed;
+mod pipeline;
 mod plan_allocations;
 mod promote_floats;
 mod pure;
@@ -63,16 +66,19 @@ mod pass_tests;
 #[cfg(test)]
 mod tests;
 
-use relaxide_ir::pass::PassInfo;
-
 pub use device_limits::DeviceLimits;
 pub use open_packed::{is_opened, open_packed, stores_packed};
+pub use pipeline::{KernelPass, LowerStep, PIPELINE, passes, steps};
 pub use shared_memory::{SHARED, bytes_of, is_shared, is_shared_scope};
 pub use split_device::{DEVICE_TYPE, FAULT_WORDS, Fault, Launch, Split, split_device};
+pub(crate) use table::on_kernels;
 pub use table::{PASSES, absent, pass};
 use table::{kernel_pass, kernel_pass_with};
 pub use threads_in_turn::not_in_turn;
 pub use vscale::fix_vscale;
+
+use relaxide_ir::Code;
+use relaxide_ir::pass::Refusal;
 
 use crate::PrimFunc;
 use crate::verify::{VerifyError, verify};
@@ -128,45 +134,16 @@ pub enum LowerError {
     },
 }
 
-/// A pass on one kernel.
-pub type KernelPass = fn(&PrimFunc) -> Result<PrimFunc, LowerError>;
-
-/// A step of [`lower`].
-#[derive(Clone, Copy)]
-pub struct LowerStep {
-    /// The row of its pass.
-    pub pass: PassInfo,
-    /// The pass on one kernel, with default options.
-    pub run: KernelPass,
-    /// Whether it is about blocks, so that a kernel without any is left out.
-    of_blocks: bool,
+impl From<LowerError> for Refusal {
+    fn from(error: LowerError) -> Refusal {
+        let code = match &error {
+            LowerError::Option { .. } => Code::PassArguments,
+            LowerError::Refused(_) => Code::Precondition,
+            _ => Code::Kernel,
+        };
+        Refusal::new(code, error.to_string())
+    }
 }
-
-const fn step(pass: PassInfo, run: KernelPass) -> LowerStep {
-    LowerStep { pass, run, of_blocks: false }
-}
-
-const fn of_blocks(pass: PassInfo, run: KernelPass) -> LowerStep {
-    LowerStep { pass, run, of_blocks: true }
-}
-
-/// The passes of [`lower`] in order. One pass may stand in the list more than once.
-pub static PIPELINE: &[LowerStep] = &[
-    step(single_definition::PASS, single_definition::define_once),
-    of_blocks(init_block::PASS, init_block::lower_init_blocks),
-    of_blocks(plan_allocations::PASS, plan_allocations::plan_allocations),
-    of_blocks(opaque_blocks::PASS, opaque_blocks::convert_blocks_to_opaque),
-    of_blocks(compact_allocations::PASS, compact_allocations::compact_allocations),
-    of_blocks(match_buffer::PASS, match_buffer::lower_match_buffers),
-    of_blocks(blocks::PASS, blocks::lower_opaque_blocks),
-    step(simplify::PASS, simplify::simplify),
-    step(flatten::PASS, flatten::flatten_buffers),
-    step(vectorize::PASS, vectorize::vectorize_loops),
-    step(unroll::PASS, unroll::unroll_loops),
-    step(simplify::PASS, simplify::simplify),
-    step(hoist::PASS, hoist::hoist_allocations),
-    step(no_op::PASS, no_op::remove_no_ops),
-];
 
 /// The option of a pass context that asks for [`LowerOptions::check_bounds`].
 pub const CHECK_BOUNDS_OPTION: &str = "tirx.instrument_bound_checkers";
@@ -188,22 +165,5 @@ pub fn lower(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
 /// Lowers a kernel of any form, as options say.
 pub fn lower_with(func: &PrimFunc, options: LowerOptions) -> Result<PrimFunc, LowerError> {
     verify(func)?;
-    let has_blocks = blocks::has_blocks(func);
-    let mut to_check = options.check_bounds;
-    PIPELINE.iter().filter(|step| has_blocks || !step.of_blocks).try_fold(func.clone(), |func, step| {
-        match step.pass.name {
-            // Blocks and loops move what the place of a declared buffer names.
-            single_definition::NAME => Ok(views::open_views(&(step.run)(&func)?)),
-            // A buffer that is as large as its uses has none outside of it.
-            plan_allocations::NAME | compact_allocations::NAME if options.check_bounds => Ok(func),
-            // Behind the lowering of blocks, which opens sub-buffers, and in front of what takes indices to be right.
-            simplify::NAME if to_check => {
-                to_check = false;
-                (step.run)(&bounds::check_bounds(&func)?)
-            }
-            vectorize::NAME if options.keep_loops => vectorize::skip_vectorize(&func),
-            unroll::NAME if options.keep_loops => Ok(func),
-            _ => (step.run)(&func),
-        }
-    })
+    steps(options).filter(|step| step.is_about(func)).try_fold(func.clone(), |func, step| (step.run)(&func))
 }

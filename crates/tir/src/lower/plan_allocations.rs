@@ -36,9 +36,6 @@ use crate::analysis::regions::{regions_of, shared_memory};
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::stmt::*;
 
-/// Its name.
-pub(super) const NAME: &str = "s_tir.transform.PlanAndUpdateBufferAllocationLocation";
-
 pub(super) const PASS: PassInfo = kernel_pass!(
     "s_tir.transform.PlanAndUpdateBufferAllocationLocation",
     "Scratch moves to the innermost loop or block around all of its uses.",

@@ -29,9 +29,6 @@ use crate::functor::{StmtMutator, substitute_stmt};
 use crate::jump::Jumps;
 use crate::stmt::*;
 
-/// Its name.
-pub(super) const NAME: &str = "tirx.transform.StmtSimplify";
-
 pub(super) const PASS: PassInfo = kernel_pass!(
     "tirx.transform.StmtSimplify",
     "Simplifies indices, bounds and conditions; drops guards that always hold.",

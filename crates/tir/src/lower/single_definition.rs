@@ -15,8 +15,6 @@ use crate::PrimFunc;
 use crate::functor::StmtMutator;
 
 /// The full name of the pass.
-pub(super) const NAME: &str = "tirx.transform.ConvertSSA";
-
 pub(super) const PASS: PassInfo =
     kernel_pass!("tirx.transform.ConvertSSA", "Renames variables that are defined more than once.", define_once);
 

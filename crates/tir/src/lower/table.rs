@@ -5,15 +5,17 @@
 //! `PASS` of the pass's own file.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{PassError, PassInfo, PassResult};
-use relaxide_ir::{BaseFunc, IRModule};
+use relaxide_ir::pass::{PassError, PassInfo, PassResult, Refusal};
+use relaxide_ir::{BaseFunc, Code, IRModule, workers};
 
 use super::*;
 
 /// Every pass over kernels, by its full name.
 pub static PASSES: &[PassInfo] = &[
     annotate::TARGET,
+    crate::schedule::PASS,
     single_definition::PASS,
+    views::PASS,
     single_definition::SCHEDULABLE,
     canonical_loop::PASS,
     init_block::PASS,
@@ -106,16 +108,21 @@ pub fn pass(name: &str) -> Option<&'static PassInfo> {
     PASSES.iter().find(named)
 }
 
-/// Runs a pass of one kernel on all kernels of a module.
-pub(super) fn on_kernels(
+/// Runs a pass of one kernel on all kernels of a module, on as many threads as there are cores. The first kernel in order that
+/// is refused is told.
+pub(crate) fn on_kernels(
     mut module: IRModule,
     name: &'static str,
-    run: impl Fn(&PrimFunc) -> Result<PrimFunc, LowerError>,
+    run: impl Fn(&str, &PrimFunc) -> Result<PrimFunc, Refusal> + Sync,
 ) -> PassResult {
-    for (symbol, func) in module.functions.iter_mut() {
-        let Some(kernel) = func.downcast::<PrimFunc>() else { continue };
-        let made = run(&kernel).map_err(|error| PassError::new(name, format!("kernel `{symbol}`: {error}")))?;
-        *func = BaseFunc::from(Ref::new(made));
+    let kernels: Vec<(String, Ref<PrimFunc>)> =
+        module.functions_of::<PrimFunc>().map(|(symbol, kernel)| (symbol.to_string(), kernel)).collect();
+    let results = workers::map(&kernels, |_, (symbol, kernel)| run(symbol, kernel), |_| ());
+    for (result, (symbol, _)) in results.into_iter().zip(&kernels) {
+        let died = || Err(Refusal::new(Code::Kernel, "the thread that worked on it ended early"));
+        let made = result.unwrap_or_else(died);
+        let made = made.map_err(|why| PassError::new(name, why.within(&format!("kernel `{symbol}`"))))?;
+        module.functions.insert(symbol.clone(), BaseFunc::from(Ref::new(made)));
     }
     Ok(module)
 }
@@ -124,7 +131,7 @@ pub(super) fn on_kernels(
 macro_rules! kernel_pass {
     ($name:literal, $doc:literal, $run:path) => {
         ::relaxide_ir::pass::PassInfo::new($name, $doc, |module, _, _| {
-            $crate::lower::table::on_kernels(module, $name, $run)
+            $crate::lower::table::on_kernels(module, $name, |_, func| Ok($run(func)?))
         })
     };
 }
@@ -133,7 +140,10 @@ macro_rules! kernel_pass {
 macro_rules! kernel_pass_with {
     ($name:literal, $doc:literal, |$func:ident, $context:tt, $args:tt| $run:expr) => {
         ::relaxide_ir::pass::PassInfo::new($name, $doc, |module, $context, $args| {
-            $crate::lower::table::on_kernels(module, $name, |$func| $run)
+            $crate::lower::table::on_kernels(module, $name, |_, $func| {
+                let run = || -> Result<$crate::PrimFunc, $crate::lower::LowerError> { $run };
+                Ok(run()?)
+            })
         })
     };
 }

@@ -28,9 +28,6 @@ const MAX_STATEMENTS: i64 = 4096;
 /// The option of a pass context that the pass reads.
 const OPTION: &str = "tirx.UnrollLoop";
 
-/// Its name.
-pub(super) const NAME: &str = "tirx.transform.UnrollLoop";
-
 pub(super) const PASS: PassInfo = kernel_pass_with!(
     "tirx.transform.UnrollLoop",
     "Writes unrolled loops out, and those that options find short.",

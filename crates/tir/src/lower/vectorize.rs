@@ -32,19 +32,22 @@ use crate::stmt::*;
 /// Most lanes that a loop may become, or the multiplier of scalable ones.
 const MAX_LANES: i64 = 128;
 
-/// Its name.
-pub(super) const NAME: &str = "tirx.transform.VectorizeLoop";
+/// The parameter that asks for vectors.
+pub(super) const ENABLE: &str = "enable_vectorize";
+
+/// The option of a context that asks for none.
+const DISABLE_OPTION: &str = "tirx.disable_vectorize";
 
 pub(super) const PASS: PassInfo = kernel_pass_with!(
     "tirx.transform.VectorizeLoop",
     "Turns vectorized loops into vector expressions, or into serial loops where that is impossible.",
-    |func, _, args| match args.bool("enable_vectorize") {
-        Some(false) => skip_vectorize(func),
-        _ => vectorize_loops(func),
+    |func, context, args| {
+        let is_disabled = context.config.bool(DISABLE_OPTION) == Some(true) || args.bool(ENABLE) == Some(false);
+        if is_disabled { skip_vectorize(func) } else { vectorize_loops(func) }
     }
 )
 .params(&[PassParam::new(
-    "enable_vectorize",
+    ENABLE,
     ParamKind::Bool,
     ParamDefault::Bool(true),
     "Whether there are vectors at all; else all such loops are serial.",

@@ -14,25 +14,32 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
+use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, PrimVisitor, free_vars, is_data};
 use relaxide_ir::{Buffer, Var};
 
 use super::match_buffer::strides_of;
-use super::ramp;
+use super::{LowerError, kernel_pass, ramp};
 use crate::PrimFunc;
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::stmt::*;
 
+pub(super) const PASS: PassInfo = kernel_pass!(
+    "tirx.transform.LowerDeclaredBuffers",
+    "Accesses to buffers whose place moves become accesses to the memory that they are declared over.",
+    lower_declared_buffers
+);
+
 /// A kernel whose declared buffers are plain views.
-pub(super) fn open_views(func: &PrimFunc) -> PrimFunc {
+pub(super) fn lower_declared_buffers(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
     let mut search = Declared(false);
     search.visit_stmt(&func.body);
     if !search.0 {
-        return func.clone();
+        return Ok(func.clone());
     }
     let dims = func.buffers.iter().flatten().flat_map(|b| b.shape.iter().chain(&b.strides).chain([&b.elem_offset]));
     let fixed = func.params.iter().cloned().chain(dims.flat_map(free_vars)).collect();
-    func.with_body(OpenViews { fixed, open: HashMap::new() }.mutate_stmt(&func.body))
+    Ok(func.with_body(OpenViews { fixed, open: HashMap::new() }.mutate_stmt(&func.body)))
 }
 
 /// Whether there is a declaration at all.

@@ -45,6 +45,16 @@ pub struct Overrides {
 /// A text that is no schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OverrideError {
+    /// The file that a context names cannot be read.
+    #[error("cannot read the schedule {file}: {reason}")]
+    File {
+        /// The file.
+        file: String,
+        /// What kind of failure.
+        kind: std::io::ErrorKind,
+        /// What the system said.
+        reason: String,
+    },
     /// The text is no JSON.
     #[error("the schedule is no JSON: {reason}")]
     NoJson {
