@@ -59,9 +59,13 @@ pub fn from_proto(proto: &TensorProto, beside: Option<&Beside>) -> Result<Tensor
     let bytes = data(proto, dtype, expected, beside)?;
     check_size(bytes.len(), expected)?;
     if dtype.is_packed() {
-        return from_bytes(&turned(dtype, &bytes), &proto.dims, dtype);
+        return made(&turned(dtype, &bytes), proto, dtype);
     }
-    from_bytes(&bytes, &proto.dims, dtype)
+    made(&bytes, proto, dtype)
+}
+
+fn made(bytes: &[u8], proto: &TensorProto, dtype: DataType) -> Result<Tensor, TensorError> {
+    Tensor::from_bytes(bytes, &proto.dims, dtype).map_err(|e| TensorError::Make(e.to_string()))
 }
 
 fn check_size(got: usize, expected: u64) -> Result<(), TensorError> {
@@ -74,11 +78,6 @@ fn turned(dtype: DataType, bytes: &[u8]) -> Vec<u8> {
     let per_byte = 8 / dtype.bits.max(1);
     let turn = |byte: &u8| (0..per_byte).map(|i| byte >> (i * dtype.bits)).collect::<Vec<u8>>();
     packing::pack(dtype, &bytes.iter().flat_map(turn).collect::<Vec<u8>>())
-}
-
-/// A tensor of given bytes.
-pub fn from_bytes(bytes: &[u8], dims: &[i64], dtype: DataType) -> Result<Tensor, TensorError> {
-    Tensor::from_bytes(bytes, dims, dtype).map_err(|e| TensorError::Make(e.to_string()))
 }
 
 /// The elements as little-endian bytes, wherever the file holds them.
@@ -158,36 +157,4 @@ pub fn floats(tensor: &Tensor) -> Result<Vec<f64>, TensorError> {
         (DataType::BFLOAT, 16) => Ok(words(2).map(|c| bf16::from_bits(word16(c)).to_f64()).collect()),
         _ => ints(tensor).map(|v| v.into_iter().map(|v| v as f64).collect()),
     }
-}
-
-/// A tensor of a numeric type from integers, which keep all their digits where the type has them.
-pub fn whole(values: &[i64], dims: &[i64], dtype: DataType) -> Result<Tensor, TensorError> {
-    if dtype.is_float() {
-        return filled(&values.iter().map(|v| *v as f64).collect::<Vec<_>>(), dims, dtype);
-    }
-    let word = |v: &i64| if dtype.is_bool() { i64::from(*v != 0) } else { *v }.to_le_bytes();
-    let bytes: Vec<u8> = values.iter().flat_map(|v| word(v)[..dtype.bytes()].to_vec()).collect();
-    let bytes = if dtype.is_packed() { packing::pack(dtype, &bytes) } else { bytes };
-    from_bytes(&bytes, dims, dtype)
-}
-
-/// A tensor of a numeric type from numbers.
-pub fn filled(values: &[f64], dims: &[i64], dtype: DataType) -> Result<Tensor, TensorError> {
-    let mut bytes = Vec::with_capacity(values.len() * dtype.bytes());
-    for &v in values {
-        if let Some(family) = SmallFloat::of(dtype) {
-            bytes.push(family.encode(v));
-            continue;
-        }
-        match (dtype.code, dtype.bits) {
-            (DataType::FLOAT, 32) => bytes.extend((v as f32).to_le_bytes()),
-            (DataType::FLOAT, 64) => bytes.extend(v.to_le_bytes()),
-            (DataType::FLOAT, 16) => bytes.extend(f16::from_f64(v).to_le_bytes()),
-            (DataType::BFLOAT, 16) => bytes.extend(bf16::from_f64(v).to_le_bytes()),
-            (DataType::UINT, _) => bytes.extend(&(v as u64).to_le_bytes()[..dtype.bytes()]),
-            _ => bytes.extend(&(v as i64).to_le_bytes()[..dtype.bytes()]),
-        }
-    }
-    let bytes = if dtype.is_packed() { packing::pack(dtype, &bytes) } else { bytes };
-    from_bytes(&bytes, dims, dtype)
 }

@@ -12,7 +12,7 @@ use relaxide_relax::BlockBuilder;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
 use crate::model::canonical_domain;
-use crate::names::{Known, Sight};
+use crate::names::{Known, Visibility};
 use crate::proto::{AttributeProto, FunctionProto, NodeProto};
 use crate::value::Value;
 
@@ -70,7 +70,7 @@ impl Graphs<'_> {
         }
         let nodes = with_attributes(function, proto);
         self.calls.enter(function)?;
-        self.names.open(Sight::Closed);
+        self.names.open(Visibility::Closed);
         let mut inputs = inputs.into_iter();
         for name in &function.input {
             // An input that is left out has no name inside: what reads it sees an empty one.

@@ -15,7 +15,7 @@ use crate::flow::branch::{self, Facts, Split};
 use crate::functions::Calls;
 use crate::long_dims;
 use crate::model::{Model, canonical_domain};
-use crate::names::{Known, Names, Sight};
+use crate::names::{Known, Names, Visibility};
 use crate::node::Node;
 use crate::ops::{self, Rule};
 use crate::options::ImportOptions;
@@ -140,16 +140,16 @@ impl<'m> Graphs<'m> {
         builder: &mut BlockBuilder,
         graph: &GraphProto,
         inputs: Vec<Value>,
-        sight: Sight,
+        visibility: Visibility,
     ) -> Option<Vec<Value>> {
-        self.names.open(sight);
+        self.names.open(visibility);
         self.initializers(&graph.initializer);
         for (info, value) in graph.input.iter().zip(inputs) {
             self.names.set(&info.name, Known::Value(value));
         }
         let outputs: Vec<&str> = graph.output.iter().map(|o| o.name.as_str()).collect();
         // A level that captures is closed by whoever opened it, who needs what was captured.
-        let captures = self.names.boundary().is_some();
+        let captures = self.names.captures().is_some();
         let values = self.values(builder, &graph.node, &outputs);
         if !captures {
             self.names.close();

@@ -27,7 +27,7 @@ use crate::flow::optional::{Held, Optional};
 use crate::flow::sequence::{self, Sequence};
 use crate::graph::Graphs;
 use crate::model::{Model, canonical_domain};
-use crate::names::{Known, Sight};
+use crate::names::{Known, Visibility};
 use crate::ops;
 use crate::options::{ImportOptions, InputDim, InputNames, Weights};
 use crate::proto::{DimensionValue, NodeProto, TypeKind, ValueInfoProto};
@@ -47,7 +47,7 @@ pub const TEXT_INPUTS: &str = "text_inputs";
 /// Imports a model.
 pub fn import(model: &Model, options: &ImportOptions) -> Result<IRModule, ImportError> {
     let mut importer = Importer::new(model, options);
-    importer.graphs.names.open(Sight::Open);
+    importer.graphs.names.open(Visibility::Open);
     importer.check_model();
     importer.graphs.initializers(&model.graph.initializer);
     importer.inputs();

@@ -17,10 +17,8 @@
 //! What is not here: sparse tensors, training.
 
 pub mod budget;
-mod check;
 pub mod constant;
 mod dim_name;
-pub mod dims;
 pub mod error;
 pub mod external;
 pub mod flow;
@@ -45,6 +43,8 @@ pub mod text;
 mod text_ops;
 pub mod value;
 pub mod vendor;
+
+pub use relaxide_frontend::dims;
 
 pub use error::{ImportError, ModelError, NodeError, Place, Problem, TensorError};
 pub use import::{OUTPUT_NAMES, TEXT_INPUTS, identifier, import};

@@ -2,16 +2,17 @@
 //!
 //! Graphs nest: a branch of `If` and the body of `Loop` see the names around them, the body of a function sees only its own.
 //! The body of a loop is a function of its own in the program, so what it reads from outside has to be handed to it: its
-//! level has a [`Boundary`], which turns values from outside into parameters as they are asked for.
+//! level has a [`Captures`], which iterations values from outside into parameters as they are asked for.
 
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
+use relaxide_frontend::Captures;
 use relaxide_ir::Var;
 use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::shape::vars_of;
 
-use crate::flow::Boundary;
+use crate::flow::capture;
 use crate::value::Value;
 
 /// A name of a graph during import.
@@ -25,13 +26,13 @@ pub enum Known {
 
 /// What a graph sees of those around it.
 #[derive(Debug)]
-pub enum Sight {
+pub enum Visibility {
     /// Their names and values.
     Open,
     /// Nothing: the body of a function.
     Closed,
     /// Their names, as parameters.
-    Captured(Boundary),
+    Captured(Captures),
 }
 
 #[derive(Debug)]
@@ -41,7 +42,7 @@ struct Level {
     dims: HashSet<Ref<Var>>,
     /// Names of long expressions of lengths.
     lengths: HashMap<PrimExpr, PrimExpr>,
-    sight: Sight,
+    visibility: Visibility,
 }
 
 /// The names of open graphs.
@@ -52,14 +53,14 @@ pub struct Names {
 
 impl Names {
     /// Opens a graph.
-    pub fn open(&mut self, sight: Sight) {
-        self.levels.push(Level { names: HashMap::new(), dims: HashSet::new(), lengths: HashMap::new(), sight });
+    pub fn open(&mut self, visibility: Visibility) {
+        self.levels.push(Level { names: HashMap::new(), dims: HashSet::new(), lengths: HashMap::new(), visibility });
     }
 
-    /// Closes the innermost graph. What its boundary took in is given back.
-    pub fn close(&mut self) -> Option<Boundary> {
-        match self.levels.pop()?.sight {
-            Sight::Captured(boundary) => Some(boundary),
+    /// Closes the innermost graph. What it captured is given back.
+    pub fn close(&mut self) -> Option<Captures> {
+        match self.levels.pop()?.visibility {
+            Visibility::Captured(captures) => Some(captures),
             _ => None,
         }
     }
@@ -69,10 +70,10 @@ impl Names {
         self.levels.len()
     }
 
-    /// The boundary of the innermost graph, if it is the body of a loop.
-    pub fn boundary(&mut self) -> Option<&mut Boundary> {
-        match &mut self.levels.last_mut()?.sight {
-            Sight::Captured(boundary) => Some(boundary),
+    /// What the innermost graph captures, if it is the body of a loop.
+    pub fn captures(&mut self) -> Option<&mut Captures> {
+        match &mut self.levels.last_mut()?.visibility {
+            Visibility::Captured(captures) => Some(captures),
             _ => None,
         }
     }
@@ -102,14 +103,14 @@ impl Names {
             if let Some(known) = level.names.get(name) {
                 break known.clone();
             }
-            if matches!(level.sight, Sight::Closed) {
+            if matches!(level.visibility, Visibility::Closed) {
                 return None;
             }
         };
         let Known::Value(mut value) = found else { return Some(Known::Failed) };
         for level in self.levels.iter_mut().skip(at + 1) {
-            if let Sight::Captured(boundary) = &mut level.sight {
-                value = boundary.capture(&value);
+            if let Visibility::Captured(captures) = &mut level.visibility {
+                value = capture(captures, &value);
                 level.insert(name, Known::Value(value.clone()));
             }
         }
@@ -122,7 +123,7 @@ impl Names {
             if level.dims.contains(var) {
                 return true;
             }
-            if let Sight::Captured(boundary) = &level.sight {
+            if let Visibility::Captured(boundary) = &level.visibility {
                 return vars_of(boundary.params().map(|p| &p.ty)).contains(var)
                     || boundary.bound_dims().any(|d| d == *var);
             }

@@ -69,9 +69,8 @@ pub fn constant(proto: &TensorProto) -> Result<Value> {
 /// Texts of the model in a shape.
 pub fn listed(table: Vec<String>, dims: &[i64]) -> Result<Value> {
     let places: Vec<i64> = (0..table.len() as i64).collect();
-    let index = crate::constant::whole(&places, &[places.len() as i64], DataType::int(64));
-    let index = index.and_then(|t| t.reshape(dims).map_err(|e| crate::TensorError::Make(e.to_string())));
-    let index = index.map_err(|e| NodeError::invalid(e.to_string()))?;
+    let index = relaxide_frontend::constant::whole(&places, &[places.len() as i64], DataType::int(64))?;
+    let index = index.reshape(dims).map_err(|e| NodeError::invalid(e.to_string()))?;
     Ok(Value::Texts(Texts { index: Expr::constant(index), table: Table::Known(table) }))
 }
 
@@ -96,7 +95,6 @@ pub fn builtin(scope: &mut Scope, name: &str, args: impl Into<Vec<Expr>>, ty: Ty
 
 /// A list of texts as an argument of a builtin: the bytes of all, and where each begins.
 pub fn packed(texts: &[impl AsRef<str>]) -> Result<Expr> {
-    let bad = |e: crate::TensorError| NodeError::invalid(e.to_string());
     let mut bytes = Vec::new();
     let mut bounds = vec![0];
     for text in texts {
@@ -104,8 +102,8 @@ pub fn packed(texts: &[impl AsRef<str>]) -> Result<Expr> {
         bounds.push(bytes.len() as i64);
     }
     let size = bytes.len() as i64;
-    let bytes = crate::constant::from_bytes(&bytes, &[size], DataType::uint(8)).map_err(bad)?;
-    let bounds = crate::constant::whole(&bounds, &[bounds.len() as i64], DataType::int(64)).map_err(bad)?;
+    let bytes = relaxide_frontend::constant::from_bytes(&bytes, &[size], DataType::uint(8))?;
+    let bounds = relaxide_frontend::constant::whole(&bounds, &[bounds.len() as i64], DataType::int(64))?;
     Ok(Expr::tuple([Expr::constant(bytes), Expr::constant(bounds)]))
 }
 

@@ -40,6 +40,7 @@ mod webassembly;
 
 pub use relaxide_codegen as codegen;
 pub use relaxide_ffi as ffi;
+pub use relaxide_frontend as frontend;
 pub use relaxide_ir as ir;
 pub use relaxide_onnx as onnx;
 pub use relaxide_relax as relax;

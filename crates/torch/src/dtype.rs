@@ -90,23 +90,6 @@ fn wider(a: DataType, b: DataType) -> DataType {
     }
 }
 
-/// Numbers as the bytes of elements of a type; `None` where the type is no plain number.
-pub fn bytes(values: &[f64], dtype: DataType) -> Option<Vec<u8>> {
-    let each = |f: &dyn Fn(f64) -> Vec<u8>| Some(values.iter().flat_map(|&v| f(v)).collect());
-    if dtype.is_bool() {
-        return each(&|v| vec![u8::from(v != 0.0)]);
-    }
-    match (dtype.code, dtype.bits) {
-        (DataType::FLOAT, 64) => each(&|v| v.to_le_bytes().to_vec()),
-        (DataType::FLOAT, 32) => each(&|v| (v as f32).to_le_bytes().to_vec()),
-        (DataType::FLOAT, 16) => each(&|v| half::f16::from_f64(v).to_le_bytes().to_vec()),
-        (DataType::INT, bits) => each(&|v| (v as i64).to_le_bytes()[..usize::from(bits) / 8].to_vec()),
-        (DataType::UINT, bits) => each(&|v| (v as u64).to_le_bytes()[..usize::from(bits) / 8].to_vec()),
-        _ if dtype == DataType::bfloat16() => each(&|v| half::bf16::from_f64(v).to_le_bytes().to_vec()),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+pub use relaxide_frontend::NodeError;
 use relaxide_relax::BuildError;
 
 /// A file, or a text, is no exported program.
@@ -35,38 +36,6 @@ pub enum ArchiveError {
         /// What is wrong.
         reason: String,
     },
-}
-
-/// Why one node cannot be imported.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum RuleError {
-    /// A limit of ours.
-    #[error("{0}")]
-    Unsupported(String),
-    /// The node is not what its operator takes.
-    #[error("{0}")]
-    Invalid(String),
-    /// The compiler refused what the node was translated to.
-    #[error("{0}")]
-    Relax(String),
-}
-
-impl RuleError {
-    /// A limit of ours.
-    pub fn unsupported(reason: impl Into<String>) -> Self {
-        RuleError::Unsupported(reason.into())
-    }
-
-    /// The node is not what its operator takes.
-    pub fn invalid(reason: impl Into<String>) -> Self {
-        RuleError::Invalid(reason.into())
-    }
-}
-
-impl From<BuildError> for RuleError {
-    fn from(error: BuildError) -> Self {
-        RuleError::Relax(error.to_string())
-    }
 }
 
 /// One thing that keeps a program from being imported.

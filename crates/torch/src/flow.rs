@@ -7,7 +7,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::{Attrs, GlobalVar, Type, Var};
 use relaxide_relax::{BlockBuilder, Call, Expr, If, SeqExpr};
 
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::graph::{Graphs, Names};
 use crate::program::{Argument, Graph, Node, Symbolic};
 use crate::rule::{Cx, Declared, Outputs, Result};
@@ -32,20 +32,20 @@ pub fn is_flow(target: &str) -> bool {
 
 /// The arguments of such a node by position: what PyTorch calls them differs by version.
 fn arg(node: &Node, at: usize) -> Result<&Argument> {
-    node.inputs.get(at).map(|input| &input.arg).ok_or_else(|| RuleError::invalid(format!("argument {at} is missing")))
+    node.inputs.get(at).map(|input| &input.arg).ok_or_else(|| NodeError::invalid(format!("argument {at} is missing")))
 }
 
 fn graph(node: &Node, at: usize) -> Result<&Graph> {
     match arg(node, at)? {
         Argument::AsGraph(graph) => Ok(&graph.graph),
-        _ => Err(RuleError::invalid(format!("argument {at} is no graph"))),
+        _ => Err(NodeError::invalid(format!("argument {at} is no graph"))),
     }
 }
 
 /// The values of an argument that is a list.
 fn values(names: &Names, argument: &Argument) -> Result<Vec<Value>> {
     let value = |name: &str| {
-        names.values.get(name).cloned().ok_or_else(|| RuleError::invalid(format!("nothing before it gives `{name}`")))
+        names.values.get(name).cloned().ok_or_else(|| NodeError::invalid(format!("nothing before it gives `{name}`")))
     };
     match argument {
         Argument::AsTensors(list) => list.iter().map(|tensor| value(&tensor.name)).collect(),
@@ -59,7 +59,7 @@ fn values(names: &Names, argument: &Argument) -> Result<Vec<Value>> {
             .collect(),
         Argument::AsInts(list) => Ok(list.iter().map(|&n| Value::Int(relaxide_ir::prim::int(n))).collect()),
         Argument::AsNone(_) => Ok(Vec::new()),
-        _ => Err(RuleError::unsupported("a graph is given values that are no tensors")),
+        _ => Err(NodeError::unsupported("a graph is given values that are no tensors")),
     }
 }
 
@@ -68,7 +68,7 @@ fn enter(graph: &Graph, given: &[Value]) -> Result<Names> {
     let mut names = Names::default();
     if graph.inputs.len() != given.len() {
         let (wanted, got) = (graph.inputs.len(), given.len());
-        return Err(RuleError::invalid(format!("a graph of {wanted} inputs is given {got}")));
+        return Err(NodeError::invalid(format!("a graph of {wanted} inputs is given {got}")));
     }
     for (input, value) in graph.inputs.iter().zip(given) {
         match input {
@@ -93,7 +93,7 @@ fn results(
     let mut out = Vec::new();
     for (i, output) in graph.outputs.iter().enumerate() {
         let Some(Value::Tensor(tensor)) = values(&names, output)?.into_iter().next() else {
-            return Err(RuleError::unsupported("a graph gives what is no tensor"));
+            return Err(NodeError::unsupported("a graph gives what is no tensor"));
         };
         let mut cx = Cx { builder, node, values: &names.values, results: Vec::new() };
         out.push(match wanted.and_then(|w| w.get(i)) {
@@ -113,7 +113,7 @@ fn condition(builder: &mut BlockBuilder, node: &Node, tensor: Expr) -> Result<Ex
 /// `cond(pred, true_fn, false_fn, operands)`.
 fn cond(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node, names: &Names, wanted: &[Declared]) -> Outputs {
     let Some(Value::Tensor(pred)) = values(names, arg(node, 0)?)?.into_iter().next() else {
-        return Err(RuleError::unsupported("the condition is no tensor"));
+        return Err(NodeError::unsupported("the condition is no tensor"));
     };
     let operands = values(names, arg(node, 3)?)?;
     let condition = condition(builder, node, pred)?;
@@ -150,7 +150,7 @@ fn while_loop(
     for value in carried.iter().chain(&additional) {
         match value {
             Value::Tensor(tensor) => operands.push(tensor.clone()),
-            _ => return Err(RuleError::unsupported("a loop carries what is no tensor")),
+            _ => return Err(NodeError::unsupported("a loop carries what is no tensor")),
         }
     }
     // Inside of the function dimensions are its own.
@@ -180,13 +180,13 @@ fn write_loop(
     let mut types = Vec::new();
     for input in &body.inputs {
         let Argument::AsTensor(tensor) = input else {
-            return Err(RuleError::unsupported("a loop carries what is no tensor"));
+            return Err(NodeError::unsupported("a loop carries what is no tensor"));
         };
-        let declared = graphs.declared(body, &tensor.name).map_err(RuleError::unsupported)?;
+        let declared = graphs.declared(body, &tensor.name).map_err(NodeError::unsupported)?;
         params.push(Var::new(tensor.name.as_str(), declared.ty()));
         types.push(declared);
     }
-    let state = types.get(..carried).ok_or_else(|| RuleError::invalid("the loop's body takes less than its state"))?;
+    let state = types.get(..carried).ok_or_else(|| NodeError::invalid("the loop's body takes less than its state"))?;
     let ret = Type::tuple(state.iter().map(Declared::ty).collect::<Vec<_>>());
     let signature = Type::func(params.iter().map(|p| p.ty.clone()).collect::<Vec<_>>(), ret.clone(), true);
     let own = GlobalVar::typed(builder.module().fresh_name("while_loop"), signature);
@@ -194,7 +194,7 @@ fn write_loop(
     let function = builder.function(params.clone(), Attrs::new(), |builder| -> Result<Expr> {
         let truth = results(graphs, builder, node, (test, &given), None)?;
         let [truth] = truth.as_slice() else {
-            return Err(RuleError::invalid("the loop's condition is not one tensor"));
+            return Err(NodeError::invalid("the loop's condition is not one tensor"));
         };
         let condition = condition(builder, node, truth.clone())?;
         builder.begin_scope();

@@ -12,7 +12,7 @@ use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::BlockBuilder;
 
 use crate::dtype;
-use crate::error::{Problem, RuleError};
+use crate::error::{NodeError, Problem};
 use crate::flow;
 use crate::ops;
 use crate::program::{Argument, Graph, Node, Symbolic, TensorMeta};
@@ -184,7 +184,7 @@ impl Graphs {
         graph: &Graph,
         node: &Node,
         names: &mut Names,
-    ) -> Result<(), RuleError> {
+    ) -> Result<(), NodeError> {
         let (full, base) = names_of(&node.target);
         if CHECKS.contains(&base) {
             let nothing = node.outputs.iter().flat_map(all_names).map(|name| (name, Value::Nothing));
@@ -196,7 +196,7 @@ impl Graphs {
         }
         let given: Vec<String> = node.outputs.iter().flat_map(tensor_names).collect();
         let results = given.iter().map(|name| self.declared(graph, name)).collect::<Result<Vec<_>, _>>();
-        let results = results.map_err(RuleError::unsupported)?;
+        let results = results.map_err(NodeError::unsupported)?;
         let values = if let Some(rule) = flow::rule(base) {
             rule(self, builder, node, names, &results)?
         } else {
@@ -222,13 +222,13 @@ impl Graphs {
         given: Vec<String>,
         values: Vec<Value>,
         names: &mut Names,
-    ) -> Result<(), RuleError> {
+    ) -> Result<(), NodeError> {
         let first = node.inputs.first().and_then(|input| first_name(&input.arg));
         if let (Some(_), Some(written)) = (out_of_place(base), &first) {
             let group = names.memory.group(written);
             let (wholes, parts) = names.memory.members[group].clone();
             if parts {
-                return Err(RuleError::unsupported(
+                return Err(NodeError::unsupported(
                     "it writes into memory of which another value is a part; export the program with \
                      `ep.run_decompositions()`, which makes such writes new values",
                 ));
@@ -258,15 +258,15 @@ impl Graphs {
         node: &Node,
         base: &str,
         names: &mut Names,
-    ) -> Result<bool, RuleError> {
+    ) -> Result<bool, NodeError> {
         let mut all = !node.outputs.is_empty();
         let reads = matches!(base, "aten.item" | "aten._local_scalar_dense");
         for output in &node.outputs {
             match output {
                 Argument::AsSymInt(Symbolic::Named(name)) => {
                     let declared = graph.sym_int_values.get(name);
-                    let declared = declared.ok_or_else(|| RuleError::invalid(format!("`{name}` has no type")))?;
-                    let value = self.symbols.dim(declared).map_err(RuleError::unsupported)?;
+                    let declared = declared.ok_or_else(|| NodeError::invalid(format!("`{name}` has no type")))?;
+                    let value = self.symbols.dim(declared).map_err(NodeError::unsupported)?;
                     if let (true, Some(var)) = (reads, value.as_var()) {
                         let mut cx = Cx { builder, node, values: &names.values, results: Vec::new() };
                         let tensor = cx.tensor("self")?;
@@ -280,7 +280,7 @@ impl Graphs {
                     names.values.insert(name.clone(), Value::Tensor(tensor));
                 }
                 Argument::AsSymFloat(Symbolic::Named(_)) => {
-                    return Err(RuleError::unsupported("arithmetic on numbers that the program computes"));
+                    return Err(NodeError::unsupported("arithmetic on numbers that the program computes"));
                 }
                 Argument::AsSymBool(Symbolic::Named(name)) => {
                     names.values.insert(name.clone(), Value::Nothing);
@@ -297,7 +297,7 @@ fn run_rule(cx: &mut Cx<'_>, full: &str, base: &str) -> Outputs {
     let rule = ops::find(full).or_else(|| ops::find(base)).or_else(|| ops::find(out_of_place(base)?));
     match rule {
         Some(rule) => rule(cx),
-        None => Err(RuleError::unsupported(format!(
+        None => Err(NodeError::unsupported(format!(
             "the operator `{base}` has no rule; `custom_convert_map` takes one in Python"
         ))),
     }

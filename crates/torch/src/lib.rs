@@ -27,5 +27,5 @@ mod symbol;
 mod value;
 
 pub use archive::{Archive, Weights, parse};
-pub use error::{ArchiveError, ImportError, Problem, RuleError};
+pub use error::{ArchiveError, ImportError, NodeError, Problem};
 pub use import::{ImportOptions, import};

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{DataType, Ref, Tensor};
+use relaxide_ffi::{DataType, Ref};
+use relaxide_frontend::Scope;
 use relaxide_ir::arith::dims;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Type, Var};
-use relaxide_relax::{BlockBuilder, Expr, op};
+use relaxide_relax::{BlockBuilder, Expr};
 use relaxide_tir::te;
 
 use crate::dtype;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::program::{Argument, Node, OptionalTensor, Symbolic};
 use crate::value::{Scalar, Value};
 
@@ -18,7 +19,7 @@ use crate::value::{Scalar, Value};
 const MAX_CONSTANT: i64 = 1 << 24;
 
 /// What a rule gives, or why not.
-pub type Result<T> = std::result::Result<T, RuleError>;
+pub type Result<T> = std::result::Result<T, NodeError>;
 
 /// The results of a node.
 pub type Outputs = Result<Vec<Value>>;
@@ -68,22 +69,22 @@ impl Cx<'_> {
         }
     }
 
-    fn wrong(&self, name: &str, wanted: &str) -> RuleError {
+    fn wrong(&self, name: &str, wanted: &str) -> NodeError {
         match self.get(name) {
-            Some(_) => RuleError::invalid(format!("`{name}` is not {wanted}")),
-            None => RuleError::invalid(format!("`{name}` is missing, which must be {wanted}")),
+            Some(_) => NodeError::invalid(format!("`{name}` is not {wanted}")),
+            None => NodeError::invalid(format!("`{name}` is missing, which must be {wanted}")),
         }
     }
 
     /// What a name stands for.
     pub fn value(&self, name: &str) -> Result<&Value> {
-        self.values.get(name).ok_or_else(|| RuleError::invalid(format!("nothing before it gives `{name}`")))
+        self.values.get(name).ok_or_else(|| NodeError::invalid(format!("nothing before it gives `{name}`")))
     }
 
     fn named_tensor(&self, name: &str) -> Result<Expr> {
         match self.value(name)? {
             Value::Tensor(expr) => Ok(expr.clone()),
-            _ => Err(RuleError::invalid(format!("`{name}` is no tensor"))),
+            _ => Err(NodeError::invalid(format!("`{name}` is no tensor"))),
         }
     }
 
@@ -139,7 +140,7 @@ impl Cx<'_> {
             Symbolic::Known(value) => Ok(prim::int(*value)),
             Symbolic::Named(name) => match self.value(name)? {
                 Value::Int(value) => Ok(value.clone()),
-                _ => Err(RuleError::invalid(format!("`{name}` is no integer"))),
+                _ => Err(NodeError::invalid(format!("`{name}` is no integer"))),
             },
         }
     }
@@ -184,7 +185,7 @@ impl Cx<'_> {
         match given.as_slice() {
             [one] => Ok(vec![*one; count]),
             list if list.len() == count => Ok(given),
-            list => Err(RuleError::invalid(format!("`{name}` has {} integers where {count} are needed", list.len()))),
+            list => Err(NodeError::invalid(format!("`{name}` has {} integers where {count} are needed", list.len()))),
         }
     }
 
@@ -252,14 +253,14 @@ impl Cx<'_> {
 
     /// The declared type of the first result.
     pub fn result(&self) -> Result<&Declared> {
-        self.results.first().ok_or_else(|| RuleError::invalid("the program does not say what it gives"))
+        self.results.first().ok_or_else(|| NodeError::invalid("the program does not say what it gives"))
     }
 
     /// Dimensions of a tensor.
     pub fn shape(&self, tensor: &Expr) -> Result<Vec<PrimExpr>> {
         let ty = tensor.ty();
         let shape = ty.as_tensor().and_then(|ty| ty.shape.clone());
-        shape.ok_or_else(|| RuleError::unsupported("the dimensions of an argument are not known"))
+        shape.ok_or_else(|| NodeError::unsupported("the dimensions of an argument are not known"))
     }
 
     /// How many dimensions a tensor has.
@@ -284,7 +285,7 @@ impl Cx<'_> {
         usize::try_from(at)
             .ok()
             .filter(|&a| (a as i64) < rank)
-            .ok_or_else(|| RuleError::invalid(format!("axis {axis} is not one of {rank} axes")))
+            .ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))
     }
 
     /// Axes from the front; none given are all.
@@ -297,10 +298,13 @@ impl Cx<'_> {
 
     // The program.
 
+    fn scope(&mut self) -> Scope<'_> {
+        Scope::new(self.builder)
+    }
+
     /// Adds an operation with attributes.
     pub fn op(&mut self, name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs) -> Result<Expr> {
-        let call = op::call(name, args, attrs).map_err(|e| RuleError::Relax(e.to_string()))?;
-        Ok(self.builder.emit(call)?)
+        self.scope().op(name, args, attrs)
     }
 
     /// Adds an operation without attributes.
@@ -325,24 +329,17 @@ impl Cx<'_> {
 
     /// A field of a tuple.
     pub fn field(&mut self, tuple: &Expr, index: usize) -> Result<Expr> {
-        self.emit(Ref::new(relaxide_relax::TupleGetItem { tuple: tuple.clone(), index: index as i64 }).into())
+        self.emit(Expr::field(tuple.clone(), index))
     }
 
     /// The same elements with another element type.
     pub fn cast(&mut self, tensor: Expr, dtype: DataType) -> Result<Expr> {
-        if self.dtype(&tensor) == dtype {
-            return Ok(tensor);
-        }
-        self.op("astype", [tensor], Attrs::new().with("dtype", dtype))
+        self.scope().cast(tensor, dtype)
     }
 
     /// The same elements in other dimensions.
     pub fn reshape(&mut self, tensor: Expr, to: &[PrimExpr]) -> Result<Expr> {
-        let own = self.shape(&tensor)?;
-        if own.len() == to.len() && own.iter().zip(to).all(|(a, b)| dims::equal(a, b)) {
-            return Ok(tensor);
-        }
-        self.call("reshape", [tensor, Expr::shape(to.iter().map(dims::simplify))])
+        self.scope().reshape_known(tensor, to.to_vec())
     }
 
     /// The tensor repeated along axes where it has one element.
@@ -371,13 +368,13 @@ impl Cx<'_> {
         if let Some(own) = own {
             if own.len() != wanted.dims.len() {
                 let (a, b) = (own.len(), wanted.dims.len());
-                return Err(RuleError::invalid(format!("the result has {a} dimensions, and the program says {b}")));
+                return Err(NodeError::invalid(format!("the result has {a} dimensions, and the program says {b}")));
             }
             if own.iter().zip(&wanted.dims).all(|(a, b)| dims::equal(a, b)) {
                 return Ok(tensor);
             }
             if let Some((a, b)) = own.iter().zip(&wanted.dims).find(|(a, b)| dims::differ(a, b)) {
-                return Err(RuleError::invalid(format!("a dimension of the result is {a}, and the program says {b}")));
+                return Err(NodeError::invalid(format!("a dimension of the result is {a}, and the program says {b}")));
             }
         }
         Ok(self.builder.match_cast(tensor, wanted.ty())?)
@@ -398,7 +395,7 @@ impl Cx<'_> {
     pub fn count(&self, dims: &[i64]) -> Result<usize> {
         let count = dims.iter().try_fold(1i64, |n, &dim| n.checked_mul(dim)).filter(|n| (0..=MAX_CONSTANT).contains(n));
         count.and_then(|n| usize::try_from(n).ok()).ok_or_else(|| {
-            RuleError::unsupported(format!("a constant of dimensions {dims:?}; {MAX_CONSTANT} elements are the most"))
+            NodeError::unsupported(format!("a constant of dimensions {dims:?}; {MAX_CONSTANT} elements are the most"))
         })
     }
 
@@ -409,23 +406,12 @@ impl Cx<'_> {
 
     /// A constant of numbers.
     pub fn constant(&self, values: &[f64], dims: &[i64], dtype: DataType) -> Result<Expr> {
-        let bytes = crate::dtype::bytes(values, dtype)
-            .ok_or_else(|| RuleError::unsupported(format!("there are no constants of type {dtype}")))?;
-        let tensor = Tensor::from_bytes(&bytes, dims, dtype).map_err(|e| RuleError::Relax(e.to_string()))?;
-        Ok(Expr::constant(tensor))
+        Ok(Expr::constant(relaxide_frontend::constant::filled(values, dims, dtype)?))
     }
 
     /// A constant integer without dimensions, exact in 64 bits.
     pub fn whole(&self, value: i64, dtype: DataType) -> Result<Expr> {
-        match (dtype.is_bool(), dtype.code) {
-            (false, DataType::INT | DataType::UINT) => {
-                let bytes = value.to_le_bytes();
-                let size = usize::from(dtype.bits) / 8;
-                let tensor = Tensor::from_bytes(&bytes[..size.min(8)], &[], dtype);
-                Ok(Expr::constant(tensor.map_err(|e| RuleError::Relax(e.to_string()))?))
-            }
-            _ => self.number(value as f64, dtype),
-        }
+        Ok(Expr::constant(relaxide_frontend::constant::whole(&[value], &[], dtype)?))
     }
 
     /// A scalar as a tensor of a type.
@@ -464,7 +450,7 @@ impl Cx<'_> {
             None => Ok(None),
             Some(Argument::AsScalarType(number)) => dtype::of_number(*number)
                 .map(Some)
-                .ok_or_else(|| RuleError::unsupported(format!("element type {}", dtype::name_of(*number)))),
+                .ok_or_else(|| NodeError::unsupported(format!("element type {}", dtype::name_of(*number)))),
             Some(_) => Err(self.wrong(name, "an element type")),
         }
     }

@@ -25,7 +25,7 @@ use super::sequence::Sequence;
 use crate::dims;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step, fail_when_reached};
-use crate::names::{Known, Sight};
+use crate::names::{Known, Visibility};
 use crate::node::Node;
 use crate::proto::{GraphProto, NodeProto};
 use crate::scope::Scope;
@@ -140,7 +140,7 @@ pub fn choose(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     if let Some(truth) = condition.symbolic().and_then(|s| s.literals()) {
         let [truth] = truth[..] else { return Err(NodeError::invalid("the condition must be one truth value")) };
         let taken = if truth != 0 { branches[0] } else { branches[1] };
-        return Ok(graphs.inner(builder, taken, Vec::new(), Sight::Open).map_or(Step::Noted, Step::Values));
+        return Ok(graphs.inner(builder, taken, Vec::new(), Visibility::Open).map_or(Step::Noted, Step::Values));
     }
     let fact = graphs.facts.meaning(condition);
     let condition = match &fact {
@@ -154,8 +154,9 @@ pub fn choose(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     let noted = graphs.noted();
     let mut arms = Vec::new();
     for (graph, taken) in branches.into_iter().zip([true, false]) {
-        let import =
-            |graphs: &mut Graphs, builder: &mut BlockBuilder| graphs.inner(builder, graph, Vec::new(), Sight::Open);
+        let import = |graphs: &mut Graphs, builder: &mut BlockBuilder| {
+            graphs.inner(builder, graph, Vec::new(), Visibility::Open)
+        };
         arms.push(arm(graphs, builder, &fact, taken, import)?);
     }
     let joined = match settle(graphs, builder, noted, arms)? {
@@ -187,8 +188,8 @@ pub fn split(
     let mut arms = Vec::new();
     for (graph, taken) in split.branches.iter().zip([true, false]) {
         let import = |graphs: &mut Graphs, builder: &mut BlockBuilder| {
-            let results = graphs.inner(builder, graph, Vec::new(), Sight::Open)?;
-            graphs.names.open(Sight::Open);
+            let results = graphs.inner(builder, graph, Vec::new(), Visibility::Open)?;
+            graphs.names.open(Visibility::Open);
             for (name, value) in proto.output.iter().zip(results) {
                 graphs.names.set(name, Known::Value(value));
             }

@@ -1,4 +1,4 @@
-//! [`Carried`]: a value as loops, lists and sequences carry it, and the value that comes out of them.
+//! A value as loops, lists and sequences carry it, and the value that comes out of them.
 //!
 //! A tensor of numbers is carried as it is. A tensor of texts is two values during import, indices and a table, and one object of
 //! the virtual machine (`relaxide.TextTensor`) where it is carried; what comes out is taken apart again. What is known of a carried
@@ -11,39 +11,23 @@ use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::{BlockBuilder, Expr};
 
 use super::sequence::typed;
-use super::turns::runtime;
 use crate::constant;
 use crate::error::NodeError;
 use crate::scope::Scope;
 use crate::text::{STRING, Texts};
 use crate::value::Value;
+use relaxide_frontend::{Row, runtime_call};
 
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// The element type of texts in what is known of a carried value.
 pub const TEXT: DataType = DataType::handle();
 
-/// A value as one object, and what is known of it.
-pub struct Carried {
-    /// The object.
-    pub object: Expr,
-    /// A type of a tensor, of texts too.
-    pub ty: Type,
-}
-
-impl From<Expr> for Carried {
-    fn from(tensor: Expr) -> Carried {
-        Carried { ty: tensor.ty(), object: tensor }
-    }
-}
-
-impl Carried {
-    /// A value as one object.
-    pub fn of(scope: &mut Scope, value: &Value) -> Result<Carried> {
-        match item(scope, value)? {
-            Value::Texts(texts) => Ok(Carried { object: texts.object(scope)?, ty: text_type(&texts) }),
-            other => scope.tensor(&other).map(Carried::from),
-        }
+/// A value as one object, and what is known of it: a type of a tensor, of texts too.
+pub fn row_of(scope: &mut Scope, value: &Value) -> Result<Row> {
+    match item(scope, value)? {
+        Value::Texts(texts) => Ok(Row { object: texts.object(scope)?, ty: text_type(&texts) }),
+        other => scope.tensor(&other).map(Row::from),
     }
 }
 
@@ -93,7 +77,7 @@ pub fn is_text(ty: &Type) -> bool {
 
 /// What a function of the runtime gives, of which a type says what is known: a value again.
 pub fn regained(builder: &mut BlockBuilder, name: &str, args: Vec<Expr>, ty: &Type) -> Result<Value> {
-    let object = runtime(builder, name, args, if is_text(ty) { Type::any() } else { ty.clone() })?;
+    let object = runtime_call(builder, name, args, if is_text(ty) { Type::any() } else { ty.clone() })?;
     let known = ty.as_tensor().map(|t| &**t);
     match known.filter(|_| is_text(ty)) {
         Some(texts) => opened(&mut Scope::new(builder), object, texts.ndim).map(Value::Texts),

@@ -4,24 +4,23 @@ use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::{BlockBuilder, Expr};
 
-use super::Boundary;
-use super::carried::Carried;
+use super::carried;
 use super::rows::{self, Order};
 use super::state::Part;
-use super::turns::{Next, Turn, Turns};
 use crate::dims;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
-use crate::names::Sight;
+use crate::names::Visibility;
 use crate::node::Node;
 use crate::proto::{GraphProto, TypeKind, ValueInfoProto};
 use crate::scope::Scope;
 use crate::symbolic::{Ratio, Symbolic};
 use crate::value::Value;
+use relaxide_frontend::{Captures, Iteration, Loop, Next};
 
 type Result<T> = std::result::Result<T, NodeError>;
 
-/// `Loop`: state and the rows of every turn.
+/// `Loop`: state and the rows of every iteration.
 pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
     let body = node.graph("body")?;
     let limit = node.optional(0).map(|limit| whole(&mut Scope::new(builder), limit)).transpose()?;
@@ -52,7 +51,7 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     let mut attempt = |graphs: &mut Graphs, go: Option<Expr>| -> Result<Attempt> {
         let lists = (0..lists).map(|_| rows::new(builder)).collect::<Result<Vec<_>>>()?;
         let conditional = go.is_some();
-        let turns = Turns {
+        let looped = Loop {
             name: "loop",
             limit: limit.clone(),
             go,
@@ -62,14 +61,15 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
         };
         let noted = graphs.noted();
         let mut asks = false;
-        let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
-            body_turn(graphs, builder, body, (inside, turn), (&mut asks, &mut parts))
-        });
+        let done =
+            looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
+                iterate(graphs, builder, body, (inside, iteration), (&mut asks, &mut parts))
+            });
         match done {
             _ if graphs.noted() > noted => Ok(Attempt::Noted),
             _ if asks => Ok(Attempt::Asks),
             Ok(done) => {
-                let count = limit.clone().filter(|m| turns_are_fixed(m) && !conditional);
+                let count = limit.clone().filter(|m| iterations_are_fixed(m) && !conditional);
                 let mut values = Vec::new();
                 for (expr, part) in done.state.into_iter().zip(&parts) {
                     values.push(part.value(builder, expr)?);
@@ -85,8 +85,7 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     let first = attempt(graphs, go)?;
     let result = match first {
         Attempt::Asks => {
-            let truth = crate::constant::filled(&[1.0], &[], DataType::bool())
-                .map_err(|e| NodeError::invalid(e.to_string()))?;
+            let truth = relaxide_frontend::constant::filled(&[1.0], &[], DataType::bool())?;
             attempt(graphs, Some(Expr::constant(truth)))?
         }
         other => other,
@@ -106,40 +105,40 @@ enum Attempt {
     Asks,
 }
 
-/// Whether the number of turns is the limit wherever no condition ends them.
-fn turns_are_fixed(limit: &PrimExpr) -> bool {
+/// Whether the number of iterations is the limit wherever no condition ends them.
+fn iterations_are_fixed(limit: &PrimExpr) -> bool {
     dims::non_negative(limit)
 }
 
-/// One turn of a body.
-fn body_turn(
+/// One iteration of a body.
+fn iterate(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
     body: &GraphProto,
-    (inside, turn): (&mut Boundary, &Turn),
+    (inside, iteration): (&mut Captures, &Iteration),
     (asks, parts): (&mut bool, &mut [Part]),
 ) -> Result<Next> {
     let one = |i: usize| shape_of_input(body.input.get(i));
-    let index = Symbolic { shape: one(0), ..Symbolic::scalar(turn.index.clone()) };
+    let index = Symbolic { shape: one(0), ..Symbolic::scalar(iteration.index.clone()) };
     let mut scope = Scope::new(builder);
-    let go = match &turn.go {
+    let go = match &iteration.go {
         Some(go) if one(1).is_empty() => Value::Computed(go.clone()),
         Some(go) => Value::Computed(scope.reshape(go.clone(), vec![prim::int(1)])?),
         None => Value::Symbolic(Symbolic { dtype: DataType::bool(), shape: one(1), elements: vec![Ratio::int(1)] }),
     };
     let mut inputs = vec![Value::Symbolic(index), go];
-    for (expr, part) in turn.state.iter().zip(&*parts) {
+    for (expr, part) in iteration.state.iter().zip(&*parts) {
         inputs.push(part.value(builder, expr.clone())?);
     }
-    let values = graphs.inner(builder, body, inputs, Sight::Captured(std::mem::take(inside)));
-    if let Some(boundary) = graphs.names.close() {
-        *inside = boundary;
+    let values = graphs.inner(builder, body, inputs, Visibility::Captured(std::mem::take(inside)));
+    if let Some(captures) = graphs.names.close() {
+        *inside = captures;
     }
     let mut values = values.ok_or_else(|| NodeError::invalid("problems are noted"))?.into_iter();
     let go = values.next().ok_or_else(|| NodeError::invalid("the body has no outputs"))?;
     let always = go.symbolic().and_then(|s| s.literals()).is_some_and(|truth| truth == [1]);
     let mut scope = Scope::new(builder);
-    let go = match (&turn.go, always) {
+    let go = match (&iteration.go, always) {
         (None, true) => None,
         (None, false) => {
             *asks = true;
@@ -159,7 +158,7 @@ fn body_turn(
                 again |= changed;
                 state.push(expr);
             }
-            None => rows.push(Carried::of(&mut scope, &value)?),
+            None => rows.push(carried::row_of(&mut scope, &value)?),
         }
     }
     Ok(Next { go, state, rows, again })
@@ -182,7 +181,7 @@ pub fn whole(scope: &mut Scope, value: &Value) -> Result<PrimExpr> {
     let tensor = scope.reshape(tensor, vec![prim::int(1)])?;
     let tensor = scope.cast(tensor, DataType::int(64))?;
     let zero = scope.scalar(0.0, DataType::int(64))?;
-    // A dimension is not negative; a limit that is means no turns.
+    // A dimension is not negative; a limit that is means no iterations.
     let tensor = scope.call("maximum", [tensor, zero])?;
     let shape = scope.call("tensor_to_shape", [tensor])?;
     let dims = scope.bind_shape(shape, 1)?;

@@ -1,7 +1,7 @@
 //! `SequenceMap`: a graph for each value of one or several sequences.
 //!
 //! Where all lengths are known at import, the graph is imported once for each value. Otherwise it is the body of a loop over
-//! the positions, which reads the sequences and collects what a turn gives in lists:
+//! the positions, which reads the sequences and collects what an iteration gives in lists:
 //!
 //! ```text
 //! def map(at: R.Shape([i, m]), ys, xs):
@@ -16,18 +16,17 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::{BlockBuilder, Expr};
 
-use super::Boundary;
-use super::carried::{self, Carried};
 use super::sequence::{self, Items, Sequence, array, element_type, listed_length};
-use super::turns::{Next, Turn, Turns, runtime};
-use crate::check::Check;
+use super::{capture, carried};
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
-use crate::names::Sight;
+use crate::names::Visibility;
 use crate::node::Node;
 use crate::proto::{GraphProto, TypeKind};
 use crate::scope::Scope;
 use crate::value::Value;
+use relaxide_frontend::Check;
+use relaxide_frontend::{Captures, Iteration, Loop, Next, runtime_call};
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -66,13 +65,13 @@ fn unrolled(
             return Err(NodeError::invalid(format!("input {i} has {length} values where the first has {count}")));
         }
     }
-    for turn in 0..count {
+    for iteration in 0..count {
         let one = |input: &Value| match input {
-            Value::Sequence(Sequence { items: Items::Known(values), .. }) => values.get(turn).cloned(),
+            Value::Sequence(Sequence { items: Items::Known(values), .. }) => values.get(iteration).cloned(),
             other => Some(other.clone()),
         };
         let inputs = inputs.iter().filter_map(one).collect();
-        let Some(values) = graphs.inner(builder, body, inputs, Sight::Open) else { return Ok(Step::Noted) };
+        let Some(values) = graphs.inner(builder, body, inputs, Visibility::Open) else { return Ok(Step::Noted) };
         let mut scope = Scope::new(builder);
         for (list, value) in outputs.iter_mut().zip(&values) {
             list.push(carried::item(&mut scope, value)?);
@@ -85,7 +84,7 @@ fn unrolled(
 enum Input {
     /// An array, of whose values the type says what is known.
     Each(Expr, Type),
-    /// What every turn is given.
+    /// What every iteration is given.
     Whole(Value),
 }
 
@@ -114,10 +113,10 @@ fn looped(graphs: &mut Graphs, builder: &mut BlockBuilder, body: &GraphProto, in
     }
     let lists = (0..body.output.len()).map(|_| new_list(builder)).collect::<Result<Vec<_>>>()?;
     let append = "vm.builtin.list_append";
-    let turns = Turns { name: "map", limit: length, go: None, state: Vec::new(), lists: lists.clone(), append };
+    let looped = Loop { name: "map", limit: length, go: None, state: Vec::new(), lists: lists.clone(), append };
     let noted = graphs.noted();
-    let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
-        body_turn(graphs, builder, body, &each, (inside, turn))
+    let done = looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
+        iterate(graphs, builder, body, &each, (inside, iteration))
     });
     if graphs.noted() > noted {
         return Ok(Step::Noted);
@@ -125,7 +124,7 @@ fn looped(graphs: &mut Graphs, builder: &mut BlockBuilder, body: &GraphProto, in
     let done = done?;
     let mut values = Vec::new();
     for (list, row) in lists.into_iter().zip(&done.rows) {
-        let array = runtime(builder, "vm.builtin.list_array", vec![list], Type::any())?;
+        let array = runtime_call(builder, "vm.builtin.list_array", vec![list], Type::any())?;
         let element = row.as_tensor().map(|t| Type::tensor_ndim(t.ndim, t.dtype));
         values.push(Value::Sequence(Sequence::listed(array, element)));
     }
@@ -134,7 +133,7 @@ fn looped(graphs: &mut Graphs, builder: &mut BlockBuilder, body: &GraphProto, in
 
 /// Adds an empty list, whose values may have different shapes.
 fn new_list(builder: &mut BlockBuilder) -> Result<Expr> {
-    runtime(builder, "vm.builtin.list_new", Vec::new(), Type::any())
+    runtime_call(builder, "vm.builtin.list_new", Vec::new(), Type::any())
 }
 
 /// The type of a sequence's values; where their rank is not known, that of the graph's input holds.
@@ -150,30 +149,30 @@ fn described(body: &GraphProto, i: usize, known: Type) -> Type {
     }
 }
 
-/// One turn: the values at a position in, a row for each output.
-fn body_turn(
+/// One iteration: the values at a position in, a row for each output.
+fn iterate(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
     body: &GraphProto,
     each: &[Input],
-    (inside, turn): (&mut Boundary, &Turn),
+    (inside, iteration): (&mut Captures, &Iteration),
 ) -> Result<Next> {
     let mut inputs = Vec::new();
     for input in each {
         inputs.push(match input {
-            Input::Whole(value) => inside.capture(value),
+            Input::Whole(value) => capture(inside, value),
             Input::Each(array, ty) => {
-                let args = vec![inside.expr(array), Expr::prim(turn.index.clone())];
+                let args = vec![inside.expr(array), Expr::prim(iteration.index.clone())];
                 carried::regained(builder, "vm.builtin.sequence_at", args, ty)?
             }
         });
     }
-    let values = graphs.inner(builder, body, inputs, Sight::Captured(std::mem::take(inside)));
-    if let Some(boundary) = graphs.names.close() {
-        *inside = boundary;
+    let values = graphs.inner(builder, body, inputs, Visibility::Captured(std::mem::take(inside)));
+    if let Some(captures) = graphs.names.close() {
+        *inside = captures;
     }
     let values = values.ok_or_else(|| NodeError::invalid("problems are noted"))?;
     let mut scope = Scope::new(builder);
-    let rows = values.iter().map(|v| Carried::of(&mut scope, v)).collect::<Result<Vec<_>>>()?;
+    let rows = values.iter().map(|v| carried::row_of(&mut scope, v)).collect::<Result<Vec<_>>>()?;
     Ok(Next { go: None, state: Vec::new(), rows, again: false })
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! An optional value where a tensor or a sequence is needed is taken as `OptionalGetElement` takes it: ONNX gives the result
-//! of a loop the type that its body has, but before the first turn it is what the loop was given.
+//! of a loop the type that its body has, but before the first iteration it is what the loop was given.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::Type;
@@ -21,7 +21,6 @@ use relaxide_relax::{BlockBuilder, Expr};
 
 use super::carried::{self, TEXT};
 use super::sequence::{self, Sequence};
-use super::turns::runtime;
 use crate::dims;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
@@ -31,6 +30,7 @@ use crate::scope::Scope;
 use crate::symbolic::{Ratio, Symbolic};
 use crate::text::Texts;
 use crate::value::Value;
+use relaxide_frontend::runtime_call;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -167,7 +167,7 @@ impl Optional {
 /// Whether an object is there, as the program finds out.
 fn has(builder: &mut BlockBuilder, object: &Expr) -> Result<Expr> {
     let truth = Type::tensor(Vec::<PrimExpr>::new(), DataType::bool());
-    runtime(builder, "vm.builtin.optional_has", vec![object.clone()], truth)
+    runtime_call(builder, "vm.builtin.optional_has", vec![object.clone()], truth)
 }
 
 /// `Optional`: a value, or none of a type.

@@ -1,4 +1,4 @@
-//! Rows: what loops read from tensors turn by turn, and the tensors that they make of rows.
+//! Rows: what loops read from tensors one by one, and the tensors that they make of rows.
 
 use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr};
@@ -6,11 +6,11 @@ use relaxide_relax::{BlockBuilder, Expr};
 use relaxide_tir::te;
 
 use super::carried;
-use super::turns::runtime;
 use crate::error::NodeError;
 use crate::scope::Scope;
 use crate::text::Texts;
 use crate::value::Value;
+use relaxide_frontend::runtime_call;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -19,7 +19,7 @@ pub const APPEND: &str = "vm.builtin.rows_append";
 
 /// Adds what keeps rows, without any.
 pub fn new(builder: &mut BlockBuilder) -> Result<Expr> {
-    runtime(builder, "vm.builtin.rows_new", Vec::new(), Type::any())
+    runtime_call(builder, "vm.builtin.rows_new", Vec::new(), Type::any())
 }
 
 /// Row `index` of a tensor of numbers or texts along an axis, which goes away.
@@ -75,7 +75,7 @@ pub fn stack_values(
     let dims = row.shape.clone();
     let shape = Expr::shape(dims.clone().unwrap_or_else(|| vec![prim::int(0); rank]));
     let args = vec![list, shape, Expr::prim(prim::boolean(order == Order::Backward))];
-    let object = runtime(builder, "relaxide.vm.text_stack", args, Type::any())?;
+    let object = runtime_call(builder, "relaxide.vm.text_stack", args, Type::any())?;
     let mut known = vec![count];
     known.extend(dims.map_or_else(|| vec![None; rank], |dims| dims.into_iter().map(Some).collect()));
     let mut scope = Scope::new(builder);
@@ -105,7 +105,7 @@ pub fn stack(
     let shape = Expr::shape(dims.clone().unwrap_or_else(|| vec![prim::int(0); rank]));
     let from_end = Expr::prim(prim::boolean(order == Order::Backward));
     let args = vec![list, Expr::dtype(row.dtype), shape, from_end];
-    let stacked = runtime(builder, "vm.builtin.rows_stack", args, Type::tensor_ndim(row.ndim + 1, row.dtype))?;
+    let stacked = runtime_call(builder, "vm.builtin.rows_stack", args, Type::tensor_ndim(row.ndim + 1, row.dtype))?;
     let mut known = vec![count];
     known.extend(dims.map_or_else(|| vec![None; rank], |dims| dims.into_iter().map(Some).collect()));
     let mut scope = Scope::new(builder);

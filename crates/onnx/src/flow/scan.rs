@@ -3,19 +3,18 @@
 use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::BlockBuilder;
 
-use super::Boundary;
-use super::carried::{self, Carried};
 use super::rows::{self, Order};
 use super::state::Part;
-use super::turns::{Next, Turn, Turns};
+use super::{capture, carried};
 use crate::dims;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
-use crate::names::Sight;
+use crate::names::Visibility;
 use crate::node::Node;
 use crate::proto::GraphProto;
 use crate::scope::Scope;
 use crate::value::Value;
+use relaxide_frontend::{Captures, Iteration, Loop, Next};
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -26,7 +25,7 @@ struct Scanned {
     order: Order,
 }
 
-/// `Scan` since version 9: state, and the rows of every turn.
+/// `Scan` since version 9: state, and the rows of every iteration.
 pub fn scan(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
     let body = node.graph("body")?;
     let count = node.int("num_scan_inputs")?.and_then(|n| usize::try_from(n).ok()).filter(|n| *n >= 1);
@@ -65,7 +64,7 @@ pub fn scan_batch(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) 
     }
     let length = carried::agree_on(&mut Scope::new(builder), &mut tensors, &vec![0; given])?;
     let lists = (0..body.output.len()).map(|_| rows::new(builder)).collect::<Result<Vec<_>>>()?;
-    let turns = Turns {
+    let looped = Loop {
         name: "batch",
         limit: Some(length.clone()),
         go: None,
@@ -74,22 +73,22 @@ pub fn scan_batch(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) 
         append: rows::APPEND,
     };
     let noted = graphs.noted();
-    let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
+    let done = looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
         let mut items = Vec::new();
         for tensor in &tensors {
-            let tensor = inside.capture(tensor);
-            items.push(rows::row_of(&mut Scope::new(builder), &tensor, 0, &turn.index)?);
+            let tensor = capture(inside, tensor);
+            items.push(rows::row_of(&mut Scope::new(builder), &tensor, 0, &iteration.index)?);
         }
         let scanned = items.split_off(states);
         let inputs = scanned.into_iter().enumerate().map(|(i, item)| (item, 0, order(&directions, i))).collect();
-        graphs.names.open(Sight::Captured(std::mem::take(inside)));
+        graphs.names.open(Visibility::Captured(std::mem::take(inside)));
         let item = over_rows(graphs, builder, body, (items, inputs), &|_| (0, Order::Forward));
-        if let Some(boundary) = graphs.names.close() {
-            *inside = boundary;
+        if let Some(captures) = graphs.names.close() {
+            *inside = captures;
         }
         let values = item?.ok_or_else(|| NodeError::invalid("problems are noted"))?;
         let mut scope = Scope::new(builder);
-        let rows = values.iter().map(|value| Carried::of(&mut scope, value)).collect::<Result<Vec<_>>>()?;
+        let rows = values.iter().map(|value| carried::row_of(&mut scope, value)).collect::<Result<Vec<_>>>()?;
         Ok(Next { go: None, state: Vec::new(), rows, again: false })
     });
     if graphs.noted() > noted {
@@ -102,7 +101,7 @@ pub fn scan_batch(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) 
     Ok(Step::Values(values))
 }
 
-/// A scan: state, and inputs with the axis and the order in which they are read; final state and what the turns give, along
+/// A scan: state, and inputs with the axis and the order in which they are read; final state and what the iterations give, along
 /// axes and in orders that `outputs` knows. `None` where problems are noted.
 fn over_rows(
     graphs: &mut Graphs,
@@ -121,17 +120,11 @@ fn over_rows(
     let given = body.output.len().checked_sub(state.len());
     let given = given.ok_or_else(|| NodeError::invalid("the body's outputs are too few"))?;
     let lists = (0..given).map(|_| rows::new(builder)).collect::<Result<Vec<_>>>()?;
-    let turns = Turns {
-        name: "scan",
-        limit: Some(length.clone()),
-        go: None,
-        state,
-        lists: lists.clone(),
-        append: rows::APPEND,
-    };
+    let looped =
+        Loop { name: "scan", limit: Some(length.clone()), go: None, state, lists: lists.clone(), append: rows::APPEND };
     let noted = graphs.noted();
-    let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
-        body_turn(graphs, builder, body, (&scanned, &mut parts), (inside, turn))
+    let done = looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
+        iterate(graphs, builder, body, (&scanned, &mut parts), (inside, iteration))
     });
     if graphs.noted() > noted {
         return Ok(None);
@@ -176,29 +169,29 @@ fn scan_inputs(scope: &mut Scope, inputs: Vec<(Value, i64, Order)>) -> Result<(P
     Ok((length, scanned.map(|((tensor, axis), order)| Scanned { tensor, axis, order }).collect()))
 }
 
-/// One turn of a body.
-fn body_turn(
+/// One iteration of a body.
+fn iterate(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
     body: &GraphProto,
     (scanned, parts): (&[Scanned], &mut [Part]),
-    (inside, turn): (&mut Boundary, &Turn),
+    (inside, iteration): (&mut Captures, &Iteration),
 ) -> Result<Next> {
     let mut inputs = Vec::new();
-    for (expr, part) in turn.state.iter().zip(&*parts) {
+    for (expr, part) in iteration.state.iter().zip(&*parts) {
         inputs.push(part.value(builder, expr.clone())?);
     }
     for scan in scanned {
-        let tensor = inside.capture(&scan.tensor);
-        let index = match (&turn.limit, scan.order) {
-            (Some(limit), Order::Backward) => limit - 1 - &turn.index,
-            _ => turn.index.clone(),
+        let tensor = capture(inside, &scan.tensor);
+        let index = match (&iteration.limit, scan.order) {
+            (Some(limit), Order::Backward) => limit - 1 - &iteration.index,
+            _ => iteration.index.clone(),
         };
         inputs.push(rows::row_of(&mut Scope::new(builder), &tensor, scan.axis, &index)?);
     }
-    let values = graphs.inner(builder, body, inputs, Sight::Captured(std::mem::take(inside)));
-    if let Some(boundary) = graphs.names.close() {
-        *inside = boundary;
+    let values = graphs.inner(builder, body, inputs, Visibility::Captured(std::mem::take(inside)));
+    if let Some(captures) = graphs.names.close() {
+        *inside = captures;
     }
     let values = values.ok_or_else(|| NodeError::invalid("problems are noted"))?;
     let mut scope = Scope::new(builder);
@@ -211,7 +204,7 @@ fn body_turn(
                 again |= changed;
                 state.push(expr);
             }
-            None => rows.push(Carried::of(&mut scope, value)?),
+            None => rows.push(carried::row_of(&mut scope, value)?),
         }
     }
     Ok(Next { go: None, state, rows, again })

@@ -13,7 +13,6 @@ use relaxide_relax::{BlockBuilder, Expr};
 use relaxide_tir::te;
 
 use super::carried::{self, TEXT};
-use super::turns::runtime;
 use crate::dims;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
@@ -23,6 +22,7 @@ use crate::scope::Scope;
 use crate::symbolic::Symbolic;
 use crate::text::{Table, Texts};
 use crate::value::Value;
+use relaxide_frontend::runtime_call;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -186,7 +186,7 @@ pub fn length(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result
 
 /// The length of an array of the program.
 pub fn listed_length(builder: &mut BlockBuilder, array: &Expr) -> Result<PrimExpr> {
-    let shape = runtime(builder, "vm.builtin.sequence_length", vec![array.clone()], Type::shape_ndim(1))?;
+    let shape = runtime_call(builder, "vm.builtin.sequence_length", vec![array.clone()], Type::shape_ndim(1))?;
     let dims = Scope::new(builder).bind_shape(shape, 1)?;
     dims.into_iter().next().ok_or_else(|| NodeError::invalid("there is no length"))
 }
@@ -222,7 +222,7 @@ pub fn insert(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result
     let value = Scope::new(builder).object(&value)?;
     let mut args = vec![array(builder, &sequence)?, value];
     args.extend(position.map(argument));
-    let array = runtime(builder, "vm.builtin.sequence_insert", args, Type::any())?;
+    let array = runtime_call(builder, "vm.builtin.sequence_insert", args, Type::any())?;
     one(Value::Sequence(Sequence::listed(array, element)))
 }
 
@@ -240,7 +240,7 @@ pub fn erase(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<
     }
     let mut args = vec![array(builder, &sequence)?];
     args.extend(position.map(argument));
-    let array = runtime(builder, "vm.builtin.sequence_erase", args, Type::any())?;
+    let array = runtime_call(builder, "vm.builtin.sequence_erase", args, Type::any())?;
     one(Value::Sequence(Sequence::listed(array, sequence.element)))
 }
 
@@ -368,10 +368,10 @@ pub fn split(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<
     };
     let dtype = scope.dtype(&x);
     let args = vec![x, Expr::prim(prim::int(axis as i64)), sizes, Expr::prim(prim::boolean(keep))];
-    let mut array = runtime(builder, "vm.builtin.sequence_split", args, Type::any())?;
+    let mut array = runtime_call(builder, "vm.builtin.sequence_split", args, Type::any())?;
     let mut element = dtype;
     if let Some(table) = table {
-        array = runtime(builder, "relaxide.vm.texts_each", vec![array, table.argument()?], Type::any())?;
+        array = runtime_call(builder, "relaxide.vm.texts_each", vec![array, table.argument()?], Type::any())?;
         element = TEXT;
     }
     let element = Type::tensor_ndim(rank as i64 - i64::from(squeeze), element);

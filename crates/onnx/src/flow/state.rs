@@ -1,4 +1,4 @@
-//! [`Part`]: what a part of a loop's state is, which stays so from turn to turn.
+//! [`Part`]: what a part of a loop's state is, which stays so from iteration to iteration.
 
 use relaxide_ir::Type;
 use relaxide_relax::{BlockBuilder, Expr};
@@ -27,7 +27,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// A part of the state before the first turn, and what it is. `info` is the body's input.
+    /// A part of the state before the first iteration, and what it is. `info` is the body's input.
     pub fn of(builder: &mut BlockBuilder, value: &Value, info: Option<&ValueInfoProto>) -> Result<(Expr, Part)> {
         let declared = info.and_then(|i| i.r#type.as_ref()).and_then(|t| t.value.as_ref());
         let mut scope = Scope::new(builder);
@@ -60,7 +60,7 @@ impl Part {
         })
     }
 
-    /// What a turn gives for the part; whether more is known of the part now.
+    /// What an iteration gives for the part; whether more is known of the part now.
     pub fn after(&mut self, scope: &mut Scope, value: &Value) -> Result<(Expr, bool)> {
         match (value, &mut *self) {
             (Value::Sequence(sequence), Part::Sequence(element)) => {
@@ -83,13 +83,13 @@ impl Part {
                 let (before, behind) = (*rank, texts.dims(scope)?.len());
                 if before != behind {
                     return Err(NodeError::unsupported(format!(
-                        "texts of the state have {before} axes before a turn and {behind} behind it"
+                        "texts of the state have {before} axes before an iteration and {behind} behind it"
                     )));
                 }
                 Ok((texts.object(scope)?, false))
             }
             (_, Part::Texts(_)) => {
-                Err(NodeError::invalid("a part of the state is texts before a turn and numbers behind it"))
+                Err(NodeError::invalid("a part of the state is texts before an iteration and numbers behind it"))
             }
             (value, _) => Ok((scope.tensor(value)?, false)),
         }
@@ -101,7 +101,7 @@ fn erased(element: &Option<Type>) -> Option<Type> {
     element.as_ref().and_then(Type::as_tensor).map(|t| Type::tensor_ndim(t.ndim, t.dtype))
 }
 
-/// A value of which the type says nothing, so that a turn may give another kind.
+/// A value of which the type says nothing, so that an iteration may give another kind.
 fn anything(scope: &mut Scope, value: &Value) -> Result<Expr> {
     let object = scope.object(value)?;
     let array = scope.array(object)?;

@@ -7,13 +7,13 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::score::whole;
-use crate::check::Check;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::{Outputs, one};
 use crate::scope::Scope;
 use crate::{text, text_ops};
+use relaxide_frontend::Check;
 
 /// `ArrayFeatureExtractor`: columns that indices name; a vector is one row.
 pub fn extract(scope: &mut Scope, node: &Node) -> Outputs {

@@ -23,9 +23,9 @@ use relaxide_ir::{Buffer, Var};
 use relaxide_relax::Expr;
 use relaxide_tir::{ForKind, Stmt, te};
 
-use crate::check::Check;
 use crate::error::NodeError;
 use crate::scope::Scope;
+use relaxide_frontend::Check;
 
 type Result<T> = std::result::Result<T, NodeError>;
 

@@ -44,7 +44,7 @@ fn list(node: &Node, prefix: &str) -> Result<List> {
         whole(&values)?
     } else if let Some(values) = node.floats(&format!("{prefix}_floats"))?.filter(|v| !v.is_empty()) {
         let values: Vec<f64> = values.into_iter().map(f64::from).collect();
-        constant::filled(&values, &[values.len() as i64], DataType::float(32)).map_err(bad)?
+        relaxide_frontend::constant::filled(&values, &[values.len() as i64], DataType::float(32))?
     } else if let Some(proto) = node.tensor(&format!("{prefix}_tensor"))? {
         let tensor = constant::from_proto(proto, None).map_err(bad)?;
         let count = tensor.numel() as i64;
@@ -66,7 +66,7 @@ fn default(node: &Node, dtype: DataType) -> Result<Expr> {
     let tensor = match node.tensor("default_tensor")? {
         Some(proto) => constant::from_proto(proto, None).map_err(bad)?,
         None if dtype.is_float() => {
-            constant::filled(&[node.float_or("default_float", -0.0)?], &[1], dtype).map_err(bad)?
+            relaxide_frontend::constant::filled(&[node.float_or("default_float", -0.0)?], &[1], dtype)?
         }
         None => whole(&[node.int_or("default_int64", -1)?])?,
     };

@@ -6,7 +6,6 @@ use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::Attrs;
 use relaxide_relax::Expr;
 
-use crate::constant;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::elementwise::{broadcast_call, with_number};
@@ -155,6 +154,5 @@ pub fn either(scope: &mut Scope, condition: Expr, yes: i64, no: i64) -> Result<E
 /// A vector of int64.
 pub fn whole(values: &[i64]) -> Result<Tensor> {
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    constant::from_bytes(&bytes, &[values.len() as i64], DataType::int(64))
-        .map_err(|e| NodeError::invalid(e.to_string()))
+    relaxide_frontend::constant::from_bytes(&bytes, &[values.len() as i64], DataType::int(64))
 }

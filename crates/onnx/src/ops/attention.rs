@@ -22,7 +22,7 @@ use crate::value::Value;
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// What each query may see, apart from the mask.
-struct Sight {
+struct Visibility {
     causal: bool,
     left: i64,
     right: i64,
@@ -158,7 +158,7 @@ fn joined(scope: &mut Scope, past: Expr, new: Expr) -> Result<Expr> {
 /// Scores with their bias, and the bias alone if there is one: nothing is seen where it is minus infinity.
 fn biased(scope: &mut Scope, node: &Node, scores: Expr, past: PrimExpr) -> Result<(Expr, Option<Expr>)> {
     let window = |name| node.int_or(name, -1);
-    let sight = Sight {
+    let sight = Visibility {
         causal: node.flag("is_causal", false)?,
         left: window("left_window_size")?,
         right: window("right_window_size")?,

@@ -9,7 +9,7 @@ use super::{OpRow, Rule};
 use crate::constant;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
-use crate::names::Sight;
+use crate::names::Visibility;
 use crate::node::Node;
 use crate::scope::Scope;
 use crate::value::Value;
@@ -61,7 +61,7 @@ fn modified(
     }
     let scope = Scope::new(builder);
     let (dims, dtype) = (scope.dims(&x)?, scope.dtype(&x));
-    let Some(values) = graphs.inner(builder, node.graph(name)?, vec![Value::Computed(x)], Sight::Open) else {
+    let Some(values) = graphs.inner(builder, node.graph(name)?, vec![Value::Computed(x)], Visibility::Open) else {
         return Ok(None);
     };
     let [value] = &values[..] else {

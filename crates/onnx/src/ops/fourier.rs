@@ -11,11 +11,11 @@ use relaxide_tir::te;
 
 use super::places::scalar_dim;
 use super::{Outputs, fft, one};
-use crate::check::Check;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
+use relaxide_frontend::Check;
 
 type Result<T> = std::result::Result<T, NodeError>;
 

@@ -16,9 +16,9 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::computed::{Args, Plan, clamp};
-use crate::check::Check;
 use crate::error::NodeError;
 use crate::scope::Scope;
+use relaxide_frontend::Check;
 
 type Result<T> = std::result::Result<T, NodeError>;
 

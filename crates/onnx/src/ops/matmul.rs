@@ -6,7 +6,6 @@ use relaxide_relax::Expr;
 
 use super::elementwise::{broadcast_call, with_number};
 use super::{Outputs, one};
-use crate::constant;
 use crate::dims::{self, Relation};
 use crate::error::NodeError;
 use crate::node::Node;
@@ -101,8 +100,8 @@ fn matrix(scope: &mut Scope, value: &Value, transposed: bool) -> Result<Expr> {
             let bytes = tensor.to_bytes().map_err(|e| NodeError::invalid(e.to_string()))?;
             let (rows, columns) = (tensor.shape()[0], tensor.shape()[1]);
             let turned = transpose(&bytes, rows as usize, columns as usize, tensor.dtype().bytes());
-            let tensor = constant::from_bytes(&turned, &[columns, rows], tensor.dtype());
-            Ok(Expr::constant(tensor.map_err(|e| NodeError::invalid(e.to_string()))?))
+            let tensor = relaxide_frontend::constant::from_bytes(&turned, &[columns, rows], tensor.dtype());
+            Ok(Expr::constant(tensor?))
         }
         other => {
             let x = scope.tensor(other)?;

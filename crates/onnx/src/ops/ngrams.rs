@@ -130,11 +130,8 @@ fn counted(
         let wide = DataType::int(64);
         let items = own.iter().flat_map(|g| g.items.iter().flat_map(|v| v.to_le_bytes())).collect::<Vec<u8>>();
         let places = own.iter().flat_map(|g| g.output.to_le_bytes()).collect::<Vec<u8>>();
-        let tensor = |bytes: &[u8], dims: &[i64]| {
-            crate::constant::from_bytes(bytes, dims, wide)
-                .map(Expr::constant)
-                .map_err(|e| NodeError::invalid(e.to_string()))
-        };
+        let tensor =
+            |bytes: &[u8], dims: &[i64]| relaxide_frontend::constant::from_bytes(bytes, dims, wide).map(Expr::constant);
         let count = own.len() as i64;
         let (items, places) = (tensor(&items, &[count, n])?, tensor(&places, &[count])?);
         // Without a second item there is no gap.

@@ -12,13 +12,13 @@ use relaxide_tir::te;
 use super::elementwise::{broadcast_call, with_number};
 use super::wide::widened;
 use super::{Outputs, one};
-use crate::check::Check;
 use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
 use crate::value::Value;
+use relaxide_frontend::Check;
 
 type Result<T> = std::result::Result<T, NodeError>;
 

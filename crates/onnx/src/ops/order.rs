@@ -9,12 +9,12 @@ use relaxide_tir::te;
 use super::computed::{Args, Ints, Plan};
 use super::places::axis_of;
 use super::{Outputs, one};
-use crate::check::Check;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
 use crate::value::Value;
+use relaxide_frontend::Check;
 
 type Result<T> = std::result::Result<T, NodeError>;
 

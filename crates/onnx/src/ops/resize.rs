@@ -12,7 +12,6 @@ use relaxide_tir::te;
 use super::conv::{as_2d, from_2d};
 use super::interpolate::{self, Along, Extent, Filter, Region};
 use super::{Outputs, one};
-use crate::check::Check;
 use crate::constant;
 use crate::dims;
 use crate::error::NodeError;
@@ -20,6 +19,7 @@ use crate::node::Node;
 use crate::scope::Scope;
 use crate::symbolic::{Ratio, Symbolic};
 use crate::value::Value;
+use relaxide_frontend::Check;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -42,8 +42,8 @@ pub fn upsample(scope: &mut Scope, node: &Node) -> Outputs {
     let value = match given {
         Some(list) => {
             let count = list.len() as i64;
-            let tensor = constant::filled(&list, &[count], DataType::float(32));
-            Value::Constant(tensor.map_err(|e| NodeError::invalid(e.to_string()))?)
+            let tensor = relaxide_frontend::constant::filled(&list, &[count], DataType::float(32));
+            Value::Constant(tensor?)
         }
         None => node.input(1)?.clone(),
     };

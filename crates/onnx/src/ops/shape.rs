@@ -36,7 +36,7 @@ pub fn size(scope: &mut Scope, node: &Node) -> Outputs {
 /// `Constant` in any of its spellings.
 pub fn constant(_: &mut Scope, node: &Node) -> Outputs {
     let invalid = |e: crate::TensorError| NodeError::invalid(e.to_string());
-    let make = |values: Vec<f64>, dims: Vec<i64>, dtype| constants::filled(&values, &dims, dtype).map_err(invalid);
+    let make = |values: Vec<f64>, dims: Vec<i64>, dtype| relaxide_frontend::constant::filled(&values, &dims, dtype);
     if let Some(proto) = node.tensor("value")?.filter(|proto| crate::text::is_text(proto)) {
         return Ok(vec![crate::text::constant(proto)?]);
     }
@@ -54,10 +54,10 @@ pub fn constant(_: &mut Scope, node: &Node) -> Outputs {
     } else if let Some(v) = node.floats("value_floats")? {
         make(v.iter().map(|&v| f64::from(v)).collect(), vec![v.len() as i64], DataType::float(32))?
     } else if let Some(v) = node.int("value_int")? {
-        constants::from_bytes(&v.to_le_bytes(), &[], DataType::int(64)).map_err(invalid)?
+        relaxide_frontend::constant::from_bytes(&v.to_le_bytes(), &[], DataType::int(64))?
     } else if let Some(v) = node.ints("value_ints")? {
         let bytes: Vec<u8> = v.iter().flat_map(|v| v.to_le_bytes()).collect();
-        constants::from_bytes(&bytes, &[v.len() as i64], DataType::int(64)).map_err(invalid)?
+        relaxide_frontend::constant::from_bytes(&bytes, &[v.len() as i64], DataType::int(64))?
     } else {
         return Err(NodeError::unsupported("only numeric constants are supported"));
     };
@@ -262,7 +262,7 @@ pub fn expand(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn constant_of_shape(scope: &mut Scope, node: &Node) -> Outputs {
     let fill = match node.tensor("value")? {
         Some(proto) => constants::from_proto(proto, None).map_err(|e| NodeError::invalid(e.to_string()))?,
-        None => constants::filled(&[0.0], &[1], DataType::float(32)).map_err(|e| NodeError::invalid(e.to_string()))?,
+        None => relaxide_frontend::constant::filled(&[0.0], &[1], DataType::float(32))?,
     };
     if fill.numel() != 1 {
         return Err(NodeError::invalid("`value` must be one number"));

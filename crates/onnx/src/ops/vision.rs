@@ -444,14 +444,8 @@ pub fn determinant(scope: &mut Scope, node: &Node) -> Outputs {
     square.extend([prim::int(size), prim::int(size)]);
     x = scope.agree(x, &square)?;
     x = scope.reshape(x, vec![batch.clone(), prim::int(size), prim::int(size)])?;
-    let mut result = scope.op(
-        "full",
-        {
-            let unit = scope.scalar(1.0, dtype)?;
-            [Expr::shape([batch.clone()]), unit]
-        },
-        Attrs::new().with("dtype", dtype),
-    )?;
+    let unit = scope.scalar(1.0, dtype)?;
+    let mut result = scope.op("full", [Expr::shape([batch.clone()]), unit], Attrs::new().with("dtype", dtype))?;
     for step in 0..size {
         let left = size - step;
         let (pivot, next) = eliminate(scope, x, &batch, left, dtype)?;

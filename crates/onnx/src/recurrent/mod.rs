@@ -22,13 +22,12 @@ use relaxide_tir::te;
 
 use crate::dims;
 use crate::error::NodeError;
-use crate::flow::Boundary;
 use crate::flow::rows::{self, Order};
-use crate::flow::turns::{Next, Turn, Turns};
 use crate::graph::{Graphs, Step};
 use crate::node::Node;
 use crate::scope::Scope;
 use crate::value::Value;
+use relaxide_frontend::{Captures, Iteration, Loop, Next};
 
 use cell::{Cell, Kind, slice_columns};
 use factor::Factor;
@@ -244,8 +243,8 @@ fn direction(
     let mut state = initial(&mut scope, node, layer, of, batch_first)?;
     if let Some(steps) = layer.steps.as_int().filter(|n| (1..=WRITTEN_OUT).contains(n)) {
         let mut rows = Vec::new();
-        for turn in 0..steps {
-            let at = if order == Order::Forward { turn } else { steps - 1 - turn };
+        for iteration in 0..steps {
+            let at = if order == Order::Forward { iteration } else { steps - 1 - iteration };
             let (next, row) = step(&mut scope, &cell, &gates, (&prim::int(at), layer.lengths.as_ref()), &state)?;
             state = next;
             rows.push(scope.reshape(row, vec![prim::int(1), layer.batch.clone(), prim::int(layer.hidden)])?);
@@ -256,7 +255,7 @@ fn direction(
         return Ok(Direction { rows: joined(&mut scope, rows, 0)?, state });
     }
     let list = rows::new(builder)?;
-    let turns = Turns {
+    let looped = Loop {
         name: "recurrence",
         limit: Some(layer.steps.clone()),
         go: None,
@@ -264,15 +263,17 @@ fn direction(
         lists: vec![list.clone()],
         append: rows::APPEND,
     };
-    let done = turns.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Boundary, turn: &Turn| {
+    let done = looped.run(builder, &mut |builder: &mut BlockBuilder,
+                                          inside: &mut Captures,
+                                          iteration: &Iteration| {
         let cell = cell.map(|weights| inside.expr(weights));
         let gates = inside.expr(&gates);
         let lengths = layer.lengths.as_ref().map(|lengths| inside.expr(lengths));
-        let at = match (&turn.limit, order) {
-            (Some(limit), Order::Backward) => limit - 1 - &turn.index,
-            _ => turn.index.clone(),
+        let at = match (&iteration.limit, order) {
+            (Some(limit), Order::Backward) => limit - 1 - &iteration.index,
+            _ => iteration.index.clone(),
         };
-        let (state, row) = step(&mut Scope::new(builder), &cell, &gates, (&at, lengths.as_ref()), &turn.state)?;
+        let (state, row) = step(&mut Scope::new(builder), &cell, &gates, (&at, lengths.as_ref()), &iteration.state)?;
         Ok(Next { go: None, state, rows: vec![row.into()], again: false })
     })?;
     let row = done.rows.first().ok_or_else(|| NodeError::invalid("a loop gives no rows"))?;

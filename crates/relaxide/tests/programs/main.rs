@@ -6,7 +6,9 @@ mod external_backend;
 mod kernel_passes;
 mod line_information;
 mod linked_models;
-// The crate of the example is no member of the workspace; its tests run here as well.
+// The crates of these examples are no members of the workspace; their tests run here as well.
 #[path = "../../../../examples/backend/src/lib.rs"]
 mod pseudo;
+#[path = "../../../../examples/frontend/src/lib.rs"]
+mod steps;
 mod weights_apart;

@@ -5,7 +5,7 @@ use relaxide_relax::Expr;
 
 use super::Table;
 use super::elementwise::{bounded, input, scalar};
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 
 pub const TABLE: Table = &[
@@ -39,7 +39,7 @@ fn gelu(cx: &mut Cx<'_>) -> Outputs {
     match cx.text_or("approximate", "none")? {
         "none" => one(cx.call("nn.gelu", [x])?),
         "tanh" => one(cx.call("nn.gelu_tanh", [x])?),
-        other => Err(RuleError::invalid(format!("`approximate` is \"{other}\""))),
+        other => Err(NodeError::invalid(format!("`approximate` is \"{other}\""))),
     }
 }
 

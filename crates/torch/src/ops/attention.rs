@@ -5,7 +5,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 
 use super::Table;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 
 pub const TABLE: Table = &[
@@ -22,19 +22,19 @@ fn repeated_heads(cx: &mut Cx<'_>, x: Expr, heads: &PrimExpr) -> Result<Expr> {
         (Some(a), Some(b)) if a > 0 && b % a == 0 => {
             cx.op("repeat", [x], Attrs::new().with("repeats", b / a).with("axis", 1i64))
         }
-        _ => Err(RuleError::unsupported("the heads of the keys are not a fixed share of those of the queries")),
+        _ => Err(NodeError::unsupported("the heads of the keys are not a fixed share of those of the queries")),
     }
 }
 
 fn attention(cx: &mut Cx<'_>) -> Outputs {
     let (q, k, v) = (cx.tensor("query")?, cx.tensor("key")?, cx.tensor("value")?);
     if cx.float_or("dropout_p", 0.0)? != 0.0 {
-        return Err(RuleError::unsupported("it is exported for training; call `model.eval()` before the export"));
+        return Err(NodeError::unsupported("it is exported for training; call `model.eval()` before the export"));
     }
     let shape = cx.shape(&q)?;
     let rank = shape.len();
     if rank < 2 {
-        return Err(RuleError::invalid("the queries have too few axes"));
+        return Err(NodeError::invalid("the queries have too few axes"));
     }
     // The operator has a batch and heads; what stands in front of them is more of the batch.
     let q = in_four_axes(cx, q)?;

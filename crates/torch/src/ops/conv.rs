@@ -5,7 +5,7 @@ use relaxide_ir::prim;
 use relaxide_relax::Expr;
 
 use super::Table;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::program::Argument;
 use crate::rule::{Cx, Outputs, Result, one};
 
@@ -38,7 +38,7 @@ fn padding(cx: &Cx<'_>, kernel: &[i64], dilation: &[i64]) -> Result<Vec<i64>> {
                 let back = total.iter().map(|t| t - t / 2);
                 Ok(front.chain(back).collect())
             }
-            other => Err(RuleError::invalid(format!("`padding` is \"{other}\""))),
+            other => Err(NodeError::invalid(format!("`padding` is \"{other}\""))),
         };
     }
     let one_side = cx.window("padding", count, &[0])?;
@@ -49,13 +49,13 @@ fn convolution(cx: &mut Cx<'_>, transposed: bool) -> Outputs {
     let (x, weight, bias) = (cx.tensor("input")?, cx.tensor("weight")?, cx.optional("bias")?);
     let rank = cx.rank(&weight)?;
     let Some(count) = rank.checked_sub(2).filter(|n| (1..=3).contains(n)) else {
-        return Err(RuleError::unsupported(format!("a weight of {rank} axes")));
+        return Err(NodeError::unsupported(format!("a weight of {rank} axes")));
     };
     // An image without a batch gets one.
     let bare = cx.rank(&x)? + 1 == rank;
     let x = if bare { cx.op("expand_dims", [x], Attrs::new().with("axis", vec![0i64]))? } else { x };
     let kernel: Option<Vec<i64>> = cx.shape(&weight)?[2..].iter().map(|d| d.as_int()).collect();
-    let kernel = kernel.ok_or_else(|| RuleError::unsupported("a window whose extent is not known at export"))?;
+    let kernel = kernel.ok_or_else(|| NodeError::unsupported("a window whose extent is not known at export"))?;
     let strides = cx.window("stride", count, &[1])?;
     let dilation = cx.window("dilation", count, &[1])?;
     let pads = padding(cx, &kernel, &dilation)?;

@@ -8,7 +8,7 @@ use relaxide_tir::te;
 
 use super::Table;
 use crate::dtype;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 use crate::value::Scalar;
 
@@ -48,7 +48,7 @@ pub const TABLE: Table = &[
 ];
 
 fn random() -> Outputs {
-    Err(RuleError::unsupported("a compiled program draws no random numbers; give them as an input"))
+    Err(NodeError::unsupported("a compiled program draws no random numbers; give them as an input"))
 }
 
 /// One value in the declared type.
@@ -67,13 +67,13 @@ fn filled(cx: &mut Cx<'_>, value: f64) -> Outputs {
 }
 
 fn filled_with(cx: &mut Cx<'_>, name: &str) -> Outputs {
-    let value = cx.scalar(name)?.ok_or_else(|| RuleError::invalid(format!("`{name}` is missing")))?;
+    let value = cx.scalar(name)?.ok_or_else(|| NodeError::invalid(format!("`{name}` is missing")))?;
     let value = cx.operand(value, cx.result()?.dtype)?;
     splat(cx, value)
 }
 
 fn scalar_tensor(cx: &mut Cx<'_>) -> Outputs {
-    let value = cx.scalar("s")?.ok_or_else(|| RuleError::invalid("`s` is missing"))?;
+    let value = cx.scalar("s")?.ok_or_else(|| NodeError::invalid("`s` is missing"))?;
     one(cx.operand(value, cx.result()?.dtype)?)
 }
 
@@ -83,11 +83,11 @@ fn arange(cx: &mut Cx<'_>) -> Outputs {
         Ok(cx.scalar(name)?.unwrap_or(Scalar::Int(prim::int(default))))
     };
     let (start, step) = (bound(cx, "start", 0)?, bound(cx, "step", 1)?);
-    let length = declared.dims.first().cloned().ok_or_else(|| RuleError::invalid("a range has one axis"))?;
+    let length = declared.dims.first().cloned().ok_or_else(|| NodeError::invalid("a range has one axis"))?;
     let number = |scalar: &Scalar| match scalar {
         Scalar::Int(value) => Ok(prim::cast(declared.dtype, value.clone())),
         Scalar::Float(value) => Ok(prim::constant(declared.dtype, *value)),
-        _ => Err(RuleError::unsupported("a bound that the program computes")),
+        _ => Err(NodeError::unsupported("a bound that the program computes")),
     };
     if let (Scalar::Int(from), Scalar::Int(by), false) = (&start, &step, dtype::is_float(declared.dtype)) {
         // The end is where so many steps lead.
@@ -105,7 +105,7 @@ fn linspace(cx: &mut Cx<'_>) -> Outputs {
     let declared = cx.result()?.clone();
     let (start, end) = (cx.float_or("start", 0.0)?, cx.float_or("end", 0.0)?);
     let steps = declared.dims.first().and_then(PrimExpr::as_int);
-    let steps = steps.ok_or_else(|| RuleError::unsupported("a number of steps that is not known at export"))?;
+    let steps = steps.ok_or_else(|| NodeError::unsupported("a number of steps that is not known at export"))?;
     cx.count(&[steps])?;
     let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
     // From both ends, so that the last value is the end.

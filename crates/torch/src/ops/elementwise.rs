@@ -5,7 +5,7 @@ use relaxide_relax::Expr;
 
 use super::Table;
 use crate::dtype;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 use crate::value::Scalar;
 
@@ -184,7 +184,7 @@ fn dropout(cx: &mut Cx<'_>) -> Outputs {
     let name = if cx.get("self").is_some() { "self" } else { "input" };
     let training = cx.flag("train", false)? && cx.float_or("p", 0.5)? != 0.0;
     if training {
-        return Err(RuleError::unsupported("it is exported for training; call `model.eval()` before the export"));
+        return Err(NodeError::unsupported("it is exported for training; call `model.eval()` before the export"));
     }
     one(cx.tensor(name)?)
 }
@@ -192,7 +192,7 @@ fn dropout(cx: &mut Cx<'_>) -> Outputs {
 fn native_dropout(cx: &mut Cx<'_>) -> Outputs {
     let x = cx.tensor("input")?;
     if cx.flag("train", false)? && cx.float_or("p", 0.5)? != 0.0 {
-        return Err(RuleError::unsupported("it is exported for training; call `model.eval()` before the export"));
+        return Err(NodeError::unsupported("it is exported for training; call `model.eval()` before the export"));
     }
     let dims = cx.shape(&x)?;
     let truth = cx.number(1.0, DataType::bool())?;
@@ -215,7 +215,7 @@ fn fill(cx: &mut Cx<'_>) -> Outputs {
 
 /// An argument that is a number or a tensor.
 pub fn scalar(cx: &Cx<'_>, name: &str) -> Result<Scalar> {
-    cx.scalar(name)?.ok_or_else(|| RuleError::invalid(format!("`{name}` is missing")))
+    cx.scalar(name)?.ok_or_else(|| NodeError::invalid(format!("`{name}` is missing")))
 }
 
 /// Both arguments in one type.
@@ -284,7 +284,7 @@ fn div(cx: &mut Cx<'_>) -> Outputs {
             }
             one(truncated_quotient(cx, args)?)
         }
-        other => Err(RuleError::invalid(format!("`rounding_mode` is \"{other}\""))),
+        other => Err(NodeError::invalid(format!("`rounding_mode` is \"{other}\""))),
     }
 }
 

@@ -8,7 +8,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::Table;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 use crate::value::{Scalar, Value};
 
@@ -29,7 +29,7 @@ pub const TABLE: Table = &[
     ("aten.nonzero", nonzero),
     ("aten.masked_select", masked_select),
     ("aten.masked_scatter", |_| {
-        Err(RuleError::unsupported("it takes as many elements as a mask names, one after the other"))
+        Err(NodeError::unsupported("it takes as many elements as a mask names, one after the other"))
     }),
     ("aten.scatter", |cx| scatter(cx, "update")),
     ("aten.scatter_add", |cx| scatter(cx, "add")),
@@ -55,7 +55,7 @@ fn select(cx: &mut Cx<'_>) -> Outputs {
     let (x, declared) = (cx.tensor("self")?, cx.result()?.clone());
     let shape = cx.shape(&x)?;
     let axis = cx.axis("dim", 0, shape.len())?;
-    let at = cx.dim("index")?.ok_or_else(|| RuleError::invalid("`index` is missing"))?;
+    let at = cx.dim("index")?.ok_or_else(|| NodeError::invalid("`index` is missing"))?;
     if let (Some(at), Some(dim)) = (at.as_int(), shape[axis].as_int()) {
         let at = cx.whole(if at < 0 { at + dim } else { at }, DataType::int(64))?;
         return one(cx.op("take", [x, at], Attrs::new().with("axis", axis as i64))?);
@@ -97,9 +97,9 @@ fn narrow(cx: &mut Cx<'_>) -> Outputs {
     let x = cx.tensor("self")?;
     let shape = cx.shape(&x)?;
     let axis = cx.axis("dim", 0, shape.len())?;
-    let start = cx.dim("start")?.ok_or_else(|| RuleError::invalid("`start` is missing"))?;
+    let start = cx.dim("start")?.ok_or_else(|| NodeError::invalid("`start` is missing"))?;
     let start = dims::slice_bound(&start, &shape[axis]);
-    let length = cx.dim("length")?.ok_or_else(|| RuleError::invalid("`length` is missing"))?;
+    let length = cx.dim("length")?.ok_or_else(|| NodeError::invalid("`length` is missing"))?;
     let end = dims::simplify(&(&start + length));
     one(super::shaping::part(cx, x, axis, (start, end), 1)?)
 }
@@ -183,7 +183,7 @@ impl Selection {
     fn new(cx: &Cx<'_>, indices: &[Option<Expr>], rank: usize) -> Result<Selection> {
         let axes: Vec<usize> = (0..indices.len()).filter(|&i| indices[i].is_some()).collect();
         if axes.is_empty() || indices.len() > rank {
-            return Err(RuleError::invalid(format!("{} indices for {rank} axes", indices.len())));
+            return Err(NodeError::invalid(format!("{} indices for {rank} axes", indices.len())));
         }
         let shapes = indices.iter().flatten().map(|index| cx.shape(index)).collect::<Result<Vec<_>>>()?;
         let deepest = shapes.iter().map(Vec::len).max().unwrap_or(0);
@@ -370,7 +370,7 @@ fn wrapped(cx: &mut Cx<'_>, index: Expr, dim: PrimExpr) -> Result<Expr> {
 fn updates(cx: &mut Cx<'_>, places: &Expr, dtype: DataType) -> Result<Expr> {
     let to = cx.shape(places)?;
     let Some(Scalar::Tensor(mut source)) = cx.scalar("src")? else {
-        let value = cx.scalar("value")?.ok_or_else(|| RuleError::invalid("neither `src` nor `value` is given"))?;
+        let value = cx.scalar("value")?.ok_or_else(|| NodeError::invalid("neither `src` nor `value` is given"))?;
         let value = cx.operand(value, dtype)?;
         return cx.broadcast(value, &to);
     };
@@ -406,7 +406,7 @@ fn scatter_reduce(cx: &mut Cx<'_>) -> Outputs {
         "prod" => ("mul", 1.0),
         "amax" => ("max", f64::NEG_INFINITY),
         "amin" => ("min", f64::INFINITY),
-        other => return Err(RuleError::unsupported(format!("the reduction \"{other}\""))),
+        other => return Err(NodeError::unsupported(format!("the reduction \"{other}\""))),
     };
     if cx.flag("include_self", true)? {
         return scattered(cx, x, reduction);
@@ -414,7 +414,7 @@ fn scatter_reduce(cx: &mut Cx<'_>) -> Outputs {
     // What was there counts only where no update arrives.
     let (dtype, shape) = (cx.dtype(&x), cx.shape(&x)?);
     if !crate::dtype::is_float(dtype) && start.is_infinite() {
-        return Err(RuleError::unsupported("extremes of integers without what was there"));
+        return Err(NodeError::unsupported("extremes of integers without what was there"));
     }
     let places = indices(cx, "index")?;
     let axis = cx.axis("dim", 0, shape.len())?;
@@ -452,7 +452,7 @@ fn rows_at(cx: &mut Cx<'_>, x: Expr, source: Expr, reduction: &str) -> Outputs {
     let axis = cx.axis("dim", 0, rank)?;
     let to = cx.shape(&source)?;
     let mut column = vec![prim::int(1); rank];
-    column[axis] = to.get(axis).cloned().ok_or_else(|| RuleError::invalid("the source has too few axes"))?;
+    column[axis] = to.get(axis).cloned().ok_or_else(|| NodeError::invalid("the source has too few axes"))?;
     let list = cx.reshape(list, &column)?;
     let places = cx.broadcast(list, &to)?;
     let attrs = Attrs::new().with("axis", axis as i64).with("reduction", reduction);
@@ -464,7 +464,7 @@ fn index_fill(cx: &mut Cx<'_>) -> Outputs {
     let mut to = cx.shape(&x)?;
     let axis = cx.axis("dim", 0, to.len())?;
     to[axis] = cx.shape(&list)?.first().cloned().unwrap_or_else(|| prim::int(1));
-    let value = cx.scalar("value")?.ok_or_else(|| RuleError::invalid("`value` is missing"))?;
+    let value = cx.scalar("value")?.ok_or_else(|| NodeError::invalid("`value` is missing"))?;
     let value = cx.operand(value, cx.dtype(&x))?;
     let source = cx.broadcast(value, &to)?;
     rows_at(cx, x, source, "update")
@@ -484,7 +484,7 @@ fn select_scatter(cx: &mut Cx<'_>) -> Outputs {
     let source = cx.cast(source, cx.dtype(&x))?;
     let shape = cx.shape(&x)?;
     let axis = cx.axis("dim", 0, shape.len())?;
-    let at = cx.dim("index")?.ok_or_else(|| RuleError::invalid("`index` is missing"))?;
+    let at = cx.dim("index")?.ok_or_else(|| NodeError::invalid("`index` is missing"))?;
     let at = match at.as_int() {
         Some(at) if at >= 0 => prim::int(at),
         Some(at) => &shape[axis] + at,
@@ -499,7 +499,7 @@ fn select_scatter(cx: &mut Cx<'_>) -> Outputs {
 /// A tensor with others written over a part of an axis, which begins at a place and takes steps.
 fn written(cx: &mut Cx<'_>, x: Expr, source: Expr, (axis, start, step): (usize, PrimExpr, i64)) -> Outputs {
     let (shape, part) = (cx.shape(&x)?, cx.shape(&source)?);
-    let count = part.get(axis).cloned().ok_or_else(|| RuleError::invalid("the source has too few axes"))?;
+    let count = part.get(axis).cloned().ok_or_else(|| NodeError::invalid("the source has too few axes"))?;
     one(cx.te("slice_scatter", vec![x, source], |inputs| {
         vec![te::compute("written", &shape, |at| {
             let past = &at[axis] - &start;

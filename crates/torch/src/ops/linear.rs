@@ -5,7 +5,7 @@ use relaxide_ir::prim;
 use relaxide_relax::Expr;
 
 use super::Table;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 
 pub const TABLE: Table = &[
@@ -138,7 +138,7 @@ fn trilinear(cx: &mut Cx<'_>) -> Outputs {
             None => x,
         });
     }
-    let product = product.ok_or_else(|| RuleError::invalid("nothing is multiplied"))?;
+    let product = product.ok_or_else(|| NodeError::invalid("nothing is multiplied"))?;
     let axes = cx.ints("sumdim")?.unwrap_or_default();
     if axes.is_empty() {
         return one(product);
@@ -169,7 +169,7 @@ fn distances(cx: &mut Cx<'_>) -> Outputs {
         return one(cx.call("sqrt", [total])?);
     }
     if power <= 0.0 {
-        return Err(RuleError::unsupported(format!("distances with p = {power}")));
+        return Err(NodeError::unsupported(format!("distances with p = {power}")));
     }
     let dtype = cx.dtype(&size);
     let (up, down) = (cx.number(power, dtype)?, cx.number(1.0 / power, dtype)?);

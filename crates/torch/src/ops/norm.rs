@@ -6,7 +6,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 
 use super::Table;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 use crate::value::{Scalar, Value};
 
@@ -31,7 +31,7 @@ pub const TABLE: Table = &[
     ("aten.native_batch_norm", batch_norm),
     ("aten._batch_norm_no_update", batch_norm),
     ("aten.cudnn_batch_norm", batch_norm),
-    ("aten.local_response_norm", |_| Err(RuleError::unsupported("export the program with `run_decompositions()`"))),
+    ("aten.local_response_norm", |_| Err(NodeError::unsupported("export the program with `run_decompositions()`"))),
 ];
 
 fn softmax(cx: &mut Cx<'_>, op: &str) -> Outputs {
@@ -66,7 +66,7 @@ fn affine(cx: &mut Cx<'_>, dims: &[PrimExpr], dtype: DataType) -> Result<[Expr; 
         }
         let known: Option<Vec<i64>> = dims.iter().map(PrimExpr::as_int).collect();
         let known =
-            known.ok_or_else(|| RuleError::unsupported("normalized dimensions that are not known at export"))?;
+            known.ok_or_else(|| NodeError::unsupported("normalized dimensions that are not known at export"))?;
         let count = cx.count(&known)?;
         cx.constant(&vec![missing; count], &known, dtype)
     };
@@ -114,7 +114,7 @@ fn group_norm(cx: &mut Cx<'_>) -> Outputs {
     let name = if cx.get("num_groups").is_some() { "num_groups" } else { "group" };
     let groups = cx.int_or(name, 1)?;
     if shape.len() < 2 {
-        return Err(RuleError::invalid("the input has no channels"));
+        return Err(NodeError::invalid("the input has no channels"));
     }
     let [weight, bias] = affine(cx, &shape[1..2], cx.dtype(&x))?;
     let axes: Vec<i64> = (2..shape.len()).map(|axis| axis as i64).collect();
@@ -138,7 +138,7 @@ fn instance_norm(cx: &mut Cx<'_>) -> Outputs {
 fn batch_norm(cx: &mut Cx<'_>) -> Outputs {
     let x = cx.tensor("input")?;
     let shape = cx.shape(&x)?;
-    let channels = shape.get(1..2).ok_or_else(|| RuleError::invalid("the input has no channels"))?.to_vec();
+    let channels = shape.get(1..2).ok_or_else(|| NodeError::invalid("the input has no channels"))?.to_vec();
     let training = cx.flag("training", false)? || cx.node.target.contains("_functional");
     let [weight, bias] = affine(cx, &channels, cx.dtype(&x))?;
     let statistics = (cx.optional("running_mean")?, cx.optional("running_var")?);

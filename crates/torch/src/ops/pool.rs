@@ -7,7 +7,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::Table;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 use crate::value::Value;
 
@@ -128,7 +128,7 @@ fn places(cx: &mut Cx<'_>, x: Expr, window: &Window, bare: bool) -> Result<Expr>
     let dtype = cx.dtype(&x);
     let front = own.len() - window.kernel.len();
     let steps = window.kernel.iter().try_fold(1i64, |n, &k| n.checked_mul(k)).filter(|n| (1..=MAX_STEPS).contains(n));
-    let steps = steps.ok_or_else(|| RuleError::unsupported(format!("places in windows of more than {MAX_STEPS}")))?;
+    let steps = steps.ok_or_else(|| NodeError::unsupported(format!("places in windows of more than {MAX_STEPS}")))?;
     let found = cx.te("max_pool_places", vec![x], |inputs| {
         // The first of equal ones is told by its smaller index, so windows are walked as a chain of choices.
         vec![te::compute("places", &dims, |at| {
@@ -167,7 +167,7 @@ fn avg_pool(cx: &mut Cx<'_>, count: usize) -> Outputs {
     let (x, bare) = batched_input(cx, count)?;
     let mut attrs = window.attrs().with("count_include_pad", include || divisor.is_some());
     if divisor.is_some() && window.ceil {
-        return Err(RuleError::unsupported("`divisor_override` with `ceil_mode`"));
+        return Err(NodeError::unsupported("`divisor_override` with `ceil_mode`"));
     }
     if count == 1 {
         attrs = attrs.with("layout", "NCW");
@@ -185,7 +185,7 @@ fn adaptive_avg(cx: &mut Cx<'_>, count: usize) -> Outputs {
     let (x, bare) = batched_input(cx, count)?;
     let declared = cx.result()?.dims.clone();
     let size = declared[declared.len() - count..].iter().map(PrimExpr::as_int).collect::<Option<Vec<i64>>>();
-    let size = size.ok_or_else(|| RuleError::unsupported("an output size that is not known at export"))?;
+    let size = size.ok_or_else(|| NodeError::unsupported("an output size that is not known at export"))?;
     let y = cx.op(&format!("nn.adaptive_avg_pool{count}d"), [x], Attrs::new().with("output_size", size))?;
     one(unbatched(cx, y, bare)?)
 }
@@ -197,7 +197,7 @@ fn adaptive_max(cx: &mut Cx<'_>, count: usize) -> Outputs {
     let pairs = own[own.len() - count..].iter().zip(&declared[declared.len() - count..]);
     let kernel = pairs.map(|(own, out)| match (own.as_int(), out.as_int()) {
         (Some(own), Some(out)) if out > 0 && own % out == 0 => Ok(own / out),
-        _ => Err(RuleError::unsupported("parts of different lengths")),
+        _ => Err(NodeError::unsupported("parts of different lengths")),
     });
     let kernel = kernel.collect::<Result<Vec<_>>>()?;
     let attrs = Attrs::new().with("pool_size", kernel.clone()).with("strides", kernel);

@@ -7,7 +7,7 @@ use relaxide_relax::Expr;
 
 use super::Table;
 use crate::dtype;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 use crate::value::Value;
 
@@ -274,7 +274,7 @@ fn scan(cx: &mut Cx<'_>, op: &str) -> Outputs {
     }
     let axis = cx.axis("dim", 0, rank)?;
     if cx.dtype(&x).is_bool() {
-        return Err(RuleError::unsupported("a running sum of bools in their own type"));
+        return Err(NodeError::unsupported("a running sum of bools in their own type"));
     }
     one(cx.op(op, [x], Attrs::new().with("axis", axis as i64))?)
 }

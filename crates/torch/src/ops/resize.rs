@@ -5,7 +5,7 @@ use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::Expr;
 
 use super::Table;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 
 pub const TABLE: Table = &[
@@ -19,8 +19,8 @@ pub const TABLE: Table = &[
     ("aten.upsample_bilinear2d", |cx| resized(cx, 2, "linear")),
     ("aten.upsample_trilinear3d", |cx| resized(cx, 3, "linear")),
     ("aten.upsample_bicubic2d", |cx| resized(cx, 2, "cubic")),
-    ("aten._upsample_bilinear2d_aa", |_| Err(RuleError::unsupported("resizing with anti-aliasing"))),
-    ("aten._upsample_bicubic2d_aa", |_| Err(RuleError::unsupported("resizing with anti-aliasing"))),
+    ("aten._upsample_bilinear2d_aa", |_| Err(NodeError::unsupported("resizing with anti-aliasing"))),
+    ("aten._upsample_bicubic2d_aa", |_| Err(NodeError::unsupported("resizing with anti-aliasing"))),
     ("aten.grid_sampler_2d", grid_sample),
     ("aten.grid_sampler", grid_sample),
     ("aten.affine_grid_generator", affine_grid),
@@ -66,11 +66,11 @@ fn resized(cx: &mut Cx<'_>, count: usize, method: &str) -> Outputs {
     let (x, declared) = (cx.tensor(name)?, cx.result()?.clone());
     let own = cx.shape(&x)?;
     let Some(front) = own.len().checked_sub(count) else {
-        return Err(RuleError::invalid("the image has too few axes"));
+        return Err(NodeError::invalid("the image has too few axes"));
     };
     let size = declared.dims[front..].to_vec();
     if !same_scale(cx, &own[front..], &size)? {
-        return Err(RuleError::unsupported(
+        return Err(NodeError::unsupported(
             "a scale that does not lead to the output's size; pass `recompute_scale_factor=True` to `interpolate`, or a size",
         ));
     }
@@ -91,19 +91,19 @@ fn resized(cx: &mut Cx<'_>, count: usize, method: &str) -> Outputs {
 fn grid_sample(cx: &mut Cx<'_>) -> Outputs {
     let (x, grid) = (cx.tensor("input")?, cx.tensor("grid")?);
     if cx.rank(&x)? != 4 {
-        return Err(RuleError::unsupported("samples of volumes"));
+        return Err(NodeError::unsupported("samples of volumes"));
     }
     let method = match cx.int_or("interpolation_mode", 0)? {
         0 => "bilinear",
         1 => "nearest",
         2 => "bicubic",
-        other => return Err(RuleError::invalid(format!("`interpolation_mode` is {other}"))),
+        other => return Err(NodeError::invalid(format!("`interpolation_mode` is {other}"))),
     };
     let padding = match cx.int_or("padding_mode", 0)? {
         0 => "zeros",
         1 => "border",
         2 => "reflection",
-        other => return Err(RuleError::invalid(format!("`padding_mode` is {other}"))),
+        other => return Err(NodeError::invalid(format!("`padding_mode` is {other}"))),
     };
     let grid = cx.permute(grid, &[0, 3, 1, 2])?;
     let attrs = Attrs::new()
@@ -116,7 +116,7 @@ fn grid_sample(cx: &mut Cx<'_>) -> Outputs {
 fn affine_grid(cx: &mut Cx<'_>) -> Outputs {
     let (theta, declared) = (cx.tensor("theta")?, cx.result()?.clone());
     if declared.dims.len() != 4 {
-        return Err(RuleError::unsupported("grids of volumes"));
+        return Err(NodeError::unsupported("grids of volumes"));
     }
     let size = declared.dims[1..3].to_vec();
     let attrs = Attrs::new().with("align_corners", cx.flag("align_corners", false)?);

@@ -7,13 +7,13 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::Table;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, Result, one};
 use crate::value::Value;
 
 pub const TABLE: Table = &[
     ("aten.view", |cx| reshaped(cx, "self")),
-    ("aten.view.dtype", |_| Err(RuleError::unsupported("bytes are not read as another element type"))),
+    ("aten.view.dtype", |_| Err(NodeError::unsupported("bytes are not read as another element type"))),
     ("aten._unsafe_view", |cx| reshaped(cx, "self")),
     ("aten.view_copy", |cx| reshaped(cx, "self")),
     ("aten.view_as", |cx| reshaped(cx, "self")),
@@ -116,7 +116,7 @@ fn movedim(cx: &mut Cx<'_>) -> Outputs {
     let mut rest = (0..rank).filter(|axis| !from.contains(axis));
     for axis in &mut axes {
         if *axis == usize::MAX {
-            *axis = rest.next().ok_or_else(|| RuleError::invalid("an axis is moved twice"))?;
+            *axis = rest.next().ok_or_else(|| NodeError::invalid("an axis is moved twice"))?;
         }
     }
     one(cx.permute(x, &axes)?)
@@ -158,7 +158,7 @@ fn cat(cx: &mut Cx<'_>) -> Outputs {
             continue;
         }
         let mut wanted = declared.clone();
-        wanted.dims[axis] = shape.get(axis).cloned().ok_or_else(|| RuleError::invalid("a tensor has too few axes"))?;
+        wanted.dims[axis] = shape.get(axis).cloned().ok_or_else(|| NodeError::invalid("a tensor has too few axes"))?;
         parts.push(cx.declared(part, &wanted)?);
     }
     if let [single] = parts.as_slice() {
@@ -192,7 +192,7 @@ fn parts(cx: &mut Cx<'_>) -> Outputs {
     let x = cx.tensor("self")?;
     let axis = cx.axis("dim", 0, cx.rank(&x)?)?;
     let lengths: Option<Vec<PrimExpr>> = cx.results.iter().map(|r| r.dims.get(axis).cloned()).collect();
-    let lengths = lengths.ok_or_else(|| RuleError::invalid("the program does not say what the parts are"))?;
+    let lengths = lengths.ok_or_else(|| NodeError::invalid("the program does not say what the parts are"))?;
     let mut bounds = vec![prim::int(0)];
     for length in &lengths {
         bounds.push(dims::simplify(&(&bounds[bounds.len() - 1] + length)));
@@ -250,7 +250,7 @@ fn repeat(cx: &mut Cx<'_>) -> Outputs {
 
 fn repeat_interleave(cx: &mut Cx<'_>) -> Outputs {
     let x = cx.tensor("self")?;
-    let times = cx.int("repeats")?.ok_or_else(|| RuleError::unsupported("a number of repeats that is not known"))?;
+    let times = cx.int("repeats")?.ok_or_else(|| NodeError::unsupported("a number of repeats that is not known"))?;
     let rank = cx.rank(&x)?;
     if cx.get("dim").is_none() {
         let count = cx.shape(&x)?.into_iter().fold(prim::int(1), |n, d| n * d);
@@ -281,7 +281,7 @@ fn roll(cx: &mut Cx<'_>) -> Outputs {
     let shape = if flat { vec![own.iter().fold(prim::int(1), |n, d| n * d)] } else { own.clone() };
     let axes = if flat { vec![0] } else { axes };
     if axes.len() != shifts.len() {
-        return Err(RuleError::invalid(format!("{} shifts for {} axes", shifts.len(), axes.len())));
+        return Err(NodeError::invalid(format!("{} shifts for {} axes", shifts.len(), axes.len())));
     }
     let axes = axes.into_iter().map(|axis| cx.axis_from_front(axis, shape.len())).collect::<Result<Vec<_>>>()?;
     let x = cx.reshape(x, &shape)?;
@@ -301,7 +301,7 @@ fn rot90(cx: &mut Cx<'_>) -> Outputs {
     let x = cx.tensor("self")?;
     let rank = cx.rank(&x)?;
     let axes = cx.ints("dims")?.unwrap_or_else(|| vec![0, 1]);
-    let [a, b] = axes.as_slice() else { return Err(RuleError::invalid("`dims` must be two axes")) };
+    let [a, b] = axes.as_slice() else { return Err(NodeError::invalid("`dims` must be two axes")) };
     let (a, b) = (cx.axis_from_front(*a, rank)?, cx.axis_from_front(*b, rank)?);
     let flip = |cx: &mut Cx<'_>, x: Expr, axis: usize| cx.op("flip", [x], Attrs::new().with("axis", axis as i64));
     one(match cx.int_or("k", 1)?.rem_euclid(4) {
@@ -372,7 +372,7 @@ fn pad(cx: &mut Cx<'_>) -> Outputs {
         "reflect" => Fill::Reflect,
         "replicate" => Fill::Edge,
         "circular" => Fill::Circular,
-        other => return Err(RuleError::invalid(format!("`mode` is \"{other}\""))),
+        other => return Err(NodeError::invalid(format!("`mode` is \"{other}\""))),
     };
     padded(cx, fill)
 }
@@ -384,7 +384,7 @@ fn padded(cx: &mut Cx<'_>, fill: Fill) -> Outputs {
     let name = if cx.get("pad").is_some() { "pad" } else { "padding" };
     let pads = cx.dims(name)?.unwrap_or_default();
     if pads.len() % 2 != 0 || pads.len() / 2 > own.len() {
-        return Err(RuleError::invalid(format!("`{name}` has {} counts for {} axes", pads.len(), own.len())));
+        return Err(NodeError::invalid(format!("`{name}` has {} counts for {} axes", pads.len(), own.len())));
     }
     let mut front = vec![prim::int(0); own.len()];
     for (i, pair) in pads.chunks(2).enumerate() {
@@ -439,7 +439,7 @@ fn pixel_unshuffle(cx: &mut Cx<'_>) -> Outputs {
     let (x, declared) = (cx.tensor("self")?, cx.result()?.clone());
     let shape = cx.shape(&x)?;
     let factor = cx.int_or("downscale_factor", 1)?;
-    let Some(axis) = shape.len().checked_sub(3) else { return Err(RuleError::invalid("an image has three axes")) };
+    let Some(axis) = shape.len().checked_sub(3) else { return Err(NodeError::invalid("an image has three axes")) };
     let (front, back) = (&shape[..axis], &shape[axis..]);
     let mut split = front.to_vec();
     split.push(back[0].clone());
@@ -457,7 +457,7 @@ fn channel_shuffle(cx: &mut Cx<'_>) -> Outputs {
     let shape = cx.shape(&x)?;
     let groups = cx.int_or("groups", 1)?;
     if shape.len() < 2 {
-        return Err(RuleError::invalid("an image has channels"));
+        return Err(NodeError::invalid("an image has channels"));
     }
     let mut split = vec![shape[0].clone(), prim::int(groups), prim::floordiv(&shape[1], groups)];
     split.extend_from_slice(&shape[2..]);
@@ -486,7 +486,7 @@ fn as_strided(cx: &mut Cx<'_>) -> Outputs {
     let strides = cx.dims("stride")?.unwrap_or_default();
     let offset = cx.dim("storage_offset")?.unwrap_or_else(|| prim::int(0));
     if strides.len() != declared.dims.len() {
-        return Err(RuleError::invalid("`stride` has another length than `size`"));
+        return Err(NodeError::invalid("`stride` has another length than `size`"));
     }
     let count = cx.shape(&x)?.into_iter().fold(prim::int(1), |n, d| n * d);
     let flat = cx.reshape(x, &[count])?;

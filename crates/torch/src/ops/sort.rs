@@ -5,7 +5,7 @@ use relaxide_ir::Attrs;
 use relaxide_ir::prim;
 
 use super::Table;
-use crate::error::RuleError;
+use crate::error::NodeError;
 use crate::rule::{Cx, Outputs, one};
 use crate::value::Value;
 
@@ -21,7 +21,7 @@ pub const TABLE: Table = &[
     ("aten.bucketize", |cx| search(cx, "boundaries", "self")),
     ("aten.searchsorted", |cx| search(cx, "sorted_sequence", "self")),
     ("aten.isin", isin),
-    ("aten.unique", |_| Err(RuleError::unsupported("values without repetition"))),
+    ("aten.unique", |_| Err(NodeError::unsupported("values without repetition"))),
 ];
 
 fn order(axis: usize, descending: bool) -> Attrs {
@@ -50,7 +50,7 @@ fn argsort(cx: &mut Cx<'_>) -> Outputs {
 fn topk(cx: &mut Cx<'_>) -> Outputs {
     let x = cx.tensor("self")?;
     let axis = cx.axis("dim", -1, cx.rank(&x)?)?;
-    let k = cx.int("k")?.ok_or_else(|| RuleError::unsupported("a `k` that is not known at export"))?;
+    let k = cx.int("k")?.ok_or_else(|| NodeError::unsupported("a `k` that is not known at export"))?;
     let attrs = Attrs::new().with("k", k).with("axis", axis as i64).with("largest", cx.flag("largest", true)?);
     let both = cx.op("topk", [x], attrs.with("ret_type", "both").with("dtype", DataType::int(64)))?;
     Ok(vec![Value::Tensor(cx.field(&both, 0)?), Value::Tensor(cx.field(&both, 1)?)])
@@ -59,7 +59,7 @@ fn topk(cx: &mut Cx<'_>) -> Outputs {
 fn kthvalue(cx: &mut Cx<'_>) -> Outputs {
     let x = cx.tensor("self")?;
     let axis = cx.axis("dim", -1, cx.rank(&x)?)?;
-    let k = cx.int("k")?.filter(|&k| k >= 1).ok_or_else(|| RuleError::unsupported("a `k` that is not known"))?;
+    let k = cx.int("k")?.filter(|&k| k >= 1).ok_or_else(|| NodeError::unsupported("a `k` that is not known"))?;
     let places = cx.op("argsort", [x.clone()], order(axis, false))?;
     let values = cx.op("gather_elements", [x, places.clone()], Attrs::new().with("axis", axis as i64))?;
     let at = cx.whole(k - 1, DataType::int(64))?;
@@ -76,10 +76,10 @@ fn kthvalue(cx: &mut Cx<'_>) -> Outputs {
 fn search(cx: &mut Cx<'_>, row: &str, values: &str) -> Outputs {
     let sorted = cx.tensor(row)?;
     if cx.rank(&sorted)? != 1 {
-        return Err(RuleError::unsupported("several rows that are in order"));
+        return Err(NodeError::unsupported("several rows that are in order"));
     }
     let dtype = cx.dtype(&sorted);
-    let value = cx.scalar(values)?.ok_or_else(|| RuleError::invalid("no values are given"))?;
+    let value = cx.scalar(values)?.ok_or_else(|| NodeError::invalid("no values are given"))?;
     let value = cx.operand(value, dtype)?;
     let dims = cx.result()?.dims.clone();
     // The operator wants an axis.

@@ -31,13 +31,13 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use crate::check::Check;
 use crate::dims;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scope::Scope;
 use crate::symbolic::MAX_ELEMENTS;
 use crate::value::Value;
+use relaxide_frontend::Check;
 
 type Result<T> = std::result::Result<T, NodeError>;
 

@@ -5,9 +5,9 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::{Args, Ints, Plan, all, of_axis};
-use crate::check::Check;
 use crate::error::NodeError;
 use crate::scope::Scope;
+use relaxide_frontend::Check;
 
 /// Adds elements in front of and behind axes, or takes them away where a width is negative. `pads` are the fronts of `axes`,
 /// then the backs; `value` has no axes.

@@ -6,9 +6,9 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::{Args, Ints, Plan, all, from_front, of_axis, product};
-use crate::check::Check;
 use crate::error::NodeError;
 use crate::scope::Scope;
+use relaxide_frontend::Check;
 
 type Result<T> = std::result::Result<T, NodeError>;
 

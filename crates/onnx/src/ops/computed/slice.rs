@@ -6,10 +6,10 @@ use relaxide_tir::te;
 
 use super::reshape::apart;
 use super::{Arg, Args, Ints, Plan, all, clamp, from_front, of_axis, reads};
-use crate::check::Check;
 use crate::dims;
 use crate::error::NodeError;
 use crate::scope::Scope;
+use relaxide_frontend::Check;
 
 /// What `Slice` was given.
 pub struct Bounds {

@@ -1,4 +1,4 @@
-//! [`Boundary`]: what a function of the program takes from the one around it.
+//! [`Captures`]: what a function of the program takes from the one around it.
 //!
 //! ```text
 //! outside                         inside
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Symbolic variables belong to one function, so each that a captured value is described with gets a counterpart inside.
-//! All counterparts are handed over in one shape, in the order of [`Boundary::outer_dims`].
+//! All counterparts are handed over in one shape, in the order of [`Captures::outer_dims`].
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
@@ -15,59 +15,16 @@ use relaxide_ir::{Type, Var};
 use relaxide_relax::Expr;
 use relaxide_relax::shape::{substitute_type, vars_of};
 
-use super::optional::{Held, Optional};
-use super::sequence::{Items, Sequence};
-use crate::symbolic::Symbolic;
-use crate::text::{Table, Texts};
-use crate::value::{Maps, Value};
-
 /// What a function takes from the one around it.
 #[derive(Debug, Default)]
-pub struct Boundary {
+pub struct Captures {
     dims: Vec<(Ref<Var>, Ref<Var>)>,
     captured: Vec<(Expr, Ref<Var>)>,
     /// Symbolic variables that parameters of the function itself bind.
     own: Vec<Ref<Var>>,
 }
 
-impl Boundary {
-    /// A value of the outside, inside.
-    pub fn capture(&mut self, value: &Value) -> Value {
-        match value {
-            Value::Constant(_) => value.clone(),
-            Value::Computed(expr) => Value::Computed(self.expr(expr)),
-            Value::Symbolic(symbolic) => Value::Symbolic(self.symbolic(symbolic)),
-            Value::Texts(Texts { index, table }) => {
-                let table = match table {
-                    Table::Known(_) => table.clone(),
-                    Table::Made(tensor, count) => Table::Made(self.expr(tensor), self.dim(count)),
-                };
-                Value::Texts(Texts { index: self.expr(index), table })
-            }
-            Value::Maps(Maps { object, dtype }) => Value::Maps(Maps { object: self.expr(object), dtype: *dtype }),
-            Value::Sequence(Sequence { items, element }) => {
-                let items = match items {
-                    Items::Known(values) => Items::Known(values.iter().map(|v| self.capture(v)).collect()),
-                    Items::Listed(array) => Items::Listed(self.expr(array)),
-                };
-                let element = element.as_ref().map(|ty| self.ty(ty));
-                Value::Sequence(Sequence { items, element })
-            }
-            Value::Optional(Optional { object, held }) => {
-                let object = object.as_ref().map(|object| self.expr(object));
-                let held = match held {
-                    Held::Sequence(element) => Held::Sequence(element.as_ref().map(|ty| self.ty(ty))),
-                    Held::Tensor(dims, dtype) => {
-                        let dims = dims.as_ref();
-                        let inner = dims.map(|dims| dims.iter().map(|d| d.as_ref().map(|d| self.dim(d))).collect());
-                        Held::Tensor(inner, *dtype)
-                    }
-                };
-                Value::Optional(Optional { object, held })
-            }
-        }
-    }
-
+impl Captures {
     /// An operand of the outside, inside.
     pub fn expr(&mut self, expr: &Expr) -> Expr {
         if !matches!(expr, Expr::Var(_) | Expr::DataflowVar(_)) {
@@ -92,11 +49,6 @@ impl Boundary {
     pub fn ty(&mut self, ty: &Type) -> Type {
         self.take_dims(vars_of([ty]));
         substitute_type(ty, &self.map())
-    }
-
-    fn symbolic(&mut self, value: &Symbolic) -> Symbolic {
-        let elements = value.elements.iter().map(|e| e.with_parts(|part| self.dim(part))).collect();
-        Symbolic { elements, ..value.clone() }
     }
 
     fn take_dims(&mut self, vars: impl IntoIterator<Item = Ref<Var>>) {

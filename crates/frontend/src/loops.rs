@@ -1,8 +1,8 @@
-//! [`Turns`]: a loop, as a function of the program that calls itself last.
+//! [`Loop`]: a loop, as a function of the program that calls itself last.
 //!
 //! ```text
 //! def loop(at: R.Shape([i, m, n]), go, s: R.Tensor((n,)), rows, x: R.Tensor((n,))):
-//!     if i < m:                                           # where the number of turns is limited
+//!     if i < m:                                           # where the number of iterations is limited
 //!         if go:                                          # where there is a condition
 //!             …                                           # the body: s2, row, go2
 //!             rows_append(rows, row)
@@ -12,9 +12,9 @@
 //!     return r
 //! ```
 //!
-//! State is handed from turn to turn in arguments. Rows that turns give are collected by the runtime and joined once
-//! behind the loop, so `n` turns cost `n` rows. A dimension of the state that a turn changes gets a symbolic variable of its
-//! own, bound in each turn; which these are is found by importing the body until its results fit its parameters.
+//! State is handed from iteration to iteration in arguments. Rows that iterations give are collected by the runtime and joined once
+//! behind the loop, so `n` iterations cost `n` rows. A dimension of the state that an iteration changes gets a symbolic variable of its
+//! own, bound in each iteration; which these are is found by writing the body until its results fit its parameters.
 //!
 //! Needs a function that is written without dataflow blocks.
 
@@ -24,36 +24,30 @@ use relaxide_ir::{Attrs, GlobalVar, Type, Var};
 use relaxide_relax::shape::erase_type;
 use relaxide_relax::{BlockBuilder, BuildError, Call, Expr, If};
 
-use super::Boundary;
-use super::carried::Carried;
-use crate::dims;
-use crate::error::NodeError;
-use crate::scope::Scope;
+use crate::{Captures, NodeError, Result, Scope, dims};
 
-type Result<T> = std::result::Result<T, NodeError>;
-
-/// How often the body is imported at most, until the types of the state are found.
+/// How often the body is written at most, until the types of the state are found.
 const MAX_ROUNDS: usize = 6;
 
-/// A loop before its first turn.
-pub struct Turns {
+/// A loop before its first iteration.
+pub struct Loop {
     /// Name of the function, for reading.
     pub name: &'static str,
-    /// How many turns there are at most.
+    /// How many iterations there are at most.
     pub limit: Option<PrimExpr>,
-    /// Whether there is a first turn: a truth value without dimensions; `None` where no turn asks.
+    /// Whether there is a first iteration: a truth value without dimensions; `None` where no iteration asks.
     pub go: Option<Expr>,
-    /// State before the first turn.
+    /// State before the first iteration.
     pub state: Vec<Expr>,
-    /// Lists that turns add a row to.
+    /// Lists that iterations add a row to.
     pub lists: Vec<Expr>,
     /// The function of the runtime that adds one.
     pub append: &'static str,
 }
 
-/// What a turn is given.
-pub struct Turn {
-    /// Which turn it is, from 0 on.
+/// What an iteration is given.
+pub struct Iteration {
+    /// Which iteration it is, from 0 on.
     pub index: PrimExpr,
     /// The limit, if there is one.
     pub limit: Option<PrimExpr>,
@@ -63,35 +57,49 @@ pub struct Turn {
     pub state: Vec<Expr>,
 }
 
-/// What a turn gives.
+/// What an iteration gives.
 pub struct Next {
-    /// Whether there is another turn; `None` where that only depends on the limit.
+    /// Whether there is another iteration; `None` where that only depends on the limit.
     pub go: Option<Expr>,
     /// The state for it.
     pub state: Vec<Expr>,
     /// A row for each list.
-    pub rows: Vec<Carried>,
-    /// Whether the turn has to be imported again, since more is known of the state now.
+    pub rows: Vec<Row>,
+    /// Whether the iteration has to be written again, since more is known of the state now.
     pub again: bool,
 }
 
-/// What is left of a loop behind its last turn.
-pub struct Done {
+/// A value that an iteration adds to a list, as one object.
+pub struct Row {
+    /// The object.
+    pub object: Expr,
+    /// What is known of it, as a type.
+    pub ty: Type,
+}
+
+impl From<Expr> for Row {
+    fn from(tensor: Expr) -> Row {
+        Row { ty: tensor.ty(), object: tensor }
+    }
+}
+
+/// What is left of a loop behind its last iteration.
+pub struct LoopResult {
     /// The state.
     pub state: Vec<Expr>,
     /// Types of rows, as far as they are described by dimensions of the outside.
     pub rows: Vec<Type>,
 }
 
-/// The body: adds the operations of a turn.
+/// The body: adds the operations of an iteration.
 pub trait Body {
-    /// One turn. `boundary` hands values of the outside in.
-    fn turn(&mut self, builder: &mut BlockBuilder, boundary: &mut Boundary, turn: &Turn) -> Result<Next>;
+    /// One iteration. `captures` hands values of the outside in.
+    fn iterate(&mut self, builder: &mut BlockBuilder, captures: &mut Captures, iteration: &Iteration) -> Result<Next>;
 }
 
-impl<F: FnMut(&mut BlockBuilder, &mut Boundary, &Turn) -> Result<Next>> Body for F {
-    fn turn(&mut self, builder: &mut BlockBuilder, boundary: &mut Boundary, turn: &Turn) -> Result<Next> {
-        self(builder, boundary, turn)
+impl<F: FnMut(&mut BlockBuilder, &mut Captures, &Iteration) -> Result<Next>> Body for F {
+    fn iterate(&mut self, builder: &mut BlockBuilder, captures: &mut Captures, iteration: &Iteration) -> Result<Next> {
+        self(builder, captures, iteration)
     }
 }
 
@@ -111,7 +119,7 @@ struct Written {
 
 impl From<BuildError> for Stop {
     fn from(error: BuildError) -> Self {
-        Stop::Failed(NodeError::Relax(error.to_string()))
+        Stop::Failed(error.into())
     }
 }
 
@@ -121,7 +129,7 @@ impl From<NodeError> for Stop {
     }
 }
 
-/// What a turn may change of a part of the state.
+/// What an iteration may change of a part of the state.
 #[derive(Clone, Debug, PartialEq)]
 enum Wide {
     /// Which dimensions of a tensor.
@@ -168,7 +176,9 @@ impl Wide {
         let (Type::Tensor(p), Type::Tensor(r)) = (param, result) else { return Ok(Wide::Other) };
         if p.dtype != r.dtype {
             let (a, b) = (p.dtype, r.dtype);
-            return Err(NodeError::invalid(format!("a part of the state is {a} before a turn and {b} behind it")));
+            return Err(NodeError::invalid(format!(
+                "a part of the state is {a} before an iteration and {b} behind it"
+            )));
         }
         let Wide::Dims(open) = self else { return Ok(self.clone()) };
         if p.ndim != r.ndim {
@@ -180,9 +190,9 @@ impl Wide {
     }
 }
 
-impl Turns {
+impl Loop {
     /// Adds the loop.
-    pub fn run(self, builder: &mut BlockBuilder, body: &mut dyn Body) -> Result<Done> {
+    pub fn run(self, builder: &mut BlockBuilder, body: &mut dyn Body) -> Result<LoopResult> {
         let mut wide: Vec<Wide> = self.state.iter().map(|s| Wide::of(&s.ty())).collect();
         for _ in 0..MAX_ROUNDS {
             match self.attempt(builder, &wide, body) {
@@ -200,8 +210,8 @@ impl Turns {
         builder: &mut BlockBuilder,
         wide: &[Wide],
         body: &mut dyn Body,
-    ) -> std::result::Result<Done, Stop> {
-        let mut inside = Boundary::default();
+    ) -> std::result::Result<LoopResult, Stop> {
+        let mut inside = Captures::default();
         let index = Var::dim("i");
         let limit = self.limit.as_ref().map(|_| Var::dim("m"));
         let at = PrimExpr::Var(index.clone());
@@ -219,14 +229,14 @@ impl Turns {
             .collect();
         let lists: Vec<Ref<Var>> = (0..self.lists.len()).map(|i| Var::new(format!("rows{i}"), Type::any())).collect();
         inside.define(fresh.iter().chain([&index]).chain(&limit).cloned());
-        let turn = Turn {
+        let iteration = Iteration {
             index: at.clone(),
             limit: limit.clone().map(PrimExpr::Var),
             go: go.clone().map(Expr::Var),
             state: state.iter().cloned().map(Expr::Var).collect(),
         };
 
-        // The type of the result is what is left of the state's types outside of a turn.
+        // The type of the result is what is left of the state's types outside of an iteration.
         let result: Vec<Type> = state.iter().map(|s| erase_type(&s.ty, &|v| !fresh.contains(v))).collect();
         let ret = Type::tuple(result.clone());
         let mut rows = Vec::new();
@@ -235,7 +245,7 @@ impl Turns {
         let exits = || Expr::tuple(state.iter().cloned().map(Expr::Var).collect::<Vec<_>>());
         let function = builder.function(Vec::new(), Attrs::new(), |b| -> std::result::Result<Expr, Stop> {
             b.begin_scope();
-            let next = body.turn(b, &mut inside, &turn);
+            let next = body.iterate(b, &mut inside, &iteration);
             let next = match next.and_then(|next| self.checked(next)) {
                 Ok(next) => next,
                 Err(error) => {
@@ -300,7 +310,7 @@ impl Turns {
             }
         })?;
         let Some(Written { name, params, signature }) = written else {
-            return Err(NodeError::invalid("the body was not imported").into());
+            return Err(NodeError::invalid("the body was not written").into());
         };
         let mut function = (*function).clone();
         function.params = params;
@@ -316,7 +326,7 @@ impl Turns {
         args.extend(inside.args());
         let done = self.behind(builder, GlobalVar::typed(name, signature), args, &result, &inside)?;
         let rows = rows.iter().map(|ty| inside.outer_type(ty)).collect();
-        Ok(Done { state: done, rows })
+        Ok(LoopResult { state: done, rows })
     }
 
     fn checked(&self, next: Next) -> Result<Next> {
@@ -324,7 +334,7 @@ impl Turns {
         if next.state.len() != state || next.rows.len() != rows {
             let (s, r) = (next.state.len(), next.rows.len());
             return Err(NodeError::invalid(format!(
-                "a turn gives {s} values and {r} rows where {state} and {rows} are needed"
+                "an iteration gives {s} values and {r} rows where {state} and {rows} are needed"
             )));
         }
         Ok(next)
@@ -337,7 +347,7 @@ impl Turns {
         callee: Ref<GlobalVar>,
         args: Vec<Expr>,
         result: &[Type],
-        inside: &Boundary,
+        inside: &Captures,
     ) -> Result<Vec<Expr>> {
         let types: Vec<Type> = result.iter().map(|ty| inside.outer_type(ty)).collect();
         let mut scope = Scope::new(builder);
@@ -364,11 +374,11 @@ fn call(op: Expr, args: Vec<Expr>, ty: Type) -> Expr {
 }
 
 /// Adds a call of a function of the runtime.
-pub fn runtime(builder: &mut BlockBuilder, name: &str, args: Vec<Expr>, ty: Type) -> Result<Expr> {
-    builder.emit(call(Expr::external(name), args, ty)).map_err(|e| NodeError::Relax(e.to_string()))
+pub fn runtime_call(builder: &mut BlockBuilder, name: &str, args: Vec<Expr>, ty: Type) -> Result<Expr> {
+    Ok(builder.emit(call(Expr::external(name), args, ty))?)
 }
 
 /// Adds a call of a function of the runtime that gives nothing.
 fn effect(builder: &mut BlockBuilder, name: &str, args: Vec<Expr>) -> Result<()> {
-    runtime(builder, name, args, Type::void()).map(|_| ())
+    runtime_call(builder, name, args, Type::void()).map(|_| ())
 }
