@@ -17,6 +17,7 @@ const FLOORS: &[&str] = &[
     "relay",
     "script",
     "codegen",
+    "frontend",
     "onnx",
     "torch",
     "relaxide",
@@ -32,6 +33,8 @@ const FLOORS: &[&str] = &[
 const WALLS: &[(&str, &str, &str)] = &[
     ("codegen", "relax", "a back end turns kernels into machine code and knows no graphs"),
     ("codegen", "script", "a back end reads no text"),
+    ("frontend", "codegen", "what importers share makes programs and compiles none"),
+    ("frontend", "script", "what importers share reads no format"),
     ("onnx", "codegen", "an importer makes programs and compiles none"),
     ("torch", "codegen", "an importer makes programs and compiles none"),
     ("torch", "onnx", "importers know nothing of each other"),
