@@ -32,7 +32,7 @@ def test_shapes_become_tensors():
 
 @pytest.mark.parametrize("axis", [None, 0, 1])
 @pytest.mark.parametrize("in_order", [0, 1])
-def test_unique_elements_are_put_together_again(axis, in_order):
+def test_unique_elements_are_joined_again(axis, in_order):
     x = np.array([[3, 1, 3], [0, 1, 0], [3, 1, 3]])
     values, first, inverse, counts = (one.numpy() for one in sets.numpy_unique(runtime.tensor(x), in_order, 1, 1, 1, axis))
     whole = x.ravel() if axis is None else x

@@ -1,6 +1,6 @@
 """Arguments and results of programs as plain data, and back.
 
-Data is what JSON has: a number, a truth value, text, or a dictionary with one of ``tensor`` (with ``dtype``), ``ramp`` (with
+Data is what JSON has: a number, a bool, text, or a dictionary with one of ``tensor`` (with ``dtype``), ``ramp`` (with
 ``dtype``, ``step``, ``start``), ``shape``, ``tuple``. An error is ``{"error": true}``.
 """
 

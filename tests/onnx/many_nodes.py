@@ -1,4 +1,4 @@
-"""Models of many nodes that are independent of each other, compiled at once and carried out here and by ONNX Runtime."""
+"""Models of many nodes that are independent of each other, compiled at once and executed here and by ONNX Runtime."""
 
 import numpy as np
 import onnxruntime

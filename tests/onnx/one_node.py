@@ -1,4 +1,4 @@
-"""Models of one node, carried out here and by ONNX Runtime."""
+"""Models of one node, executed here and by ONNX Runtime."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Attention with shared and with packed keys and values gives what ONNX Runtime gives where it is carried out there, and else
+"""Attention with shared and with packed keys and values gives what ONNX Runtime gives where it is executed there, and else
 what the same model gives unpacked."""
 
 import numpy as np

@@ -34,7 +34,7 @@ DIFFERENCES = {
     "nn.nll_loss": (r"x1: R\.Tensor\(dtype=\"\w+\", ndim=\d\)", "the reference checks ranks only where sizes are known"),
     "stack": (r".", "the reference refuses an unknown rank in front of a known one"),
 }
-#: The reference lets truth values mix with numbers, and gives the left one's dtype; we ask for a conversion.
+#: The reference lets bools mix with numbers, and gives the left one's dtype; we ask for a conversion.
 MIXED = re.compile(r"both sides must have one dtype, but they have .*bool")
 #: The reference's text has no names for these.
 NAMELESS = [name for name in calls.CALLS if name.startswith("inspect.")]

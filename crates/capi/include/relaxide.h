@@ -114,7 +114,7 @@ typedef struct RelaxideValue RelaxideValue;
 
 typedef enum RelaxideKind {
     RELAXIDE_NONE = 0,
-    RELAXIDE_INT = 1, /* truth values too */
+    RELAXIDE_INT = 1, /* bools too */
     RELAXIDE_FLOAT = 2,
     RELAXIDE_STR = 3,
     RELAXIDE_SHAPE = 4,

@@ -21,7 +21,7 @@ pub struct RelaxideValue {
 pub enum RelaxideKind {
     /// No value.
     None = 0,
-    /// An integer or a truth value.
+    /// An integer or a bool.
     Int = 1,
     /// A number.
     Float = 2,

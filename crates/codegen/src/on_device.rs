@@ -21,7 +21,7 @@ impl OnDevice {
     }
 }
 
-/// The type that a parameter is passed as: calls have no truth values, and no integers of less than 32 bits. Nothing for types that cannot
+/// The type that a parameter is passed as: calls have no bools, and no integers of less than 32 bits. Nothing for types that cannot
 /// be passed.
 pub(crate) fn passed_as(dtype: DataType) -> Option<DataType> {
     let is_integer = dtype.is_int() || dtype.is_uint() || dtype.is_bool();

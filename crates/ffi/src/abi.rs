@@ -17,7 +17,7 @@ pub mod type_index {
     pub const NONE: i32 = 0;
     /// A signed 64-bit integer.
     pub const INT: i32 = 1;
-    /// A truth value, kept in the integer.
+    /// A bool, kept in the integer.
     pub const BOOL: i32 = 2;
     /// A 64-bit float.
     pub const FLOAT: i32 = 3;

@@ -59,7 +59,7 @@ impl DataType {
     pub const BFLOAT: u8 = 4;
     /// Complex numbers, which have no name in text.
     pub const COMPLEX: u8 = 5;
-    /// Truth values.
+    /// Bools.
     pub const BOOL: u8 = 6;
 
     /// A type of one lane.
@@ -87,7 +87,7 @@ impl DataType {
         DataType::new(DataType::BFLOAT, 16)
     }
 
-    /// A truth value of one byte.
+    /// A bool of one byte.
     pub const fn bool() -> DataType {
         DataType::new(DataType::BOOL, 8)
     }
@@ -132,7 +132,7 @@ impl DataType {
         matches!(self.code, DataType::FLOAT | DataType::BFLOAT | 7..=17)
     }
 
-    /// True for truth values, also in the older spelling as an unsigned integer of one bit.
+    /// True for bools, also in the older spelling as an unsigned integer of one bit.
     pub const fn is_bool(self) -> bool {
         self.code == DataType::BOOL || (self.code == DataType::UINT && self.bits == 1)
     }
@@ -172,7 +172,7 @@ impl DataType {
         (self.bits as usize * lanes).div_ceil(8)
     }
 
-    /// True if elements share bytes with their neighbours, which only those do that have less than a byte; truth values have
+    /// True if elements share bytes with their neighbours, which only those do that have less than a byte; bools have
     /// one.
     pub const fn is_packed(self) -> bool {
         !self.is_bool() && !self.is_handle() && !self.bits.is_multiple_of(8)

@@ -84,8 +84,8 @@ elements! {
     half::bf16: DataType::bfloat16();
 }
 
-/// A byte is also how a truth value is kept.
-// SAFETY: as above; truth values take one byte.
+/// A byte is also how a bool is kept.
+// SAFETY: as above; bools take one byte.
 unsafe impl Element for u8 {
     const DTYPE: DataType = DataType::uint(8);
 

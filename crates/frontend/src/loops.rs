@@ -35,7 +35,7 @@ pub struct Loop {
     pub name: &'static str,
     /// How many iterations there are at most.
     pub limit: Option<PrimExpr>,
-    /// Whether there is a first iteration: a truth value without dimensions; `None` where no iteration asks.
+    /// Whether there is a first iteration: a bool without dimensions; `None` where no iteration asks.
     pub go: Option<Expr>,
     /// State before the first iteration.
     pub state: Vec<Expr>,

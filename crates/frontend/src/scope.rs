@@ -164,7 +164,7 @@ impl Scope<'_> {
         Ok(self.builder.match_cast(value, ty)?)
     }
 
-    /// Adds a check of a truth value, which says what is wrong where it fails.
+    /// Adds a check of a bool, which says what is wrong where it fails.
     pub fn assert(&mut self, truth: Expr, message: &str) -> Result<()> {
         let format = message.replace('{', "{{").replace('}', "}}");
         self.op("assert_op", [truth], Attrs::new().with("format", format)).map(|_| ())

@@ -69,7 +69,7 @@ impl<'a> Node<'a> {
         Ok(self.int(name)?.unwrap_or(default))
     }
 
-    /// An integer attribute used as a truth value.
+    /// An integer attribute used as a bool.
     pub fn flag(&self, name: &str, default: bool) -> Result<bool> {
         Ok(self.int(name)?.map_or(default, |v| v != 0))
     }

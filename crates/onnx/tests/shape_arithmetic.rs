@@ -136,7 +136,7 @@ fn choices_are_made_where_dimensions_decide_them() {
         ("anything else is open", eval("Equal", &[&s, &ints(&[5, 5, 5, 5])], &[]), "untracked"),
         ("where", chosen, "[4] [n, 5, 7, 9]"),
         ("minimum", eval("Min", &[&s, &number(-1)], &[]), "[4] [-1, -1, -1, -1]"),
-        ("literals as truth values", eval("Cast", &[&ints(&[0, 2])], &[("to", &[BOOL])]), "[2] [0, 1]"),
+        ("literals as bools", eval("Cast", &[&ints(&[0, 2])], &[("to", &[BOOL])]), "[2] [0, 1]"),
         ("too large for the type", eval("Cast", &[&ints(&[1 << 40])], &[("to", &[INT32])]), "untracked"),
     ];
     check(cases);

@@ -6,7 +6,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 
 use crate::Expr;
 
-/// The elements of a tensor of numbers or truth values, as double-precision numbers; `None` for other dtypes.
+/// The elements of a tensor of numbers or bools, as double-precision numbers; `None` for other dtypes.
 pub fn as_floats(tensor: &Tensor) -> Option<Vec<f64>> {
     let dtype = tensor.dtype();
     if !dtype.is_float() {
@@ -31,7 +31,7 @@ fn each<const N: usize>(bytes: &[u8], read: fn([u8; N]) -> f64) -> Vec<f64> {
     bytes.as_chunks().0.iter().map(|chunk| read(*chunk)).collect()
 }
 
-/// The elements of a tensor of integers or truth values.
+/// The elements of a tensor of integers or bools.
 pub fn as_ints(tensor: &Tensor) -> Option<Vec<i64>> {
     let dtype = tensor.dtype();
     if dtype.lanes != 1 || !(dtype.is_integer() || dtype.is_bool()) {

@@ -68,7 +68,7 @@ fn page() -> String {
     let mut defs: Vec<&OpDef> = op::all().collect();
     defs.sort_by_key(|d| (d.name.contains('.'), d.name));
     let mut text = HEAD.to_string();
-    text += "| operator | does | carried out | fused | hooks | dtypes | tested against |\n";
+    text += "| operator | does | executed | fused | hooks | dtypes | tested against |\n";
     text += "| --- | --- | --- | --- | --- | --- | --- |\n";
     for def in defs {
         let way = match def.lower {

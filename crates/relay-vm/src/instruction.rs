@@ -88,7 +88,7 @@ pub(crate) fn check_word(opcode: i64, fields: &[i64]) -> i64 {
 }
 
 fn dtype_fields(dtype: DataType) -> [i64; 3] {
-    // On disk a truth value is an unsigned integer of one bit.
+    // On disk a bool is an unsigned integer of one bit.
     match dtype.is_bool() {
         true => [1, 1, i64::from(dtype.lanes)],
         false => [i64::from(dtype.code), i64::from(dtype.bits), i64::from(dtype.lanes)],

@@ -15,12 +15,12 @@ fn shape(dims: &[i64]) -> String {
     format!("[{}]", dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", "))
 }
 
-/// An element type where a storage names it: a truth value by its name.
+/// An element type where a storage names it: a bool by its name.
 fn hint(dtype: DataType) -> String {
     if dtype.code == DataType::UINT && dtype.bits == 1 { "bool".into() } else { dtype.to_string() }
 }
 
-/// An element type where a tensor names it: a truth value as an integer of one bit.
+/// An element type where a tensor names it: a bool as an integer of one bit.
 fn element(dtype: DataType) -> String {
     if dtype.is_bool() { "uint1".into() } else { dtype.to_string() }
 }

@@ -1,10 +1,10 @@
 //! The reference interpreter.
 //!
 //! It runs a program in A-normal form as it is written, one step after the other, with nothing fused, planned or compiled:
-//! what it gives is what a program means, and what the compiler is tested against. An operator is carried out by TIR's
+//! what it gives is what a program means, and what the compiler is tested against. An operator is executed by TIR's
 //! reference interpreter on the kernels that Relax makes of it for the shapes at hand. Calls are kept in memory of its own,
 //! so neither the depth of recursion nor the length of a run is bounded by the native stack. What memory passes write is
-//! carried out too ([`memory`]): so it is seen whether storages that lie over each other disturb each other.
+//! executed too ([`memory`]): so it is seen whether storages that lie over each other disturb each other.
 
 mod memory;
 
@@ -197,7 +197,7 @@ impl Interpreter {
             }
             Expr::If(i) => {
                 let holds = crate::scalar::ints(&tensor(&self.atom(&i.cond, names)?)?).and_then(|v| v.first().copied());
-                let holds = holds.ok_or_else(|| error("a condition is no truth value"))?;
+                let holds = holds.ok_or_else(|| error("a condition is no bool"))?;
                 return Ok(Step::Inside(if holds != 0 { i.then.clone() } else { i.other.clone() }, HashMap::new()));
             }
             Expr::Match(m) => {

@@ -39,7 +39,7 @@ pub fn float(value: f64, dtype: DataType) -> Result<Tensor, Error> {
 /// A number of either kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// An integer.
     Int(i64),

@@ -414,7 +414,7 @@ fn what_cannot_be_cancelled_is_said() {
 }
 
 #[test]
-fn what_is_read_ahead_is_bounded() {
+fn what_is_read_early_is_bounded() {
     let limits = Limits { ahead: 1000, ..Limits::default() };
     let (mut client, mut server) =
         (Machine::new(Role::Client, Dialect::Own, limits), Machine::new(Role::Server, Dialect::Own, limits));

@@ -7,7 +7,7 @@ use crate::Error;
 /// An element type of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Datatype {
-    /// A truth value, one byte of 0 or 1.
+    /// A bool, one byte of 0 or 1.
     Bool,
     /// 8 bits without a sign.
     Uint8,

@@ -41,7 +41,7 @@ pub enum Stmt {
     Return(Ref<Return>),
 }
 
-/// How the iterations of a loop are carried out.
+/// How the iterations of a loop are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ForKind {
     /// One after another.
@@ -67,7 +67,7 @@ pub struct For {
     pub min: PrimExpr,
     /// Number of iterations.
     pub extent: PrimExpr,
-    /// How iterations are carried out.
+    /// How iterations are executed.
     pub kind: ForKind,
     /// `"blockIdx.x"`, `"threadIdx.x"` … for [`ForKind::ThreadBinding`], else empty.
     pub thread_tag: String,
@@ -325,7 +325,7 @@ pub struct SBlock {
 pub struct SBlockRealize {
     /// Values of the axes, over the loops around.
     pub iter_values: Vec<PrimExpr>,
-    /// Where it is carried out at all.
+    /// Where it is executed at all.
     pub predicate: PrimExpr,
     /// The block.
     pub block: Ref<SBlock>,

@@ -4,7 +4,7 @@
 //!   by a loop, a binding, a block's axis or a `let`.
 //! * Every access is to memory that the kernel was given or has allocated (a view of it counts), with one index for each
 //!   dimension, or one flat index.
-//! * Operands of an operator have one element type; conditions are truth values; what is stored has the buffer's type and
+//! * Operands of an operator have one element type; conditions are bools; what is stored has the buffer's type and
 //!   as many lanes as the index; loops count in integers.
 //! * A known intrinsic has as many arguments as it takes; a block has a value for each axis.
 //!
@@ -87,7 +87,7 @@ pub enum VerifyError {
     UnorderedLoop {
         /// The statement.
         jump: &'static str,
-        /// How the loop's iterations are carried out.
+        /// How the loop's iterations are executed.
         kind: &'static str,
         /// The loop's counter.
         var: String,

@@ -111,7 +111,7 @@ def _prim(op):
 
 
 def _integer(value):
-    """The value of an integer literal or of Python's integer; ``None`` of anything else, and of truth values."""
+    """The value of an integer literal or of Python's integer; ``None`` of anything else, and of bools."""
     if type(value) is int:
         return value
     literal = getattr(type(value), "__tvm_ffi_type_key__", None) == "ir.IntImm"

@@ -101,11 +101,11 @@ class BinaryOpExpr(ExprWithOp):
 
 
 class CmpExpr(BinaryOpExpr):
-    """The base of comparisons: truth values."""
+    """The base of comparisons: bools."""
 
 
 class LogicalExpr(BinaryOpExpr):
-    """The base of what joins truth values."""
+    """The base of what joins bools."""
 
 
 def _operator(name, op, doc, base=BinaryOpExpr):

@@ -7,7 +7,7 @@ from .expr import Function
 class RelaxToPyFuncConverter:
     """Makes functions of Python of a module's Relax functions.
 
-    They take torch tensors or numpy arrays and return the same kind. What the function says is carried out as it stands, by code
+    They take torch tensors or numpy arrays and return the same kind. What the function says is executed as it stands, by code
     that is compiled when one of them is called first; kernels that it calls (``call_tir``) are the module's.
 
     Parameters

@@ -9,7 +9,7 @@ def const(value, dtype=None, span=None):
     if not isinstance(value, (bool, int, float)):
         value = value.item() if hasattr(value, "item") else value
     if not isinstance(value, (bool, int, float)):
-        raise TypeError(f"a literal is a number or a truth value, not {type(value).__name__}")
+        raise TypeError(f"a literal is a number or a bool, not {type(value).__name__}")
     if dtype is None:
         wide = isinstance(value, int) and not -(2**31) <= value < 2**31
         dtype = "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else "int64" if wide else "int32"

@@ -1,4 +1,4 @@
-"""Kernels as blocks: units of computation over axes, and schedules that say how they are carried out.
+"""Kernels as blocks: units of computation over axes, and schedules that say how they are executed.
 
 ::
 

@@ -114,7 +114,7 @@ def find_anchor_sblock(mod):
 
 
 def _blocks(stmt, times):
-    """The blocks in a statement, and how often each is carried out."""
+    """The blocks in a statement, and how often each is executed."""
     if isinstance(stmt, For):
         times *= _number(stmt.extent, {})
     if isinstance(stmt, SBlock):

@@ -44,7 +44,7 @@ def strtobool(val):
         return 1
     if word in _FALSE:
         return 0
-    raise ValueError(f"invalid truth value {val!r}; known are {sorted(_TRUE)} and {sorted(_FALSE)}")
+    raise ValueError(f"invalid bool {val!r}; known are {sorted(_TRUE)} and {sorted(_FALSE)}")
 
 
 def check_numerical_grads(

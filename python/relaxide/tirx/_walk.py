@@ -1,4 +1,4 @@
-"""The parts of statements and scalars, in the order in which they are carried out."""
+"""The parts of statements and scalars, in the order in which they are executed."""
 
 from ..ir import prim
 from . import stmt as statements

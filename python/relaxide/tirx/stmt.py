@@ -22,7 +22,7 @@ class Stmt(Node, Scriptable):
 
 
 class ForKind(IntEnum):
-    """How the iterations of a loop are carried out."""
+    """How the iterations of a loop are executed."""
 
     SERIAL = 0
     PARALLEL = 1
@@ -56,7 +56,7 @@ class For(Stmt):
 
     @property
     def kind(self):
-        """How its iterations are carried out."""
+        """How its iterations are executed."""
         return ForKind(self._field("kind"))
 
     @property

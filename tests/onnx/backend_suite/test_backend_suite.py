@@ -1,6 +1,6 @@
 """ONNX's backend test suite passes, but for the cases in `exceptions.txt`, each of which says why.
 
-A case that is listed and passes is an error too, so the list stays true. Every sixth case is carried out (the same ones each
+A case that is listed and passes is an error too, so the list stays true. Every sixth case is executed (the same ones each
 time), and all of them under `RELAXIDE_DEEP=1`.
 """
 
@@ -25,7 +25,7 @@ SPREAD = 6
 
 
 def chosen(name):
-    """Whether a case is among those that are always carried out."""
+    """Whether a case is among those that are always executed."""
     return bool(os.environ.get("RELAXIDE_DEEP")) or zlib.crc32(name.encode()) % SPREAD == 0
 
 

@@ -52,7 +52,7 @@ elements! {
     u64: |v| v as f64, |n| n as u64;
 }
 
-/// Calls a macro with the Rust type of a dtype. Truth values are bytes of 0 and 1.
+/// Calls a macro with the Rust type of a dtype. Bools are bytes of 0 and 1.
 macro_rules! for_dtype {
     ($dtype:expr, $go:ident) => {
         match $dtype.to_string().as_str() {
@@ -161,7 +161,7 @@ impl Random {
         (self.next() * f64::from(limit)) as u32
     }
 
-    /// A tensor of random numbers: truth values, floats from the range's low end to its high end, integers with both ends.
+    /// A tensor of random numbers: bools, floats from the range's low end to its high end, integers with both ends.
     pub fn tensor(&mut self, dtype: DataType, shape: &[i64], range: Range) -> Result<Tensor, CliError> {
         let too_large = || {
             CliError::usage(

@@ -92,7 +92,7 @@ fn dtype_of(ty: &TypeStr, path: &Path) -> Result<DataType, CliError> {
     bytes.and_then(|n| format!("{kind}{}", n * 8).parse().ok()).ok_or_else(|| {
         CliError::usage(
             format!("{} holds elements of type {text}", path.display()),
-            "save an array of floats, integers or truth values",
+            "save an array of floats, integers or bools",
         )
     })
 }

@@ -131,7 +131,7 @@ pub(crate) struct Body<'m, 'k> {
     memo: Vec<(MemoKey, String)>,
     /// Whether there is a place for a result.
     pub has_result: bool,
-    /// Whether this is the body of a parallel loop; loops inside are carried out by one thread.
+    /// Whether this is the body of a parallel loop; loops inside are executed by one thread.
     pub in_parallel: bool,
 }
 

@@ -3,7 +3,7 @@
 use relaxide_ir::{BinaryOp, PrimExpr, prim::PrimCall};
 use relaxide_tir::expand::expand;
 use relaxide_tir::lower::Fault;
-use relaxide_tir::picked::{Picked, picked};
+use relaxide_tir::shuffle::{ShuffledLane, shuffled_lanes};
 
 use super::{
     body::Body,
@@ -27,8 +27,8 @@ impl Body<'_, '_> {
         if let Some(meaning) = expand(n) {
             return self.eval(&meaning);
         }
-        if let Some(lanes) = picked(n) {
-            return self.put_together(&lanes, n);
+        if let Some(lanes) = shuffled_lanes(n) {
+            return self.shuffle(&lanes, n);
         }
         match (name, n.args.as_slice()) {
             ("call_llvm_intrin" | "call_llvm_pure_intrin", [PrimExpr::Str(function), ..]) => {
@@ -206,7 +206,7 @@ impl Body<'_, '_> {
     }
 
     /// The lane at hand of a vector of lanes of others.
-    fn put_together(&mut self, lanes: &[Picked<'_>], n: &PrimCall) -> Result<Code, CodegenError> {
+    fn shuffle(&mut self, lanes: &[ShuffledLane<'_>], n: &PrimCall) -> Result<Code, CodegenError> {
         let mut arrays: Vec<(&PrimExpr, String)> = Vec::new();
         let outer = self.lane.take();
         for lane in lanes {
@@ -216,13 +216,13 @@ impl Body<'_, '_> {
             }
         }
         self.lane = outer;
-        let of = |lane: &Picked<'_>| {
+        let of = |lane: &ShuffledLane<'_>| {
             let array = arrays.iter().find(|(e, _)| *e == lane.vector).map_or("", |(_, array)| array);
             format!("{array}[{}]", lane.lane)
         };
         let ty = self.kernel.ty(n.dtype)?;
         let values = lanes.iter().map(of).collect::<Vec<_>>().join(", ");
-        let name = self.fresh("picked");
+        let name = self.fresh("taken");
         self.line(format_args!("{}[{}] = {{{values}}};", declare(value_type(ty.kind), &name), lanes.len()));
         let lane = self.lane.clone().unwrap_or_else(|| Code::atom("0"));
         Ok(Code::element(&name, &lane))

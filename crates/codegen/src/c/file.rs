@@ -164,7 +164,7 @@ const ENTRY_PARAMETERS: &str = "void *self, const rx_value *args, int32_t count,
 
 const HOW: &str = " * A program that librelaxide_runtime is linked into compiles the file as it is. For a library that is loaded, compile it
  * with -shared -fPIC -DRELAXIDE_SHARED_LIBRARY; for a program without a runtime, with -DRELAXIDE_NO_RUNTIME: there, memory
- * comes from malloc, loops are carried out by one thread, and other functions are out of reach.
+ * comes from malloc, loops are executed by one thread, and other functions are out of reach.
 ";
 
 /// What compilers warn of because people rarely mean it, and what kernels have where that is what they compute.

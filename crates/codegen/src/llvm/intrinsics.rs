@@ -2,7 +2,7 @@
 
 use relaxide_ir::{BinaryOp, PrimExpr, prim::PrimCall};
 use relaxide_tir::expand::expand;
-use relaxide_tir::picked::{Picked, picked};
+use relaxide_tir::shuffle::{ShuffledLane, shuffled_lanes};
 
 use super::{
     Overflow,
@@ -43,8 +43,8 @@ impl Body<'_, '_> {
         if let Some(meaning) = expand(n) {
             return self.eval(&meaning);
         }
-        if let Some(lanes) = picked(n) {
-            return self.put_together(&lanes);
+        if let Some(lanes) = shuffled_lanes(n) {
+            return self.shuffle(&lanes);
         }
         match (name, n.args.as_slice()) {
             ("call_llvm_intrin" | "call_llvm_pure_intrin", [PrimExpr::Str(function), args @ ..]) => {
@@ -274,9 +274,9 @@ impl Body<'_, '_> {
     }
 
     /// A vector of lanes of others; one lane is itself.
-    fn put_together(&mut self, lanes: &[Picked<'_>]) -> Result<Val, CodegenError> {
+    fn shuffle(&mut self, lanes: &[ShuffledLane<'_>]) -> Result<Val, CodegenError> {
         let mut vectors: Vec<(&PrimExpr, Val)> = Vec::new();
-        let mut picked = Vec::with_capacity(lanes.len());
+        let mut taken = Vec::with_capacity(lanes.len());
         for lane in lanes {
             let known = vectors.iter().find(|(e, _)| *e == lane.vector).map(|(_, value)| value.clone());
             let vector = match known {
@@ -287,9 +287,9 @@ impl Body<'_, '_> {
                     value
                 }
             };
-            picked.push(if vector.ty.is_vector() { self.f.lane(&vector, lane.lane as u32) } else { vector });
+            taken.push(if vector.ty.is_vector() { self.f.lane(&vector, lane.lane as u32) } else { vector });
         }
-        Ok(self.f.gather_lanes(&picked))
+        Ok(self.f.gather_lanes(&taken))
     }
 
     /// A call of one of LLVM's own functions, which are named by the type that they are for unless the name says it.

@@ -37,7 +37,7 @@ pub(crate) struct Body<'m, 'k> {
     pub memo_index: HashMap<MemoKey, usize>,
     /// Where a result goes that the kernel returns.
     pub result: Option<Val>,
-    /// Whether this is the body of a parallel loop; loops inside are carried out by one thread.
+    /// Whether this is the body of a parallel loop; loops inside are executed by one thread.
     pub in_parallel: bool,
 }
 

@@ -44,7 +44,7 @@ enum Pattern {
     /// The same, to every other of a row of elements.
     Alternate(Vec<Val>),
     /// An element for every lane, by the buffer's address and a vector of indices.
-    Picked(Val, Val),
+    ShuffledLane(Val, Val),
     /// A vector of pointers.
     Gathered(Val),
 }
@@ -176,7 +176,7 @@ impl Body<'_, '_> {
         if element.lanes > 1 {
             return Err(self.kernel.unsupported("a scattered access of vector elements"));
         }
-        Ok(Pattern::Picked(base.clone(), self.index(flat)?))
+        Ok(Pattern::ShuffledLane(base.clone(), self.index(flat)?))
     }
 
     /// The address of each lane's element.
@@ -227,7 +227,7 @@ impl Body<'_, '_> {
             Pattern::Alternate(pointers) => self.load_alternate(pointers, place),
             Pattern::Gathered(pointers) => self.gather(pointers, place, &Val::int(place.memory.with_kind(Ty::BOOL), 1)),
             Pattern::Scattered(pointers) => self.load_each(pointers, place),
-            Pattern::Picked(base, indices) => {
+            Pattern::ShuffledLane(base, indices) => {
                 let pointers = self.pointers(base, place.memory, indices);
                 self.load_each(&pointers, place)
             }
@@ -314,7 +314,7 @@ impl Body<'_, '_> {
                 self.store_at(pointer, &reversed, place);
             }
             Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => self.store_each(pointers, value, place),
-            Pattern::Picked(base, indices) => {
+            Pattern::ShuffledLane(base, indices) => {
                 let pointers = self.pointers(base, place.memory, indices);
                 self.store_each(&pointers, value, place);
             }
@@ -378,12 +378,12 @@ impl Body<'_, '_> {
                 let pointers = self.f.gather_lanes(pointers);
                 Ok(self.gather(&pointers, place, &mask))
             }
-            Pattern::Picked(base, indices) if self.kernel.gathers && memory.kind.bits() >= 32 => {
+            Pattern::ShuffledLane(base, indices) if self.kernel.gathers && memory.kind.bits() >= 32 => {
                 let pointers = self.pointers(base, memory, indices);
                 let pointers = self.f.gather_lanes(&pointers);
                 Ok(self.gather(&pointers, place, &mask))
             }
-            Pattern::Picked(base, indices) => Ok(self.pick_where(base, indices, place, &mask)),
+            Pattern::ShuffledLane(base, indices) => Ok(self.pick_where(base, indices, place, &mask)),
             Pattern::Gathered(pointers) => Ok(self.gather(pointers, place, &mask)),
         }
     }
@@ -433,7 +433,7 @@ impl Body<'_, '_> {
                 let pointers = self.f.gather_lanes(pointers);
                 self.scatter(&pointers, place, value, &mask);
             }
-            Pattern::Picked(base, indices) => {
+            Pattern::ShuffledLane(base, indices) => {
                 let pointers = self.pointers(base, memory, indices);
                 let pointers = self.f.gather_lanes(&pointers);
                 self.scatter(&pointers, place, value, &mask);

@@ -6,7 +6,7 @@
 //! decides how many tasks there are. It is reached through one of two slots: `__RelaxideParallelFor`, which is told the
 //! number of iterations and may make more tasks than there are threads, or else `__TVMBackendParallelLaunch`, which every
 //! runtime of this interface fills. Where neither is filled, one task does everything. A loop inside a parallel loop is
-//! carried out by the thread that meets it.
+//! executed by the thread that meets it.
 
 use relaxide_ir::{BinaryOp, Ref, Var};
 use relaxide_tir::{For, Stmt};

@@ -5,7 +5,7 @@
 //! byte; elsewhere it may reach into the next, which then is read and written as well. A vector of them is taken apart.
 //!
 //! A store reads the byte that it changes, so two threads must not store to neighbours at once: a parallel loop that stores
-//! such elements into memory from outside of the loop is carried out by one thread, see [`shares_stored_bytes`].
+//! such elements into memory from outside of the loop is executed by one thread, see [`shares_stored_bytes`].
 
 use std::collections::HashSet;
 

@@ -36,7 +36,7 @@ macro_rules! readers {
                 T::from_any(unsafe { AnyView::from_raw(self.raw) })
             }
 
-            /// The integer, if it is one; a truth value counts as 0 or 1.
+            /// The integer, if it is one; a bool counts as 0 or 1.
             #[inline]
             pub fn as_int(&self) -> Option<i64> {
                 matches!(self.raw.type_index, type_index::INT | type_index::BOOL).then(|| self.raw.word())

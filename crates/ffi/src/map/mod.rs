@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(map.get("a long key").unwrap().as_int(), Some(1));
         assert_eq!(map.get(7i64).unwrap().as_int(), Some(2));
         assert_eq!(map.get(true).unwrap().as_int(), Some(3));
-        assert!(map.get(1i64).is_none(), "an integer is not a truth value");
+        assert!(map.get(1i64).is_none(), "an integer is not a bool");
         let array = crate::Array::empty();
         let by_object: Map = [(array.clone(), 1i64)].into_iter().collect();
         assert!(by_object.get(array).is_some());

@@ -121,7 +121,7 @@ impl Atoms {
         if is_index(dtype) { Value::Index(Sum::atom(dtype, id)) } else { Value::Other(id) }
     }
 
-    /// A truth value.
+    /// A bool.
     pub fn boolean(&mut self, value: bool) -> Value {
         let head = Head::Int(DataType::bool(), i64::from(value));
         Value::Other(self.intern(Atom::Node(head, Vec::new()), DataType::bool()))

@@ -45,7 +45,7 @@ impl PassConfig {
         self.0.bool(name)
     }
 
-    /// An entry of an option of several: what was set, or else its default. Truth values count as 0 and 1.
+    /// An entry of an option of several: what was set, or else its default. Bools count as 0 and 1.
     pub fn entry(&self, name: &str, key: &str) -> i64 {
         let number = |value: &AttrValue| match value {
             AttrValue::Bool(value) => Some(i64::from(*value)),
@@ -75,7 +75,7 @@ pub enum ConfigKind {
     Int,
     /// Text.
     Text,
-    /// Several numbers and truth values by name.
+    /// Several numbers and bools by name.
     Entries(&'static [ConfigEntry]),
     /// Anything.
     Any,
@@ -113,7 +113,7 @@ pub struct ConfigEntry {
 /// The value of an entry where nothing is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryDefault {
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// A number.
     Int(i64),

@@ -81,7 +81,7 @@ impl Comparison {
 /// What is known about comparisons of dimensions.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// Which comparison a truth value of the program is, and whether it or its opposite.
+    /// Which comparison a bool of the program is, and whether it or its opposite.
     meanings: Vec<(Expr, Comparison, bool)>,
     /// What holds in the branches that are being imported.
     held: Vec<(Comparison, bool)>,
@@ -102,7 +102,7 @@ impl Facts {
         Some(Value::Symbolic(Symbolic { dtype: DataType::bool(), shape, elements: vec![truth] }))
     }
 
-    /// Remembers what a truth value means.
+    /// Remembers what a bool means.
     pub fn remember(&mut self, node: &Node, values: &[Value]) {
         let [Value::Computed(expr)] = values else { return };
         if let Some((comparison, positive)) = Comparison::of(node) {
@@ -138,7 +138,7 @@ pub fn choose(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     let branches = [node.graph("then_branch")?, node.graph("else_branch")?];
     let condition = node.input(0)?;
     if let Some(truth) = condition.symbolic().and_then(|s| s.literals()) {
-        let [truth] = truth[..] else { return Err(NodeError::invalid("the condition must be one truth value")) };
+        let [truth] = truth[..] else { return Err(NodeError::invalid("the condition must be one bool")) };
         let taken = if truth != 0 { branches[0] } else { branches[1] };
         return Ok(graphs.inner(builder, taken, Vec::new(), Visibility::Open).map_or(Step::Noted, Step::Values));
     }

@@ -73,7 +73,7 @@ pub fn bit_cast(scope: &mut Scope, node: &Node) -> Outputs {
         return one(x);
     }
     if from.is_bool() || dtype.is_bool() {
-        // A truth value is a byte of 0 or 1.
+        // A bool is a byte of 0 or 1.
         return one(convert(scope, x, dtype)?);
     }
     let dims = scope.dims(&x)?;

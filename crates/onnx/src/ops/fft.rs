@@ -3,7 +3,7 @@
 //! A short transform is one product with the matrix of its sines and cosines. A longer one of length `a b` is `b` transforms of
 //! length `a`, a multiplication by the roots of unity between, and `a` transforms of length `b` (Cooley and Tukey, 1965): the products
 //! are what the machine is best at, and the transposes in between are the only memory traffic. A length with a large prime
-//! factor is a convolution, which is carried out by transforms whose length is a power of two (Bluestein, 1970).
+//! factor is a convolution, which is executed by transforms whose length is a power of two (Bluestein, 1970).
 //!
 //! Values are rows: real parts `[.., n]` or real and imaginary parts `[.., 2, n]`, which is `[.., 2 n]` as well.
 

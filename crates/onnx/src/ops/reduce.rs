@@ -57,7 +57,7 @@ fn reduce(scope: &mut Scope, node: &Node, name: &str, x: Expr) -> Result<Expr> {
     carry_out(scope, &reduction, name, x)
 }
 
-/// Reduces by `sum`, `mean`, `max`, `min` or `prod`. Truth values are compared as bytes, of which a reduction may be made.
+/// Reduces by `sum`, `mean`, `max`, `min` or `prod`. Bools are compared as bytes, of which a reduction may be made.
 fn carry_out(scope: &mut Scope, reduction: &Reduction, name: &str, x: Expr) -> Result<Expr> {
     if scope.dtype(&x).is_bool() {
         let bytes = scope.cast(x, DataType::uint(8))?;

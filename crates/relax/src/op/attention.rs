@@ -166,7 +166,7 @@ fn heads(w: &mut Writer, cx: &CallCx, i: usize) -> Result<Expr, OpError> {
     }
 }
 
-/// Which keys each query must not see: a tensor of truth values (length of queries, length of keys); `None` where all are seen.
+/// Which keys each query must not see: a tensor of bools (length of queries, length of keys); `None` where all are seen.
 fn mask(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
     let causal = match cx.attrs.str("causal_mask") {
         None => None,

@@ -58,7 +58,7 @@ fn arithmetic(cx: &CallCx) -> Result<Type, OpError> {
     Ok(tensor_type(dims, ndim, dtype))
 }
 
-/// As [`arithmetic`], but the result is a truth value, and the sides may have different dtypes.
+/// As [`arithmetic`], but the result is a bool, and the sides may have different dtypes.
 fn comparison(cx: &CallCx) -> Result<Type, OpError> {
     let (dims, ndim) = broadcast_info(cx, &cx.operand(0)?, &cx.operand(1)?)?;
     Ok(tensor_type(dims, ndim, DataType::bool()))
@@ -123,7 +123,7 @@ fn one_type(cx: &CallCx, values: &[PrimExpr]) -> Result<(PrimExpr, PrimExpr), Op
     }
 }
 
-/// An operation on truth values, whose result has the operands' dtype.
+/// An operation on bools, whose result has the operands' dtype.
 fn logical(op: fn(PrimExpr, PrimExpr) -> PrimExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr {
     let dtype = a.dtype();
     cast(dtype, op(truth(a), truth(b)))

@@ -136,7 +136,7 @@ pub static TABLE: &[OpDef] = &[
         astype_type,
         Lowering::Scalar(|cx, v| Ok(convert(cx.dtype("dtype").unwrap_or(v[0].dtype()), v[0].clone()))),
         OpPattern::Elemwise,
-        "Each element converted. Floats become integers by truncation, and truth values by comparing with zero.",
+        "Each element converted. Floats become integers by truncation, and bools by comparing with zero.",
     )
     .follow()
     .layout(layout::elementwise)
@@ -314,7 +314,7 @@ fn astype_type(cx: &CallCx) -> Result<Type, OpError> {
     Ok(TensorInfo { dtype: cx.dtype("dtype").unwrap_or(x.dtype), ..x }.ty())
 }
 
-/// A conversion; to truth values it is a comparison with zero.
+/// A conversion; to bools it is a comparison with zero.
 fn convert(dtype: DataType, x: PrimExpr) -> PrimExpr {
     if dtype.is_bool() && !x.dtype().is_bool() { prim::ne(&x, constant(x.dtype(), 0.0)) } else { cast(dtype, x) }
 }

@@ -29,7 +29,7 @@ pub struct OpDef {
     pub infer: fn(&CallCx) -> Result<Type, OpError>,
     /// Which lengths of its arguments belong together.
     pub lengths: LengthRule,
-    /// How a call is carried out.
+    /// How a call is executed.
     pub lower: Lowering,
     /// How a kernel of it may be fused with its neighbours.
     pub pattern: OpPattern,
@@ -37,7 +37,7 @@ pub struct OpDef {
     pub pure: bool,
     /// What becomes of a call where a program is brought to lower precision.
     pub mixed_precision: MixedPrecision,
-    /// How a call may be carried out in another layout; `None` where only in the program's own.
+    /// How a call may be executed in another layout; `None` where only in the program's own.
     pub layout: Option<LayoutRule>,
     /// The gradients of the arguments; `None` where there are none.
     pub gradient: Option<Gradient>,
@@ -156,7 +156,7 @@ pub struct ArgDef {
 /// The scalar that stands for an argument that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgDefault {
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// A 64-bit integer.
     Int(i64),
@@ -279,7 +279,7 @@ pub type Decompose = fn(&CallCx, &mut crate::BlockBuilder) -> Result<crate::Expr
 /// What writes a call as calls of other operators, if it is one that they serve.
 pub type Instead = fn(&CallCx, &mut crate::BlockBuilder) -> Result<Option<crate::Expr>, OpError>;
 
-/// How a call is carried out.
+/// How a call is executed.
 #[derive(Clone, Copy)]
 pub enum Lowering {
     /// A kernel that computes each element of the broadcast arguments from their elements.

@@ -203,7 +203,7 @@ pub struct LayoutCx<'a> {
     pub args: &'a [Layout],
 }
 
-/// How a call is carried out in another layout.
+/// How a call is executed in another layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutPlan {
     /// How each argument must lie.
@@ -216,7 +216,7 @@ pub struct LayoutPlan {
     pub replaced: Vec<(usize, Expr)>,
 }
 
-/// How a call may be carried out, given how its arguments lie.
+/// How a call may be executed, given how its arguments lie.
 pub type LayoutRule = fn(&LayoutCx) -> Result<LayoutPlan, OpError>;
 
 impl LayoutCx<'_> {

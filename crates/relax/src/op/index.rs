@@ -46,7 +46,7 @@ pub static TABLE: &[OpDef] = &[
         ..OpDef::injective(
             "where",
             &[
-                ArgDef::tensor("condition", "Truth values."),
+                ArgDef::tensor("condition", "Bools."),
                 ArgDef::operand("x1", "Where it holds."),
                 ArgDef::operand("x2", "Where it does not."),
             ],

@@ -1,4 +1,4 @@
-//! Layout rules: how a call is carried out on tensors whose axes lie in another order than the program says.
+//! Layout rules: how a call is executed on tensors whose axes lie in another order than the program says.
 //!
 //! Most follow their first argument. Where a rule cannot, as for a tensor of unknown rank, the call stays as it is and its
 //! arguments are brought back to the program's order. Axes that are split into blocks are followed by what works element by

@@ -85,7 +85,7 @@ pub static TABLE: &[OpDef] = &[
 const X_INPUT: ArgDef = ArgDef::tensor("input_tensor", "The elements that are put into buckets.");
 
 fn no_kernel(cx: &CallCx, _: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    cx.unsupported("is carried out by the VM")
+    cx.unsupported("is executed by the VM")
 }
 
 fn bucket_dtype(cx: &CallCx) -> Result<DataType, OpError> {

@@ -10,7 +10,7 @@
 //!                                    gv = R.permute_dims(lv3, axes=[0, 3, 1, 2])
 //! ```
 //!
-//! Each operator's row says how it is carried out when its arguments lie in other orders; one that says nothing gets them in
+//! Each operator's row says how it is executed when its arguments lie in other orders; one that says nothing gets them in
 //! the program's order. What leaves a dataflow block lies in the program's order.
 //!
 //! A layout may split an axis into blocks, as `NCHW4c` does; a tensor is brought to it by a map of indices,

@@ -1,4 +1,4 @@
-//! Operations that need not be carried out, and those that are one.
+//! Operations that need not be executed, and those that are one.
 //!
 //! A choice between constructors is three instructions: the tag, a number, the comparison. Where nothing else looks at the two
 //! numbers, it is one operation ([`Op::Case`]), and a comparison with a number is one, too ([`Op::IfIs`]). Numbers that only

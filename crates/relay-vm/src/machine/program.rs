@@ -107,7 +107,7 @@ impl Code {
     }
 }
 
-/// The element type in memory: what is an unsigned integer of one bit on disk is a truth value.
+/// The element type in memory: what is an unsigned integer of one bit on disk is a bool.
 fn in_memory(dtype: DataType) -> DataType {
     if dtype.code == DataType::UINT && dtype.bits == 1 { DataType::bool().with_lanes(dtype.lanes) } else { dtype }
 }

@@ -85,7 +85,7 @@ fn tensor(value: &Any) -> Result<&Tensor, Error> {
     value.as_tensor().ok_or_else(|| unfit("a tensor", value))
 }
 
-/// The integer that a value holds: a plain one, or the first element of a tensor of integers or truth values.
+/// The integer that a value holds: a plain one, or the first element of a tensor of integers or bools.
 #[inline]
 fn scalar(value: &Any) -> Result<i64, Error> {
     if let Some(plain) = value.as_int() {
@@ -368,7 +368,7 @@ impl Machine {
                 registers[at(dst)] = relaxide_runtime::device::copy_tensor(source, to)?.into();
             }
             Op::Intrinsic { kind, args } => self.intrinsic(*kind, code.list(*args), registers)?,
-            other => return Err(Error::new(ErrorKind::InternalError, format!("{other:?} is not carried out here"))),
+            other => return Err(Error::new(ErrorKind::InternalError, format!("{other:?} is not executed here"))),
         }
         Ok(())
     }

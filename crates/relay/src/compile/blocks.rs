@@ -113,7 +113,7 @@ struct Waiting {
     defined: HashMap<usize, ()>,
     /// How often each variable is mentioned inside.
     inside: HashMap<usize, usize>,
-    /// Where the operators are carried out: all of a region on one device.
+    /// Where the operators are executed: all of a region on one device.
     device: usize,
 }
 

@@ -100,7 +100,7 @@ impl LowerCx<'_> {
                 self.binary(other, a, b)
             }
             Mapping::By(lower) => lower(self),
-            Mapping::Machine => fail(format!("{name} is carried out by the machine and has no form in Relax")),
+            Mapping::Machine => fail(format!("{name} is executed by the machine and has no form in Relax")),
             Mapping::Missing => {
                 fail(format!("the operator {name} is known but cannot be compiled yet: it has no form in Relax"))
             }
@@ -281,7 +281,7 @@ impl LowerCx<'_> {
         self.attrs.float(name).map_or_else(|| self.missing(name), Ok)
     }
 
-    /// A truth value.
+    /// A bool.
     pub fn bool(&self, name: &str) -> bool {
         self.attrs.bool(name).unwrap_or(false)
     }

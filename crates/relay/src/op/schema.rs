@@ -96,7 +96,7 @@ pub enum Default {
     Int(i64),
     /// A number.
     Float(f64),
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// Text.
     Str(&'static str),

@@ -153,7 +153,7 @@ impl Parser<'_> {
 /// The element type of a name, without lanes.
 pub(super) fn dtype_of(name: &str) -> Option<DataType> {
     let known = ["int", "uint", "float", "bool", "bfloat"].iter().any(|prefix| name.starts_with(prefix));
-    // `uint1` is what old texts call a truth value.
+    // `uint1` is what old texts call a bool.
     match name {
         "uint1" => Some(DataType::bool()),
         _ if known => name.parse::<DataType>().ok(),

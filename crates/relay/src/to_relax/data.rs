@@ -171,7 +171,7 @@ impl Writer<'_> {
         Ok(Test { condition: self.choice(test, inner, fails)?, holds: true })
     }
 
-    /// A test as a truth value.
+    /// A test as a bool.
     fn truth(&mut self, test: Test) -> Result<rx::Expr, CompileError> {
         if test.holds && matches!(test.condition.ty(), RxType::Tensor(_)) {
             return Ok(test.condition);

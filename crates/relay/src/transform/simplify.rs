@@ -222,7 +222,7 @@ fn same_operand(a: &Expr, b: &Expr) -> bool {
     }
 }
 
-/// FoldConstant: calls of operators on constants are carried out by the reference interpreter.
+/// FoldConstant: calls of operators on constants are executed by the reference interpreter.
 pub fn fold_constant(module: &Module) -> Result<Module, Error> {
     let mut failed = None;
     let out = bodies(module, |body| {

@@ -29,7 +29,7 @@ pub enum Value {
     None,
     /// An integer.
     Int(i64),
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// A float.
     Float(f64),
@@ -114,7 +114,7 @@ impl Value {
         Ok(match kind {
             index::NONE => Value::None,
             index::INT => Value::Int(reader.i64("an integer")?),
-            index::BOOL => Value::Bool(reader.i64("a truth value")? != 0),
+            index::BOOL => Value::Bool(reader.i64("a bool")? != 0),
             index::FLOAT => Value::Float(reader.f64("a float")?),
             index::OPAQUE_PTR => Value::Ptr(reader.u64("an address")?),
             index::DATA_TYPE => {

@@ -156,7 +156,7 @@ impl Printer<'_> {
 
     fn binary(&mut self, b: &Binary, outer: u8) -> String {
         let dtype = b.a.dtype();
-        // Two literals would be computed where they are read; a literal beside `and` would be taken as a truth value.
+        // Two literals would be computed where they are read; a literal beside `and` would be taken as a bool.
         let computed = matches!((&b.a, &b.b), (PrimExpr::Int(_), PrimExpr::Int(_)));
         let truth = b.op.is_logical() && [&b.a, &b.b].into_iter().any(|e| matches!(e, PrimExpr::Int(_)));
         if computed || truth {

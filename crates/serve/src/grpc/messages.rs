@@ -164,7 +164,7 @@ pub struct Parameter {
 /// The value of an option.
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Choice {
-    /// A truth value.
+    /// A bool.
     #[prost(bool, tag = "1")]
     Bool(bool),
     /// An integer.

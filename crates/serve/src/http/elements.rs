@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use crate::tensor::push_text;
 use crate::{Datatype, Error, Tensor};
 
-/// Calls a macro with the Rust type of the elements; truth values and texts are the caller's.
+/// Calls a macro with the Rust type of the elements; bools and texts are the caller's.
 macro_rules! for_numbers {
     ($datatype:expr, $go:ident, $other:expr) => {
         match $datatype {

@@ -90,7 +90,7 @@ struct Count {
 }
 
 impl Count {
-    /// A statement that is carried out so many times.
+    /// A statement that is executed so many times.
     fn stmt(&mut self, stmt: &Stmt, times: &PrimExpr) {
         match stmt {
             Stmt::For(n) => self.stmt(&n.body, &(times * wide(&n.extent))),

@@ -75,7 +75,7 @@ impl IndexMap {
         let mut padded = false;
         let mut final_indices = Vec::with_capacity(dims.len());
         for (axis, dim) in dims.iter().enumerate() {
-            let (index, whole) = put_together(axis, dim, &mut found, analyzer)?;
+            let (index, whole) = combine_digits(axis, dim, &mut found, analyzer)?;
             padded |= !whole;
             final_indices.push(index);
         }
@@ -164,7 +164,7 @@ fn extent_of(digits: Digits, dims: &[PrimExpr]) -> Option<i64> {
 }
 
 /// An old index as the sum of its digits, which are taken from `found`, and whether they fill its dimension exactly.
-fn put_together(
+fn combine_digits(
     axis: usize,
     dim: &PrimExpr,
     found: &mut Vec<(Digits, PrimExpr)>,

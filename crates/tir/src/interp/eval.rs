@@ -13,7 +13,7 @@ use super::scalar::{self, Scalar, Value};
 use super::{Interp, InterpError, Result, math};
 use crate::analysis::wide::in_64_bits;
 use crate::intrin::Intrinsic;
-use crate::picked::{Picked, picked};
+use crate::shuffle::{ShuffledLane, shuffled_lanes};
 use crate::tensor_argument::TensorArgument;
 
 impl Interp {
@@ -117,8 +117,8 @@ impl Interp {
         }
         match intrinsic {
             Intrinsic::VectorLow | Intrinsic::VectorHigh | Intrinsic::VectorCombine | Intrinsic::Shuffle => {
-                let found = picked(n).and_then(|all| all.get(lane).copied());
-                let Some(Picked { vector, lane }) = found else {
+                let found = shuffled_lanes(n).and_then(|all| all.get(lane).copied());
+                let Some(ShuffledLane { vector, lane }) = found else {
                     let call = PrimExpr::Call(n.clone());
                     return Err(InterpError::Malformed(format!("`{call}` has lanes that are not there")));
                 };
@@ -130,7 +130,7 @@ impl Interp {
                 self.eval_at(side, lane)
             }
             Intrinsic::CheckedIndex => self.checked_index(n, lane),
-            // Those of whole blocks are carried out where their statements are.
+            // Those of whole blocks are executed where their statements are.
             Intrinsic::StorageSync => {
                 Err(InterpError::Malformed("a barrier that not all threads of a block come to".into()))
             }

@@ -86,7 +86,7 @@ impl Interp {
                     self.bind_pointer(&n.buffer.data, &n.data)?;
                 }
             }
-            // Jumps, which were carried out above.
+            // Jumps, which were executed above.
             Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => {}
         }
         Ok(Flow::Next)

@@ -1,6 +1,6 @@
 //! The threads of a block, up to each barrier in turn.
 //!
-//! A statement with a barrier in it is carried out by all threads together, part by part; one without by each thread to its end, one
+//! A statement with a barrier in it is executed by all threads together, part by part; one without by each thread to its end, one
 //! thread after the other. Each thread has variables and memory of its own; memory of the scope `shared` is one for the block.
 //!
 //! ```text

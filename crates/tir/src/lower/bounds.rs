@@ -6,7 +6,7 @@
 //!
 //! A checked index is evaluated where the index was, so an access that a choice leaves out is not looked at, and in a vector
 //! only the lanes that the access's predicate leaves on. A loop that was to become vectors stays a loop. Index arithmetic
-//! narrower than 64 bits is carried out in 64, so that an index that would overflow is seen as what it is; what depends on
+//! narrower than 64 bits is done in 64, so that an index that would overflow is seen as what it is; what depends on
 //! memory keeps its type, in which it may be meant to wrap.
 //!
 //! An access whose value nothing needs may go with it, and its check too. The pass stands behind the lowering of blocks, which opens sub-buffers. An access by one flat index to a buffer of several

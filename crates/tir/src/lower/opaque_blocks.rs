@@ -10,7 +10,7 @@
 //! be taken apart by the passes behind. A block's axes say that its values are independent of their order; behind this pass
 //! nothing says so any more, and a kernel can no longer be scheduled.
 //!
-//! Needs blocks without an initial statement ([`init_block`](super::init_block)); one that is left is carried out as part of the
+//! Needs blocks without an initial statement ([`init_block`](super::init_block)); one that is left is executed as part of the
 //! body, which is the same for it.
 
 use std::collections::HashMap;

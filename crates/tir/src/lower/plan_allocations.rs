@@ -29,7 +29,7 @@ use relaxide_ir::Buffer;
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, PrimMutator, PrimVisitor};
 
-use super::filled_before_read::filled_before_read;
+use super::initialized_before_read::initialized_before_read;
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::analysis::regions::{regions_of, shared_memory};
@@ -77,8 +77,8 @@ impl Frame {
             return false;
         }
         match self {
-            Frame::Loop(n) => filled_before_read(&n.body, buffer),
-            Frame::Block(n) => filled_before_read(&n.body, buffer),
+            Frame::Loop(n) => initialized_before_read(&n.body, buffer),
+            Frame::Block(n) => initialized_before_read(&n.body, buffer),
         }
     }
 }

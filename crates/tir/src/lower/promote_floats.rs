@@ -1,4 +1,4 @@
-//! Arithmetic of narrow floats is carried out in a wider type.
+//! Arithmetic of narrow floats is done in a wider type.
 //!
 //! ```text
 //! D = T.alloc_buffer((16,), "bfloat16")         D = T.alloc_buffer((16,), "float32")
@@ -27,15 +27,12 @@ use crate::functor::StmtMutator;
 use crate::intrin::Intrinsic;
 use crate::stmt::*;
 
-pub(super) const BF16: PassInfo = kernel_pass!(
-    "tirx.transform.BF16ComputeLegalize",
-    "Arithmetic of bfloat16 is carried out in float32.",
-    promote_bf16
-);
+pub(super) const BF16: PassInfo =
+    kernel_pass!("tirx.transform.BF16ComputeLegalize", "Arithmetic of bfloat16 is done in float32.", promote_bf16);
 
 pub(super) const FP8: PassInfo = kernel_pass_with!(
     "tirx.transform.FP8ComputeLegalize",
-    "Arithmetic of floats of eight bits is carried out in a wider type.",
+    "Arithmetic of floats of eight bits is done in a wider type.",
     |func, _, args| match args.dtype("promote_dtype") {
         Some(to) if to.is_float() && matches!(to.bits, 16 | 32) && to.lanes == 1 => promote(func, is_fp8, to),
         other => {

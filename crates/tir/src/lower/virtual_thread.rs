@@ -11,7 +11,7 @@
 //! once. The body is walked down to the smallest statements that depend on the thread, and these are repeated for each. Loops and
 //! conditions that all threads agree on stay single. Scratch that the threads write differently gets a place for each of them.
 //!
-//! The threads promise that none depends on what another one writes. A statement that is the same for all of them is carried out
+//! The threads promise that none depends on what another one writes. A statement that is the same for all of them is executed
 //! once, unless it would add up.
 //!
 //! Sixteen threads and more become a loop in the place of copies. Scratch must have one dimension: the pass stands behind the

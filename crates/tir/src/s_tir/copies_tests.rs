@@ -63,7 +63,7 @@ fn copies_that_would_be_wrong_are_refused() {
     let folded = map(3, |i| vec![prim::floordiv(&i[0] + &i[2], 2)]);
     refused(sch.reindex_cache_read(&c, 0, "local", &folded), "may put different elements of buffer `A` in one place");
     let parts = sch.split(&loops[0], &factors(&[0, 5])).unwrap();
-    refused(sch.write_at(&parts[0], &c, 0, "local"), "it is carried out under a condition");
+    refused(sch.write_at(&parts[0], &c, 0, "local"), "it is executed under a condition");
     let d = sch.get_sblock("D", None).unwrap();
     refused(sch.read_at(&parts[0], &d, 0, "local"), "is not around block `D`");
     refused(sch.cache_inplace(&c, 0, "local"), "reads buffer `A`, but does not write it");
@@ -125,7 +125,7 @@ fn a_sum_begins_with_its_bias_and_is_not_clipped_on_its_way() {
     crate::verify::verify(&sch.func("main").unwrap()).unwrap();
     insta::assert_snapshot!(super::tests::text(&sch));
     let mut clipped = linear(true);
-    refused(fuse(&mut clipped), "clips: carried out at each step of the sum");
+    refused(fuse(&mut clipped), "clips: executed at each step of the sum");
     clipped.set_checked(false);
     fuse(&mut clipped).unwrap();
     let mut product = product();

@@ -1,7 +1,7 @@
 //! Nests that end early are left as they are.
 //!
 //! Steps change the order in which iterations come, or how often a computation is done; all of them rest on every iteration
-//! being carried out. Where a `break` or `continue` stands between the loops of a nest, or the kernel may `return`, that is
+//! being executed. Where a `break` or `continue` stands between the loops of a nest, or the kernel may `return`, that is
 //! not so, and none is taken. What a block does inside of itself is its own: a loop in it may end early.
 //!
 //! ```text
@@ -59,7 +59,7 @@ fn check(sch: &Schedule, place: &Place) -> Result<(), ScheduleError> {
         Jumps::of(body).of_kernel.then_some("return")
     });
     let Some(jump) = jump else { return Ok(()) };
-    let reason = format!("there is a `{jump}` in the nest, so not all of its iterations are carried out");
+    let reason = format!("there is a `{jump}` in the nest, so not all of its iterations are executed");
     let found = match place.stmt() {
         Stmt::For(n) => ScheduleError::at_loop(n, reason),
         Stmt::Block(n) => ScheduleError::at_block(&n.block, reason),
@@ -133,7 +133,7 @@ mod tests {
         for (jump, word) in
             [(Stmt::break_loop(), "break"), (Stmt::continue_loop(), "continue"), (Stmt::ret(0), "return")]
         {
-            let reason = format!("there is a `{word}` in the nest, so not all of its iterations are carried out");
+            let reason = format!("there is a `{word}` in the nest, so not all of its iterations are executed");
             assert_eq!(split(nest(sometimes(jump), store)), Err(reason));
         }
     }

@@ -4,7 +4,7 @@ use relaxide_ir::diagnostic::{Code, Diagnostic, Lines};
 
 use super::Schedule;
 
-/// Why a step is not carried out. The fault of whoever wrote the schedule, but for [`ScheduleError::Unsupported`].
+/// Why a step is not executed. The fault of whoever wrote the schedule, but for [`ScheduleError::Unsupported`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// The module has no kernel of the name.
@@ -150,7 +150,7 @@ impl StepError {
 }
 
 fn diagnostic(primitive: &str, error: &ScheduleError, program: &str) -> Diagnostic {
-    let message = format!("`{primitive}` cannot be carried out: {error}");
+    let message = format!("`{primitive}` cannot be executed: {error}");
     let place = error.line_start().and_then(|start| Some((program.find(&start)?, start.trim_end().len())));
     let found = match place {
         Some((at, width)) => Diagnostic::at(Code::ScheduleStep, message, "kernel", &Lines::of(program), at, at + width),

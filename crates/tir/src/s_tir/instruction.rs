@@ -130,7 +130,7 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().copied().find(|kind| kind.name == name)
 }
 
-/// A step that was carried out.
+/// A step that was executed.
 #[derive(Clone, Debug)]
 pub struct Instruction {
     /// Which.

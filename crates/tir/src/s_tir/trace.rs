@@ -1,4 +1,4 @@
-//! Traces: the steps of a schedule, written as Python, carried out again on another module, freed of what has no effect.
+//! Traces: the steps of a schedule, written as Python, executed again on another module, freed of what has no effect.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

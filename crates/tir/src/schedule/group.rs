@@ -100,7 +100,7 @@ impl Reduce {
     }
 }
 
-/// Cuts a program into pieces of work, in an order in which they can be carried out.
+/// Cuts a program into pieces of work, in an order in which they can be executed.
 pub fn plan(program: &Program) -> Vec<Work> {
     let accesses = Accesses::of(program);
     // The anchor of each stage that is an epilogue, and which reductions have one.
@@ -208,7 +208,7 @@ fn with_epilogue(reduction: &Stage, reader: &Stage) -> Option<Reduce> {
             }
         }
     }
-    // A reader of a part of the elements would be carried out for all of them.
+    // A reader of a part of the elements would be executed for all of them.
     let mut analyzer = Analyzer::new();
     let mut over_the_same = |a: &Axis| {
         let own = map.get(&a.var).and_then(PrimExpr::as_var);

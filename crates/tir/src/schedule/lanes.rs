@@ -134,8 +134,8 @@ impl<'a> Lanes<'a> {
         value: &PrimExpr,
     ) -> Result<Stmt, Refusal> {
         match tail {
-            Tail::Spilled => self.store_where(buffer, indices, value, None),
-            Tail::Masked | Tail::Repeated => self.store(buffer, indices, value),
+            Tail::Padded => self.store_where(buffer, indices, value, None),
+            Tail::Masked | Tail::Overlapped => self.store(buffer, indices, value),
         }
     }
 

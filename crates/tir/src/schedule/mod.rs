@@ -34,7 +34,7 @@ pub mod nest;
 pub mod overrides;
 pub mod parameters;
 mod pass;
-mod read_ahead;
+mod prefetch;
 mod record;
 pub mod rows;
 mod rules;

@@ -57,9 +57,9 @@ pub enum Tail {
     /// Only the elements that are left.
     Masked,
     /// Whole: what follows the row is written later, or never read.
-    Spilled,
+    Padded,
     /// Whole, and moved back to end with the row: elements may be made twice, from what is not written meanwhile.
-    Repeated,
+    Overlapped,
 }
 
 /// A tile of a vector loop: where it starts, how many vectors it has, and the mask of the last of them.

@@ -32,7 +32,7 @@ use super::group::{Reduce, Work};
 use super::machine::elements_in_line;
 use super::nest::Tail;
 use super::parameters::Choices;
-use super::read_ahead::{ReadAhead, WrittenRow, first_of_sums};
+use super::prefetch::{Prefetch, WrittenRow, first_of_sums};
 use super::record::Record;
 use super::rules::{Contraction, fits_threads, has_choice};
 use super::shown_by_sum;
@@ -41,7 +41,7 @@ use super::sum_of_exponentials;
 use super::{Machine, ScheduleError};
 use crate::lower::{DeviceLimits, SHARED, bytes_of};
 
-pub use decide::{Decided, Together};
+pub use decide::{Decided, RowBatch};
 
 /// Elements of a row below which there is nothing to share.
 const SHORT: i64 = 2;
@@ -60,7 +60,7 @@ pub struct Rows {
     /// What lies between the pieces and nobody else reads, as large as a row, or as the rows that are taken together.
     pub scratch: Vec<Ref<Buffer>>,
     /// How rows are taken together, where they are short.
-    pub together: Option<Together>,
+    pub together: Option<RowBatch>,
     /// The same work for rows of at most so many elements, where nobody knows yet how long they are.
     pub short: Option<(i64, Box<Rows>)>,
     /// What has been decided of them; nothing on devices, whose rule decides itself.
@@ -324,7 +324,7 @@ impl<'a> Run<'a> {
         let decided = decide::rest(machine, &mut choices);
         record.check_only(&key, "rowwise", &choices)?;
         let decided = Some(Decided { key, parameters: choices.into_parameters(), ..decided });
-        let laid_out = |together: Option<&Together>| self.laid_out(program, read_elsewhere, together, None);
+        let laid_out = |together: Option<&RowBatch>| self.laid_out(program, read_elsewhere, together, None);
         let rows = match longest {
             Some(_) => laid_out(together.as_ref()),
             None => {
@@ -353,7 +353,7 @@ impl<'a> Run<'a> {
         &self,
         program: &Program,
         read_elsewhere: &HashSet<Ref<Buffer>>,
-        together: Option<&Together>,
+        together: Option<&RowBatch>,
         scope: Option<&str>,
     ) -> Rows {
         let is_short = together.is_some();
@@ -396,7 +396,7 @@ impl<'a> Run<'a> {
         asked.extend(last.flatten());
         for (at, row) in asked {
             if let Some(stage) = pieces.get_mut(at).and_then(Work::stage_mut) {
-                stage.ahead = Some(Box::new(ReadAhead::of_written(row)));
+                stage.ahead = Some(Box::new(Prefetch::of_written(row)));
             }
         }
         below_maximum::mark(&mut pieces);
@@ -429,7 +429,7 @@ enum Place {
 
 impl Scratch {
     /// A buffer of its own.
-    fn of(piece: &Piece<'_>, together: Option<&Together>, scope: Option<&str>) -> Scratch {
+    fn of(piece: &Piece<'_>, together: Option<&RowBatch>, scope: Option<&str>) -> Scratch {
         let dims = piece.dims();
         let kept: Vec<usize> = (0..dims.len()).filter(|d| dims[*d].is_none()).collect();
         let shape: Vec<PrimExpr> = kept.iter().filter_map(|d| piece.output.shape.get(*d).cloned()).collect();
@@ -516,7 +516,7 @@ impl InRow<'_> {
     fn of(mut self, piece: &Piece<'_>, is_short: bool) -> Work {
         match piece.work {
             Work::Reduce(reduce) => {
-                let tail = if is_short { Tail::Repeated } else { Tail::Masked };
+                let tail = if is_short { Tail::Overlapped } else { Tail::Masked };
                 let stage = Stage { tail, ..self.stage(&reduce.stage) };
                 let finish = self.value(&reduce.finish);
                 let (output, indices) = self.target(&reduce.output, &reduce.indices);
@@ -534,8 +534,8 @@ impl InRow<'_> {
         let own = |b: &Ref<Buffer>| self.scratch.get(b).filter(|s| s.is_own);
         match own(piece.output) {
             _ if has_choice(&piece.stage.value) => Tail::Masked,
-            Some(scratch) if scratch.is_padded => Tail::Spilled,
-            None if piece.loads.iter().all(|l| own(&l.buffer).is_some()) => Tail::Repeated,
+            Some(scratch) if scratch.is_padded => Tail::Padded,
+            None if piece.loads.iter().all(|l| own(&l.buffer).is_some()) => Tail::Overlapped,
             _ => Tail::Masked,
         }
     }

@@ -19,7 +19,7 @@ use relaxide_ir::{Buffer, DataType, Var};
 
 use super::affine::{all_same, loads, uses_any};
 use super::nest::Tail;
-use super::read_ahead::ReadAhead;
+use super::prefetch::Prefetch;
 use crate::analysis::wide::{Widen, wider};
 use crate::functor::StmtVisitor;
 use crate::jump::Jumps;
@@ -61,7 +61,7 @@ pub struct Stage {
     /// The value at a point of all axes.
     pub value: PrimExpr,
     /// What is asked for ahead of its use.
-    pub ahead: Option<Box<ReadAhead>>,
+    pub ahead: Option<Box<Prefetch>>,
     /// How rows of the output may end.
     pub tail: Tail,
     /// Whether a NaN among the terms of a maximum shows in a sum beside it, so that the maximum may leave it out.

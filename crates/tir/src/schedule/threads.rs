@@ -15,7 +15,7 @@
 //! ```
 //!
 //! What stays outside is what the host can do: memory for intermediate results, names of numbers, checks of numbers, choices by
-//! numbers, and loops around what rules have bound. A loop inside of a bound one is carried out by the thread that meets it. Threads do not talk to each other here; rules for
+//! numbers, and loops around what rules have bound. A loop inside of a bound one is executed by the thread that meets it. Threads do not talk to each other here; rules for
 //! devices, whose threads do, bind their loops themselves, and what they bound stays as it is. No roof.
 
 use std::collections::HashSet;

@@ -82,7 +82,7 @@ fn close(dtype: DataType, a: Scalar, b: Scalar) -> bool {
     a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= tolerance * (1.0 + b.abs())
 }
 
-/// A tensor of random elements: small multiples of 1/8, small integers, or truth values.
+/// A tensor of random elements: small multiples of 1/8, small integers, or bools.
 pub fn random_tensor(random: &mut Random, shape: &[i64], dtype: DataType) -> relaxide_ffi::Result<Tensor> {
     let count = shape.iter().product::<i64>().max(0);
     let element = |random: &mut Random| {

@@ -1,7 +1,7 @@
 //! Random schedules: legal steps on random blocks and loops of a kernel, which must not change results.
 //!
 //! A step is drawn without asking whether it is legal; the schedule refuses what is not. So a refusal that is missing shows
-//! as a wrong result, and one that is too strict as steps that are never carried out ([`Drawn::carried_out`]).
+//! as a wrong result, and one that is too strict as steps that are never executed ([`Drawn::carried_out`]).
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;

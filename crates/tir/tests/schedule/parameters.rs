@@ -171,7 +171,7 @@ fn another_rule_may_serve_a_stage() {
     });
     let served = scheduled(&case, &apart).unwrap();
     let rules: Vec<&str> = served.notes.iter().map(|n| n.rule).collect();
-    assert!(!rules.contains(&"kept_row"), "{rules:?}");
+    assert!(!rules.contains(&"cached_row"), "{rules:?}");
     assert_eq!(Prepared::of(&case).difference(&served.func), None);
 }
 

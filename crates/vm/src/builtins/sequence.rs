@@ -209,7 +209,7 @@ fn concat(args: &Args<'_, '_>) -> Result<Any, Error> {
     Ok(device::to_device(&joined, first.device())?.into())
 }
 
-/// `(value)`: whether there is one, as a truth value without dimensions.
+/// `(value)`: whether there is one, as a bool without dimensions.
 fn has(args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(1, 1)?;
     let there = !args.view(0, "value")?.is_none();

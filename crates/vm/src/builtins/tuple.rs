@@ -83,6 +83,6 @@ pub(crate) fn truth(value: AnyView<'_>) -> Result<bool, Error> {
 #[cold]
 fn no_condition(value: AnyView<'_>) -> Error {
     let found = value.as_tensor().map_or_else(|| value.type_key().to_owned(), |tensor| format!("{tensor:?}"));
-    let message = format!("{READ_IF_COND}: a condition is one integer or truth value, not {found}");
+    let message = format!("{READ_IF_COND}: a condition is one integer or bool, not {found}");
     Error::new(ErrorKind::TypeError, message)
 }

@@ -110,7 +110,7 @@ pub fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
     }
     let ndim = reader.i32()?;
     let dtype = match read_dtype(reader)? {
-        // Older files call a truth value, which is a byte, an unsigned integer of one bit.
+        // Older files call a bool, which is a byte, an unsigned integer of one bit.
         DataType { code: DataType::UINT, bits: 1, lanes: 1 } => DataType::bool(),
         dtype => dtype,
     };
@@ -177,7 +177,7 @@ pub fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(
     out.tensor(tensor).map_err(|error| UnsupportedConstant::because(index, error.to_string()))
 }
 
-/// Writes a tensor as releases before the Relax VM did, in whose files a truth value is an unsigned integer of one bit.
+/// Writes a tensor as releases before the Relax VM did, in whose files a bool is an unsigned integer of one bit.
 pub fn write_tensor_before_bool(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
     if !tensor.dtype().is_bool() {
         return write_tensor(out, index, tensor);

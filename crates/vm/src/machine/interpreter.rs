@@ -8,20 +8,20 @@
 //! What instructions name exists ([`verify`](crate::verify) has checked); the loop still uses checked indexing, whose
 //! cost does not show beside a call, since a crate without `unsafe` cannot ask for less.
 //!
-//! Runs that somebody watches go through [`watched`](super::watched) instead; this loop does not ask.
+//! Runs that somebody watches go through [`instrumented`](super::instrumented) instead; this loop does not ask.
 
 use std::cell::Cell;
 
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, KeptLock, Shape};
 use relaxide_runtime::memory::Storage;
 
+use super::allocation_cache::AllocationCache;
 use super::closure::Closure;
-use super::fast::Fast;
 use super::link::Callee;
 use super::plan::Source;
 use super::program::{Destination, Op, Operand, Operands};
 use super::pulse::Pulse;
-use super::slots::Slots;
+use super::resolve::ResolvedOp;
 use super::stack::{Frame, Stack};
 use super::{Vm, check_arity};
 use crate::builtins;
@@ -64,7 +64,7 @@ impl Vm {
     pub(super) fn run(&self, stack: &mut Stack, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let _depth = NativeDepth::enter()?;
         let entry = self.program.entries.get(index).ok_or_else(|| broken("a function"))?;
-        stack.slots.fit(self.program.plans.len());
+        stack.cache.fit(self.program.plans.len());
         stack.registers.extend(args.iter().map(|arg| arg.to_owned()));
         stack.open(Frame { func: index as u32, base: 0, call: 0, dst: Destination::NONE }, entry.registers)?;
         let mut run = Run::new(self, stack, entry.start);
@@ -130,9 +130,9 @@ impl Vm {
 
     /// Runs a plan.
     #[inline]
-    fn make(&self, plan: u32, registers: &[Any], slots: &mut Slots) -> Result<Any, Error> {
+    fn make(&self, plan: u32, registers: &[Any], cache: &mut AllocationCache) -> Result<Any, Error> {
         let found = self.program.plans.get(plan as usize).ok_or_else(|| broken("a plan"))?;
-        found.run(plan, Source { vm: self, registers }, slots)
+        found.run(plan, Source { vm: self, registers }, cache)
     }
 
     /// Runs instructions as they stand in the executable, where the plan for them has failed: then the error is the
@@ -155,24 +155,24 @@ impl Vm {
 
     /// Empties the register that a plan is about to write. In a loop, it may hold what the plan made in the turn before.
     #[inline]
-    fn vacate(&self, plan: u32, frame: &mut [Any], dst: u32, slots: &mut Slots) -> Result<(), Error> {
+    fn release_before(&self, plan: u32, frame: &mut [Any], dst: u32, cache: &mut AllocationCache) -> Result<(), Error> {
         let place = register(frame, dst)?;
         if place.is_none() {
             return Ok(());
         }
         let found = self.program.plans.get(plan as usize).ok_or_else(|| broken("a plan"))?;
-        if found.is_homed {
-            found.take_back(plan, std::mem::take(place), slots);
+        if found.has_own_register {
+            found.take_back(plan, std::mem::take(place), cache);
         }
         Ok(())
     }
 
     /// Gives what a plan made back to it, if there is anything.
     #[inline]
-    fn take_back(&self, plan: u32, value: Any, slots: &mut Slots) -> Result<(), Error> {
+    fn take_back(&self, plan: u32, value: Any, cache: &mut AllocationCache) -> Result<(), Error> {
         if !value.is_none() {
             let found = self.program.plans.get(plan as usize).ok_or_else(|| broken("a plan"))?;
-            found.take_back(plan, value, slots);
+            found.take_back(plan, value, cache);
         }
         Ok(())
     }
@@ -257,82 +257,84 @@ impl Run<'_, '_> {
     /// Runs instructions until one changes the frame.
     fn until_stop(&mut self) -> Result<Stop, Error> {
         let vm = self.vm;
-        let Stack { registers, slots, .. } = &mut *self.stack;
+        let Stack { registers, cache, .. } = &mut *self.stack;
         let frame = registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
         let (pc, kept, pulse) = (&mut self.pc, &mut self.kept, &mut self.pulse);
         loop {
-            match *vm.program.fast.get(*pc).ok_or_else(|| broken("the end of a function"))? {
-                Fast::Packed { func, args, dst } => {
+            match *vm.program.resolved.get(*pc).ok_or_else(|| broken("the end of a function"))? {
+                ResolvedOp::Packed { func, args, dst } => {
                     kept.give_up();
                     vm.call_packed(func, args, dst, frame)?;
                 }
-                Fast::Hosted { func, args, dst } => vm.call_hosted(func, args, dst, frame, kept)?,
-                Fast::Tenant { plan, dst, storage, landlord } => {
-                    vm.vacate(plan, frame, dst, slots)?;
+                ResolvedOp::Hosted { func, args, dst } => vm.call_hosted(func, args, dst, frame, kept)?,
+                ResolvedOp::MakeAlias { plan, dst, storage, storage_plan } => {
+                    vm.release_before(plan, frame, dst, cache)?;
                     let kept = register(frame, storage)?.downcast_ref::<Storage>();
-                    let kept = kept.and_then(|storage| slots.take_tenant(plan, landlord, storage));
-                    match kept.map_or_else(|| vm.make(plan, frame, slots), Ok) {
+                    let kept = kept.and_then(|storage| cache.take_alias(plan, storage_plan, storage));
+                    match kept.map_or_else(|| vm.make(plan, frame, cache), Ok) {
                         Ok(value) => *register(frame, dst)? = value,
                         Err(_) => vm.replay(pc, 1, frame)?,
                     }
                 }
-                Fast::Again { plan, dst, length } => {
-                    vm.vacate(plan, frame, dst, slots)?;
-                    match slots.take(plan).map_or_else(|| vm.make(plan, frame, slots), Ok) {
+                ResolvedOp::MakeCached { plan, dst, length } => {
+                    vm.release_before(plan, frame, dst, cache)?;
+                    match cache.take(plan).map_or_else(|| vm.make(plan, frame, cache), Ok) {
                         Ok(value) => *register(frame, dst)? = value,
                         Err(_) => vm.replay(pc, length, frame)?,
                     }
                     *pc += length as usize;
                     continue;
                 }
-                Fast::Make { plan, dst, length } => {
-                    vm.vacate(plan, frame, dst, slots)?;
-                    match vm.make(plan, frame, slots) {
+                ResolvedOp::Make { plan, dst, length } => {
+                    vm.release_before(plan, frame, dst, cache)?;
+                    match vm.make(plan, frame, cache) {
                         Ok(value) => *register(frame, dst)? = value,
                         Err(_) => vm.replay(pc, length, frame)?,
                     }
                     *pc += length as usize;
                     continue;
                 }
-                Fast::ShapeOf { tensor, dst } => {
+                ResolvedOp::ShapeOf { tensor, dst } => {
                     if write_shape(frame, tensor, dst).is_none() {
                         vm.replay(pc, 1, frame)?;
                     }
                 }
-                Fast::Check { plan } => {
-                    if vm.make(plan, frame, slots).is_err() {
+                ResolvedOp::Check { plan } => {
+                    if vm.make(plan, frame, cache).is_err() {
                         vm.replay(pc, 1, frame)?;
                     }
                 }
-                Fast::Builtin { builtin, args, dst } => {
+                ResolvedOp::Builtin { builtin, args, dst } => {
                     kept.give_up();
                     let result = vm.with_views(frame, args, |views| builtin.run(vm, views))?;
                     store(frame, dst, result)?;
                 }
-                Fast::Copy { from, dst } => {
+                ResolvedOp::Copy { from, dst } => {
                     let value = register(frame, from)?.clone();
                     *register(frame, dst)? = value;
                 }
-                Fast::Load { from, dst } => {
+                ResolvedOp::Load { from, dst } => {
                     let value = vm.view(frame, from).to_owned();
                     *register(frame, dst)? = value;
                 }
-                Fast::Condition { from, dst } => {
+                ResolvedOp::Condition { from, dst } => {
                     let truth = builtins::truth(register(frame, from)?.as_view())?;
                     *register(frame, dst)? = truth.into();
                 }
-                Fast::Kill { dst } => *register(frame, dst)? = Any::none(),
-                Fast::Recycle { dst, plan } => vm.take_back(plan, std::mem::take(register(frame, dst)?), slots)?,
-                Fast::Vacate { dst, plan, landlord } => {
-                    let value = std::mem::take(register(frame, dst)?);
-                    slots.give_tenant(plan, landlord, 0, value);
+                ResolvedOp::Kill { dst } => *register(frame, dst)? = Any::none(),
+                ResolvedOp::ReleaseCached { dst, plan } => {
+                    vm.take_back(plan, std::mem::take(register(frame, dst)?), cache)?
                 }
-                Fast::Tir { func, args, dst } => {
+                ResolvedOp::ReleaseAlias { dst, plan, storage_plan } => {
+                    let value = std::mem::take(register(frame, dst)?);
+                    cache.give_alias(plan, storage_plan, 0, value);
+                }
+                ResolvedOp::Tir { func, args, dst } => {
                     kept.give_up();
                     let result = vm.with_views(frame, args, |views| vm.invoke(func as usize, views))?;
                     store(frame, dst, result)?;
                 }
-                Fast::Goto { target } => {
+                ResolvedOp::Goto { target } => {
                     kept.give_up();
                     if target as usize <= *pc {
                         pulse.step()?;
@@ -340,16 +342,16 @@ impl Run<'_, '_> {
                     *pc = target as usize;
                     continue;
                 }
-                Fast::If { cond, otherwise } => {
+                ResolvedOp::If { cond, otherwise } => {
                     let value = register(frame, cond)?;
                     if value.as_int().ok_or_else(|| no_truth(value))? == 0 {
                         *pc = otherwise as usize;
                         continue;
                     }
                 }
-                Fast::Bytecode { func, args, dst } => return Ok(Stop::Call { func: func as usize, args, dst }),
-                Fast::InvokeClosure { args, dst } => return Ok(Stop::Closure { args, dst }),
-                Fast::Ret { result } => return Ok(Stop::Return { result }),
+                ResolvedOp::Bytecode { func, args, dst } => return Ok(Stop::Call { func: func as usize, args, dst }),
+                ResolvedOp::InvokeClosure { args, dst } => return Ok(Stop::Closure { args, dst }),
+                ResolvedOp::Ret { result } => return Ok(Stop::Return { result }),
             }
             *pc += 1;
         }
@@ -412,12 +414,12 @@ impl Run<'_, '_> {
     /// Closes the innermost frame. The result of the outermost function comes back.
     fn ret(&mut self, result: Destination) -> Result<Option<Any>, Error> {
         let value = self.take_result(result)?;
-        let Stack { registers, slots, frames } = &mut *self.stack;
+        let Stack { registers, cache, frames } = &mut *self.stack;
         let func = frames.last().map_or(usize::MAX, |frame| frame.func as usize);
         let entry = self.vm.program.entries.get(func).ok_or_else(|| broken("a function"))?;
         let frame = registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
-        for (home, plan) in &entry.homes {
-            self.vm.take_back(*plan, std::mem::take(register(frame, *home)?), slots)?;
+        for (own, plan) in &entry.own_registers {
+            self.vm.take_back(*plan, std::mem::take(register(frame, *own)?), cache)?;
         }
         self.close(value)
     }
@@ -489,7 +491,7 @@ fn write_shape(frame: &mut [Any], tensor: u32, dst: u32) -> Option<()> {
 
 #[cold]
 pub(super) fn no_truth(value: &Any) -> Error {
-    let message = format!("a branch needs an integer or truth value and got {}", value.type_key());
+    let message = format!("a branch needs an integer or bool and got {}", value.type_key());
     Error::new(ErrorKind::TypeError, message)
 }
 

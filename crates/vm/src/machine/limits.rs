@@ -1,7 +1,7 @@
 //! Limits on what a program may use, for programs that nobody vouches for.
 //!
 //! A verified program cannot do harm to memory, but it can loop for ever, recurse without end and allocate all there is.
-//! With limits, each of these ends in an error that names the limit. Runs then go through [`watched`](super::watched),
+//! With limits, each of these ends in an error that names the limit. Runs then go through [`instrumented`](super::instrumented),
 //! which counts; a machine without limits pays nothing for them.
 //!
 //! What counts is what a *run* uses: from a call of the machine from outside until it returns, with the calls that

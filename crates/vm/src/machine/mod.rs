@@ -7,9 +7,10 @@
 //! stack, taken from a list of idle ones; everything else is constant, or behind a lock that is not held while a program
 //! runs. What is set on a machine (inputs, saved functions, limits, an instrument) is one for all threads.
 
+mod allocation_cache;
 mod closure;
-mod fast;
 mod instrument;
+mod instrumented;
 mod interpreter;
 mod limits;
 mod link;
@@ -21,11 +22,10 @@ mod profile;
 mod program;
 mod pulse;
 mod report;
-mod slots;
+mod resolve;
 mod stack;
 mod stateful;
 mod watch;
-mod watched;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -228,7 +228,11 @@ impl Vm {
             return self.run_tir(function, index, args);
         }
         self.with_stack(|stack| {
-            if self.watch.is_on() { self.run_watched(stack, index, args, None) } else { self.run(stack, index, args) }
+            if self.watch.is_on() {
+                self.run_instrumented(stack, index, args, None)
+            } else {
+                self.run(stack, index, args)
+            }
         })
     }
 

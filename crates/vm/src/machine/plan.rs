@@ -5,16 +5,16 @@
 //! plan then takes no arguments apart. An instruction whose operands do not allow a plan, or are wrong, stays a call of
 //! the builtin, which does the same thing or says what is wrong. What a plan does is the builtin's own code.
 //!
-//! Objects that a plan made come back to it when the program is done with them ([`slots`](super::slots)), where its register
-//! holds nothing else (it is *homed*, as [`fast`](super::fast) finds out). Where it may hold something else, the slot shares
+//! Objects that a plan made come back to it when the program is done with them ([`slots`](super::allocation_cache)), where its register
+//! holds nothing else (the plan is its *sole writer*, as [`resolve`](super::resolve) finds out). Where it may hold something else, the slot shares
 //! the object with the program and asks later whether the program has let go of it.
 
 use relaxide_ffi::{Any, AnyView, DataType, Error, FromAny, Shape, Tensor};
 use relaxide_runtime::memory::{ShapeHeap, Storage};
 
 use super::Vm;
+use super::allocation_cache::{AllocationCache, MAX_OBJECT_BYTES, is_unshared};
 use super::program::{Operand, constant_at};
-use super::slots::{MAX_OBJECT_BYTES, Slots, is_unshared};
 use crate::builtins::{self, Builtin, Coded};
 
 /// Where operands are read.
@@ -56,10 +56,10 @@ pub(super) enum Size {
 /// What a plan does.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// Memory. `tenants` are the plans of the homed tensors in it.
-    Storage { device: i64, size: Size, tenants: Vec<u32> },
-    /// A tensor in a storage. `landlord` is the plan of the storage, if both are homed.
-    Tensor { storage: Operand, offset: usize, dims: Dims, dtype: DataType, landlord: Option<u32> },
+    /// Memory. `aliases` are the plans of the tensors in it that have registers of their own.
+    Storage { device: i64, size: Size, aliases: Vec<u32> },
+    /// A tensor in a storage. `storage_plan` is the plan of the storage, if both have registers of their own.
+    Tensor { storage: Operand, offset: usize, dims: Dims, dtype: DataType, storage_plan: Option<u32> },
     /// A tensor in a storage of its own.
     Alone { device: i64, size: Size, offset: usize, dims: Dims, dtype: DataType },
     /// A shape heap.
@@ -77,7 +77,7 @@ pub(super) enum Kind {
 pub(super) struct Plan {
     pub(super) kind: Kind,
     /// Whether its register holds nothing but what the plan makes.
-    pub(super) is_homed: bool,
+    pub(super) has_own_register: bool,
 }
 
 /// The constant that an operand names, as a Rust value.
@@ -128,13 +128,13 @@ impl Kind {
             Dims::Known(shape) => Size::Known(builtins::storage_bytes(&shape, dtype)?),
             dims => Size::Elements(dims, dtype),
         };
-        builtins::is_plain_scope(scope).then_some(Self::Storage { device, size, tenants: Vec::new() })
+        builtins::is_plain_scope(scope).then_some(Self::Storage { device, size, aliases: Vec::new() })
     }
 
     fn tensor(operands: &[Operand], constants: &[Any]) -> Option<Self> {
         let [storage, Operand::Immediate(offset), shape, dtype, ..] = *operands else { return None };
         let (dims, dtype) = (Dims::of(shape, constants)?, constant(dtype, constants)?);
-        Some(Self::Tensor { storage, offset: usize::try_from(offset).ok()?, dims, dtype, landlord: None })
+        Some(Self::Tensor { storage, offset: usize::try_from(offset).ok()?, dims, dtype, storage_plan: None })
     }
 
     fn heap(operands: &[Operand]) -> Option<Self> {
@@ -226,24 +226,24 @@ impl Size {
 impl Plan {
     /// Makes the object of a plan that makes one, or does what another plan does. `index` is the plan's number.
     #[inline]
-    pub(super) fn run(&self, index: u32, at: Source<'_>, slots: &mut Slots) -> Result<Any, Error> {
+    pub(super) fn run(&self, index: u32, at: Source<'_>, cache: &mut AllocationCache) -> Result<Any, Error> {
         match &self.kind {
             Kind::Alone { device, size, offset, dims, dtype } => {
-                if let Some(tensor) = self.again(index, slots, |tensor| dims.are_of(at, tensor)) {
+                if let Some(tensor) = self.again(index, cache, |tensor| dims.are_of(at, tensor)) {
                     return Ok(tensor);
                 }
                 dims.with(at, builtins::ALLOC_TENSOR, |shape| {
                     let bytes = size.bytes(at)?;
                     let storage = Storage::new(at.vm.buffer(*device, bytes)?);
                     let tensor = Storage::tensor(&storage, *offset, shape, *dtype)?;
-                    Ok(self.made(index, slots, tensor.into(), bytes))
+                    Ok(self.made(index, cache, tensor.into(), bytes))
                 })
             }
-            Kind::Tensor { storage, offset, dims, dtype, landlord } => {
+            Kind::Tensor { storage, offset, dims, dtype, storage_plan } => {
                 let storage = at.view(*storage);
                 let Some(storage) = storage.downcast_ref::<Storage>() else { return Err(no_storage(storage)) };
-                if let Some(landlord) = *landlord
-                    && let Some(tensor) = slots.take_tenant(index, landlord, storage)
+                if let Some(storage_plan) = *storage_plan
+                    && let Some(tensor) = cache.take_alias(index, storage_plan, storage)
                     && dims.are_of(at, &tensor)
                 {
                     return Ok(tensor);
@@ -252,11 +252,11 @@ impl Plan {
                     Storage::tensor(storage, *offset, shape, *dtype).map(Any::from)
                 })
             }
-            Kind::Storage { device, size, tenants } => {
+            Kind::Storage { device, size, aliases } => {
                 let bytes = size.bytes(at)?;
-                self.storage(index, at, slots, *device, bytes, tenants)
+                self.storage(index, at, cache, *device, bytes, aliases)
             }
-            Kind::Heap { size } => match self.again(index, slots, |_| true) {
+            Kind::Heap { size } => match self.again(index, cache, |_| true) {
                 Some(heap) => {
                     if let Some(tensor) = heap.as_tensor() {
                         ShapeHeap::new(tensor)?.clear();
@@ -265,15 +265,15 @@ impl Plan {
                 }
                 None => {
                     let heap = ShapeHeap::allocate(*size)?;
-                    Ok(self.made(index, slots, heap.into(), size * size_of::<i64>()))
+                    Ok(self.made(index, cache, heap.into(), size * size_of::<i64>()))
                 }
             },
             Kind::Shape { dims } => dims.with(at, "vm.builtin.shape_of: argument 0 (x)", |shape| {
                 let fits = |kept: &Any| kept.as_view().as_shape().is_some_and(|kept| kept.as_slice() == shape);
-                if let Some(kept) = self.again(index, slots, fits) {
+                if let Some(kept) = self.again(index, cache, fits) {
                     return Ok(kept);
                 }
-                Ok(self.made(index, slots, Shape::new(shape).into(), size_of_val(shape)))
+                Ok(self.made(index, cache, Shape::new(shape).into(), size_of_val(shape)))
             }),
             Kind::CheckTensor { value, ndim, dtype, context } => {
                 builtins::tensor_info(at.view(*value), *ndim, *dtype, at.view(*context)).map(Any::from)
@@ -288,18 +288,18 @@ impl Plan {
 
     /// The object of last time, if it is free and fits.
     #[inline]
-    fn again(&self, index: u32, slots: &mut Slots, fits: impl Fn(&Any) -> bool) -> Option<Any> {
-        if self.is_homed {
-            return slots.take(index).filter(fits);
+    fn again(&self, index: u32, cache: &mut AllocationCache, fits: impl Fn(&Any) -> bool) -> Option<Any> {
+        if self.has_own_register {
+            return cache.take(index).filter(fits);
         }
-        slots.peek(index).filter(|value| is_unshared(value) && fits(value)).cloned()
+        cache.peek(index).filter(|value| is_unshared(value) && fits(value)).cloned()
     }
 
     /// Passes a new object on. Where it will not come back, the slot shares it, unless it has one that somebody uses.
-    fn made(&self, index: u32, slots: &mut Slots, value: Any, bytes: usize) -> Any {
-        if !self.is_homed && slots.peek(index).is_none_or(is_unshared) {
-            slots.clear(index);
-            slots.give(index, value.clone(), bytes);
+    fn made(&self, index: u32, cache: &mut AllocationCache, value: Any, bytes: usize) -> Any {
+        if !self.has_own_register && cache.peek(index).is_none_or(is_unshared) {
+            cache.clear(index);
+            cache.give(index, value.clone(), bytes);
         }
         value
     }
@@ -309,45 +309,45 @@ impl Plan {
         &self,
         index: u32,
         at: Source<'_>,
-        slots: &mut Slots,
+        cache: &mut AllocationCache,
         device: i64,
         bytes: usize,
-        tenants: &[u32],
+        aliases: &[u32],
     ) -> Result<Any, Error> {
-        if !self.is_homed {
+        if !self.has_own_register {
             let fits = |value: &Any| value.downcast_ref::<Storage>().is_some_and(|storage| has_room(storage, bytes));
-            if let Some(storage) = self.again(index, slots, fits) {
+            if let Some(storage) = self.again(index, cache, fits) {
                 return Ok(storage);
             }
             let storage = at.vm.allocate(device, bytes)?;
-            return Ok(self.made(index, slots, storage, bytes));
+            return Ok(self.made(index, cache, storage, bytes));
         }
-        if let Some(storage) = slots.take_storage(index, |storage| has_room(storage, bytes)) {
+        if let Some(storage) = cache.take_storage(index, |storage| has_room(storage, bytes)) {
             return Ok(storage);
         }
         let storage = at.vm.allocate(device, bytes)?;
         let place = storage.downcast_ref::<Storage>().filter(|_| bytes <= MAX_OBJECT_BYTES);
-        slots.note_storage(index, place.map_or(0, |storage| storage.buffer().data() as usize), tenants);
+        cache.note_storage(index, place.map_or(0, |storage| storage.buffer().data() as usize), aliases);
         Ok(storage)
     }
 
     /// Takes a value back that the plan made and that the program needs no more.
     #[inline]
-    pub(super) fn take_back(&self, index: u32, value: Any, slots: &mut Slots) {
+    pub(super) fn take_back(&self, index: u32, value: Any, cache: &mut AllocationCache) {
         match &self.kind {
             // It is asked for its references when it is used again.
             Kind::Storage { .. } => {
                 let bytes = value.downcast_ref::<Storage>().map_or(usize::MAX, |storage| storage.buffer().bytes());
-                if bytes <= MAX_OBJECT_BYTES && slots.peek(index).is_none() {
-                    slots.give(index, value, bytes);
+                if bytes <= MAX_OBJECT_BYTES && cache.peek(index).is_none() {
+                    cache.give(index, value, bytes);
                 }
             }
-            Kind::Tensor { landlord: Some(landlord), offset, .. } => {
-                slots.give_tenant(index, *landlord, *offset, value);
+            Kind::Tensor { storage_plan: Some(storage_plan), offset, .. } => {
+                cache.give_alias(index, *storage_plan, *offset, value);
             }
             _ if is_unshared(&value) => {
                 let bytes = value.as_tensor().map_or(0, Tensor::byte_size);
-                slots.give(index, value, bytes);
+                cache.give(index, value, bytes);
             }
             _ => {}
         }

@@ -152,6 +152,6 @@ impl Vm {
             return Ok(result);
         }
         check_arity(info, args.len())?;
-        self.with_stack(|stack| self.run_watched(stack, index, args, Some(profile)))
+        self.with_stack(|stack| self.run_instrumented(stack, index, args, Some(profile)))
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! Reading words and looking up what a function index means happen once, here. What is left is an array of [`Op`]s, one for
 //! each instruction of the executable, with jump targets as absolute positions and arguments in one array of
-//! [`Operand`]s. From these [`fast`](super::fast) makes the form that the interpreter usually runs; the form here is for
-//! runs that are watched call by call.
+//! [`Operand`]s. From these [`resolve`](super::resolve) makes the form that the interpreter usually runs; the form here is for
+//! runs that are instrumented call by call.
 
 use relaxide_ffi::{Any, Error, ErrorKind};
 
-use super::fast::{self, Fast};
 use super::link::Callee;
 use super::placed::Placed;
 use super::plan::Plan;
+use super::resolve::{self, ResolvedOp};
 use crate::bytecode::{Arg, Args, Instruction, Register};
 use crate::executable::FuncKind;
 use crate::verifier::VerifiedExecutable;
@@ -77,7 +77,7 @@ pub(super) struct Entry {
     /// How many arguments it takes.
     pub(super) num_args: usize,
     /// The registers whose values go back to the plans that made them when the function returns.
-    pub(super) homes: Box<[(u32, u32)]>,
+    pub(super) own_registers: Box<[(u32, u32)]>,
 }
 
 /// The decoded program.
@@ -85,7 +85,7 @@ pub(super) struct Program {
     /// One for each instruction.
     pub(super) ops: Vec<Op>,
     /// The same, prepared for running. Positions are the same.
-    pub(super) fast: Vec<Fast>,
+    pub(super) resolved: Vec<ResolvedOp>,
     pub(super) plans: Vec<Plan>,
     operands: Vec<Operand>,
     /// By index in the function table; functions from outside have empty ones.
@@ -108,20 +108,20 @@ impl Program {
                 end: size(function.end_instr)?,
                 registers: size(function.register_file_size)?,
                 num_args: size(function.num_args)?,
-                homes: Box::default(),
+                own_registers: Box::default(),
             })
         });
         let entries = entries.collect::<Result<Vec<_>, Error>>()?;
         let count = executable.num_instructions();
-        let (ops, fast) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (ops, resolved) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let operands = Vec::with_capacity(executable.num_words());
-        let mut program = Self { ops, fast, operands, plans: Vec::new(), entries };
+        let mut program = Self { ops, resolved, operands, plans: Vec::new(), entries };
         for index in 0..count {
             let instruction = executable.instruction(index).map_err(|error| invalid(&error.to_string()))?;
             let op = program.decode_one(index, instruction, placed)?;
             program.ops.push(op);
         }
-        fast::prepare(&mut program, callees, executable.constants())?;
+        resolve::prepare(&mut program, callees, executable.constants())?;
         Ok(program)
     }
 

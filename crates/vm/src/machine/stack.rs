@@ -2,7 +2,7 @@
 
 use relaxide_ffi::{Any, Error};
 
-use super::slots::Slots;
+use super::allocation_cache::AllocationCache;
 
 /// How many functions may be active in one run.
 pub const MAX_FRAMES: usize = 1 << 18;
@@ -28,7 +28,7 @@ pub(super) struct Stack {
     pub(super) registers: Vec<Any>,
     pub(super) frames: Vec<Frame>,
     /// What the program's plans keep.
-    pub(super) slots: Slots,
+    pub(super) cache: AllocationCache,
 }
 
 impl Stack {

@@ -1,4 +1,4 @@
-//! What asks for runs to be watched call by call: an instrument, or limits.
+//! What asks for runs to be instrumented call by call: an instrument, or limits.
 //!
 //! Every call of a machine looks here, so a place that is empty costs one load.
 

@@ -5,6 +5,7 @@
 
 mod layers;
 mod sources;
+mod terms;
 mod text;
 
 use std::fmt;
@@ -58,6 +59,7 @@ pub fn check(root: &Path) -> Vec<Problem> {
     problems.extend(layers::check(&files));
     problems.extend(sources::check(&files));
     problems.extend(text::check(&files));
+    problems.extend(terms::check(&files));
     problems
 }
 

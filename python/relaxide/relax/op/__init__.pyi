@@ -42,7 +42,7 @@ def asin(x: Expr) -> Call:
 def asinh(x: Expr) -> Call:
     """Inverse hyperbolic sine."""
 def astype(x: Expr, dtype: str) -> Call:
-    """Each element converted. Floats become integers by truncation, and truth values by comparing with zero."""
+    """Each element converted. Floats become integers by truncation, and bools by comparing with zero."""
 def atan(x: Expr) -> Call:
     """Arc tangent."""
 def atan2(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:

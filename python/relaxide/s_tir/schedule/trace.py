@@ -30,7 +30,7 @@ class InstructionKind:
 
 
 class Instruction:
-    """A step that was carried out: its kind, inputs, constants, and the random variables of its results."""
+    """A step that was executed: its kind, inputs, constants, and the random variables of its results."""
 
     def __init__(self, kind, inputs, attrs, outputs):
         self.kind, self.inputs, self.attrs, self.outputs = kind, inputs, attrs, outputs
@@ -44,10 +44,10 @@ class Trace(_core.Trace):
 
     @property
     def _rows(self):
-        if not hasattr(self, "_kept_rows"):
+        if not hasattr(self, "_rows_read"):
             rows = [list(row) for row in self._steps()]
-            self._kept_rows = [(Instruction(InstructionKind.get(r[0]), *map(list, r[1:4])), r[4]) for r in rows]
-        return self._kept_rows
+            self._rows_read = [(Instruction(InstructionKind.get(r[0]), *map(list, r[1:4])), r[4]) for r in rows]
+        return self._rows_read
 
     @property
     def insts(self):

@@ -89,13 +89,13 @@ class StmtBlockDoc(Doc):
 
 
 class LiteralDoc(ExprDoc):
-    """A number, text, truth value or ``None``; anything else is a TypeError."""
+    """A number, text, bool or ``None``; anything else is a TypeError."""
 
     __slots__ = _fields = ("value",)
 
     def __init__(self, value, path=None):
         if not isinstance(value, (str, float, bool, int, type(None))):
-            raise TypeError(f"a literal is text, a number, a truth value or None, not a {type(value).__name__}")
+            raise TypeError(f"a literal is text, a number, a bool or None, not a {type(value).__name__}")
         super().__init__(value)
         if path is not None:
             self.source_paths = [path]

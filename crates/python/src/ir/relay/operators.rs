@@ -14,7 +14,7 @@ pub(in super::super) const TABLE: &[Row] = &[
     }),
 ];
 
-/// `(level, arguments, [(attribute, kind, default or nothing)], how it is carried out)`.
+/// `(level, arguments, [(attribute, kind, default or nothing)], how it is executed)`.
 fn definition(def: &'static op::OpDef) -> Result<Any, Error> {
     let attrs = def.attrs_def().map_or(&[] as &[Field], |node| node.fields);
     let attrs = attrs.iter().map(|field| {

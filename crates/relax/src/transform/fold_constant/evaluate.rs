@@ -107,7 +107,7 @@ struct Nest {
     work: i64,
 }
 
-/// A kernel, ready to be carried out.
+/// A kernel, ready to be executed.
 pub(super) struct Evaluator {
     arrays: Vec<Array>,
     /// The array of each tensor argument.

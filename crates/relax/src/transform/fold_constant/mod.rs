@@ -1,4 +1,4 @@
-//! FoldConstant: kernels over constants are carried out by the compiler.
+//! FoldConstant: kernels over constants are executed by the compiler.
 //!
 //! ```text
 //! lv = R.call_tir(cls.transpose, (metadata["ir.GenericConst"][0],), …)     →     (a constant takes the place of lv)
@@ -32,7 +32,7 @@ use crate::shape::const_dims;
 use crate::*;
 
 pub(super) const PASS: PassInfo =
-    PassInfo::new("FoldConstant", "Kernels over constants are carried out by the compiler.", |module, context, _| {
+    PassInfo::new("FoldConstant", "Kernels over constants are executed by the compiler.", |module, context, _| {
         run(module, context)
     });
 
@@ -61,7 +61,7 @@ struct Fold {
     runner: Option<KernelRunner>,
     /// Values that became constants but kept their variable.
     known: HashMap<AnyVar, Expr>,
-    /// Kernels that were carried out.
+    /// Kernels that were executed.
     folded: HashSet<String>,
     /// Values that need memory of their own in every run, because a call writes over it.
     overwritten: HashSet<AnyVar>,

@@ -1,4 +1,4 @@
-//! `parallel`, `vectorize`, `unroll`, `bind`: how the iterations of a loop are carried out.
+//! `parallel`, `vectorize`, `unroll`, `bind`: how the iterations of a loop are executed.
 //!
 //! Iterations that run at the same time must not depend on each other: every block inside is complete or a reduction, the
 //! values of its axes are affine in the loops, and those that use this loop are spatial. (A combined axis may be bound to
@@ -86,7 +86,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>, kind: ForKind) -> Result<Vec<V
 /// Whether iterations of a loop may run at the same time.
 fn check_independent(place: &Place, loop_: &Ref<For>, thread_tag: &str) -> Result<(), ScheduleError> {
     let tree = &place.tree;
-    // Another block that writes the same buffer elsewhere, as the init of a reduction does, is carried out before or behind.
+    // Another block that writes the same buffer elsewhere, as the init of a reduction does, is executed before or behind.
     let scope = Scope::under(tree, place.scope()?, place.node);
     for id in scope.children.iter().copied() {
         let Some(n) = tree.as_block(id) else { continue };

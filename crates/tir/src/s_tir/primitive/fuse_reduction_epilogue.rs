@@ -11,7 +11,7 @@
 //! The reduction is a sum, and the epilogue its only reader: it loads each element once and adds to it, or subtracts from it,
 //! what has been computed by then. Sums of floats are rounded in another order.
 //!
-//! An epilogue that clips (`max(C[vi, vj] + bias[vj], 0)`) is carried out at each step of the sum then, which gives other
+//! An epilogue that clips (`max(C[vi, vj] + bias[vj], 0)`) is executed at each step of the sum then, which gives other
 //! results wherever a part of the sum is clipped. It is fused only by schedules without checks, whose author knows that no
 //! part is.
 
@@ -65,7 +65,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let clips = check_form(&epilogue.block, &value, &step.buffer)?;
     if clips && sch.checked {
         let reason = format!(
-            "block `{}` clips: carried out at each step of the sum it gives other results where a part of the sum is clipped",
+            "block `{}` clips: executed at each step of the sum it gives other results where a part of the sum is clipped",
             epilogue.block.name
         );
         return Err(ScheduleError::at_block(&epilogue.block, reason)
@@ -104,7 +104,7 @@ fn check_neighbours(place: &Place, behind: &Place, epilogue: &Ref<SBlock>) -> Re
         return Err(refuse(reason));
     }
     if !behind.realize()?.predicate.is_int(1) {
-        let reason = format!("block `{}` is carried out under a condition", epilogue.name);
+        let reason = format!("block `{}` is executed under a condition", epilogue.name);
         return Err(ScheduleError::at_block(epilogue, reason).with_help("fuse it before its loops are split"));
     }
     let list = body_list(&tree.node(root).stmt);

@@ -1,4 +1,4 @@
-//! `loop_partition`: the iterations of a loop are carried out by several loops, one behind the other.
+//! `loop_partition`: the iterations of a loop are executed by several loops, one behind the other.
 //!
 //! ```text
 //! for i, j in T.grid(16, 32):                 with T.sblock("B_i_common"):

@@ -157,7 +157,7 @@ fn check_dependences(tree: &Tree, parent: NodeId, nests: &[Nest]) -> Result<(), 
                     check_pair(tree, (nest, made), (later, id))?;
                 }
             }
-            // What stands between the nests is carried out in front of them.
+            // What stands between the nests is executed in front of them.
             let last = nests[nests.len() - 1].ids[0];
             for between in tree.node(parent).children.iter().filter(|id| **id > nest.ids[0] && **id < last) {
                 if nests.iter().any(|nest| nest.ids[0] == *between) {

@@ -204,7 +204,7 @@ impl Move<'_> {
         Ok(())
     }
 
-    /// Loops that the values of a reduction axis come from are carried out one iteration after another.
+    /// Loops that the values of a reduction axis come from are executed one iteration after another.
     fn check_order(&self, axis: &Var, value: &PrimExpr) -> Result<(), ScheduleError> {
         let (tree, used) = (&self.place.tree, prim::free_vars(value));
         for id in tree.all_loops_above(self.target).into_iter().chain([self.target]) {

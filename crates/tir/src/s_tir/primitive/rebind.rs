@@ -8,7 +8,7 @@ use crate::analysis::affine::is_affine;
 use crate::s_tir::state::{NodeId, Tree, replace};
 use crate::stmt::*;
 
-/// A statement whose outermost blocks are carried out under one condition more.
+/// A statement whose outermost blocks are executed under one condition more.
 pub(super) fn guard(body: &Stmt, condition: &PrimExpr) -> Stmt {
     change_blocks(body, &mut |n| {
         let predicate = prim::and(n.predicate.clone(), condition.clone());

@@ -115,7 +115,7 @@ fn check_blocks(place: &Place, chain: &[NodeId]) -> Result<(), ScheduleError> {
     Ok(())
 }
 
-/// Whatever sets an element is carried out in front of all that adds to it: where loops are joined to one and taken apart in
+/// Whatever sets an element is executed in front of all that adds to it: where loops are joined to one and taken apart in
 /// digits, of which a reduction has some, the first iteration for an element is first in the loops' own order only.
 fn check_first_iterations(place: &Place, chain: &[NodeId], order: &[NodeId]) -> Result<(), ScheduleError> {
     let tree = &place.tree;

@@ -1,4 +1,4 @@
-//! `rfactor`: a reduction is carried out in parts, apart for each iteration of one of its loops, and the parts are combined.
+//! `rfactor`: a reduction is executed in parts, apart for each iteration of one of its loops, and the parts are combined.
 //!
 //! ```text
 //! for i, k_0, k_1 in T.grid(4, 8, 16):           for i, k_0, k_1 in T.grid(4, 8, 16):

@@ -1,4 +1,4 @@
-//! `tensorize`: a block that computes what an intrinsic describes is carried out by the intrinsic's implementation.
+//! `tensorize`: a block that computes what an intrinsic describes is executed by the intrinsic's implementation.
 //!
 //! ```text
 //! with T.sblock("C_o"):                              with T.sblock("C_o"):

@@ -80,7 +80,7 @@ fn check_whole(here: &AtLoop<'_>, id: NodeId, buffer: &Ref<Buffer>) -> Result<()
         ScheduleError::at_block(&n.block, reason).with_help("cache_write makes a copy of all that is written")
     };
     if !n.predicate.is_int(1) {
-        return Err(refuse("it is carried out under a condition"));
+        return Err(refuse("it is executed under a condition"));
     }
     if !tree.child_blocks(id).is_empty() {
         return Err(refuse("it holds blocks"));

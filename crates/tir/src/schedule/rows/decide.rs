@@ -23,7 +23,7 @@ const SHORT_NORM: i64 = SHORT / 8;
 /// Short rows taken together: each piece goes through all of them before the next piece, so that the processor need not wait
 /// for the end of a row, where the lanes of a vector become one number.
 #[derive(Clone, Debug)]
-pub struct Together {
+pub struct RowBatch {
     /// How many.
     pub count: Ref<Var>,
     /// Which of them a row is, and its place in scratch.
@@ -66,7 +66,7 @@ pub(super) fn short(choices: &mut Choices<'_>, is_norm: bool) -> i64 {
 }
 
 /// How short rows are taken together.
-pub(super) fn together(choices: &mut Choices<'_>, short: i64) -> Together {
+pub(super) fn together(choices: &mut Choices<'_>, short: i64) -> RowBatch {
     let least = (short.max(256) as u64).next_power_of_two() as i64;
     let elements = choices.choose(Guess {
         name: "group_elements",
@@ -82,7 +82,7 @@ pub(super) fn together(choices: &mut Choices<'_>, short: i64) -> Together {
         reason: "with so many rows nobody waits for the end of one",
         limit: "each row has a place in scratch, and more rows bring nothing",
     });
-    Together { count: Var::dim("together"), slot: Var::dim("slot"), most, elements }
+    RowBatch { count: Var::dim("together"), slot: Var::dim("slot"), most, elements }
 }
 
 /// What does not depend on the rows' length.

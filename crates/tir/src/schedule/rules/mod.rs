@@ -1,5 +1,7 @@
 //! The table of rules: for each kind of work, the rules in the order in which they are asked.
 
+mod cached_columns;
+mod cached_row;
 mod clipped;
 mod contraction;
 mod conv;
@@ -9,8 +11,6 @@ mod elementwise;
 mod fallback;
 mod independent;
 mod interleave;
-mod kept_row;
-mod long_columns;
 mod matmul;
 mod merge;
 mod reduction;

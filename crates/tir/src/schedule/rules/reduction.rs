@@ -17,7 +17,7 @@
 //!         C[p, x ..] = finish(acc)
 //! ```
 //!
-//! Where each output has many terms, as [`long_columns`] has it.
+//! Where each output has many terms, as [`cached_columns`] has it.
 //!
 //! Parameters: four accumulators cover the latency of an addition. Roof: memory bandwidth.
 
@@ -33,13 +33,13 @@ use super::super::inline::freshen_lets;
 use super::super::lanes::{Lanes, splat};
 use super::super::nest::Tail;
 use super::super::parameters::{Choices, Domain, Guess};
-use super::super::read_ahead::ReadAhead;
+use super::super::prefetch::Prefetch;
 use super::super::{Axis, Cx, Machine, Reduce, Reduction, Refusal, nest};
+use super::cached_columns::{self, Blocks};
+use super::cached_row::CachedRow;
 use super::clipped::{Clipped, part};
 use super::contraction::contiguous_axis;
 use super::elementwise::widest;
-use super::kept_row::KeptRow;
-use super::long_columns::{self, Blocks};
 use super::register_tile::{RegisterTile, Rows};
 use super::rule::{self, Rule};
 use crate::Stmt;
@@ -117,7 +117,7 @@ impl Rule for Reductions {
             }
             Way::Outputs(x) => x,
         };
-        if long_columns::chosen(choices, reduce, x, VECTORS * lanes) {
+        if cached_columns::chosen(choices, reduce, x, VECTORS * lanes) {
             return Ok(Decided::InCache(Blocks::decide(choices, lanes)));
         }
         let vectors = choices.choose(Guess {
@@ -135,7 +135,7 @@ impl Rule for Reductions {
         match (way, decided) {
             (Way::Terms(axis), Decided::Terms(sums)) => along(cx, reduce, axis, *sums, None),
             (Way::Outputs(x), Decided::InRegisters(sums)) => columns(cx, reduce, reduction, x, *sums),
-            (Way::Outputs(x), Decided::InCache(blocks)) => long_columns::emit(cx, reduce, reduction, x, blocks),
+            (Way::Outputs(x), Decided::InCache(blocks)) => cached_columns::emit(cx, reduce, reduction, x, blocks),
             _ => Err(Refusal::new("the decision is about vectors along another axis")),
         }
     }
@@ -209,7 +209,7 @@ pub fn along(
     reduce: &Reduce,
     axis: &Axis,
     Accumulators { lanes, vectors }: Accumulators,
-    kept: Option<&KeptRow<'_>>,
+    kept: Option<&CachedRow<'_>>,
 ) -> Result<Stmt, Refusal> {
     let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
     let stage = &reduce.stage;
@@ -222,7 +222,7 @@ pub fn along(
         kept,
         ahead: stage.ahead.as_deref().filter(|_| kept.is_none()),
         vectors,
-        repeats: stage.tail == Tail::Repeated,
+        repeats: stage.tail == Tail::Overlapped,
         plain: stage.shown_elsewhere,
     };
     let others: Vec<Axis> = stage.reduce.iter().filter(|a| a.var != axis.var).cloned().collect();
@@ -247,9 +247,9 @@ struct Sum<'a> {
     /// Type of the result.
     dtype: DataType,
     /// The row that is made on the way.
-    kept: Option<&'a KeptRow<'a>>,
+    kept: Option<&'a CachedRow<'a>>,
     /// What is asked for on the way.
-    ahead: Option<&'a ReadAhead>,
+    ahead: Option<&'a Prefetch>,
     /// Accumulators.
     vectors: i64,
     /// Whether the last vectors may meet terms twice.

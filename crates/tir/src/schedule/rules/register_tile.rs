@@ -132,9 +132,9 @@ fn best(
                 continue;
             }
             let (accumulators, loads) = ((r * v) as f64, (r + v) as f64);
-            let pace = (accumulators / loads / 1.4).min(1.0) * (accumulators / 8.0).min(1.0);
+            let rate = (accumulators / loads / 1.4).min(1.0) * (accumulators / 8.0).min(1.0);
             let tile = Shape { rows: r, vectors: v };
-            let score = pace * fill(rows, r) * fill(vectors, v) * weight(&tile);
+            let score = rate * fill(rows, r) * fill(vectors, v) * weight(&tile);
             // Among equals the one with fewer vectors: rows' ends are more often ragged than their number.
             if score > best.0 + 1e-9 || (score > best.0 - 1e-9 && v == best.1.vectors) {
                 best = (score, tile);

@@ -23,7 +23,7 @@ use relaxide_ir::{Buffer, Var};
 use super::super::affine::{linear, loads, uses, uses_any};
 use super::super::lanes::Lanes;
 use super::super::nest::{Tail, Tile};
-use super::super::read_ahead::ReadAhead;
+use super::super::prefetch::Prefetch;
 use super::super::{Cx, Refusal, nest};
 use crate::Stmt;
 
@@ -42,7 +42,7 @@ pub struct Row<'a> {
     /// How the row ends.
     pub tail: Tail,
     /// What is asked for on the way.
-    pub ahead: Option<&'a ReadAhead>,
+    pub ahead: Option<&'a Prefetch>,
 }
 
 impl Row<'_> {
@@ -52,7 +52,7 @@ impl Row<'_> {
             let (value, binds) = Hoist::run(self.axis, value, self.map);
             let store = |tile: Tile| self.store(cx, &tile, &value);
             let loops = match self.tail {
-                Tail::Repeated if start.is_int(0) => nest::overlapping_tiles(extent, self.lanes, 1, store)?,
+                Tail::Overlapped if start.is_int(0) => nest::overlapping_tiles(extent, self.lanes, 1, store)?,
                 _ => nest::tiles(start.clone(), extent, self.lanes, 1, store)?,
             };
             return Ok(Stmt::seq(binds.into_iter().chain([loops])));

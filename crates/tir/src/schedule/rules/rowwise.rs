@@ -23,11 +23,11 @@ use relaxide_ir::prim::{PrimExpr, PrimMutator, add, floordiv, int, le, max, min,
 
 use super::super::affine::{cost, product};
 use super::super::parameters::Choices;
-use super::super::read_ahead::ReadAhead;
+use super::super::prefetch::Prefetch;
 use super::super::record::Record;
-use super::super::rows::{Decided, Rows, Together};
+use super::super::rows::{Decided, RowBatch, Rows};
 use super::super::{Axis, Cx, Machine, Reduce, ScheduleError, Stage, Work, nest};
-use super::{kept_row, rule};
+use super::{cached_row, rule};
 use crate::functor::{StmtMutator, fresh_copy};
 use crate::{ForKind, Stmt};
 
@@ -72,7 +72,7 @@ impl TaskRows<'_> {
         let mut asking = rows.pieces.clone();
         let mut before = binds;
         let step = rows.together.as_ref().map_or_else(|| int(1), |t| PrimExpr::from(&t.count));
-        let next = ReadAhead::in_rows(rows, &row, step, &count).filter(|_| self.decided.ask_next);
+        let next = Prefetch::in_rows(rows, &row, step, &count).filter(|_| self.decided.ask_next);
         if let Some((pieces, ahead, next)) = next {
             for piece in pieces {
                 if let Some(stage) = asking.get_mut(piece).and_then(Work::stage_mut) {
@@ -131,15 +131,15 @@ fn kept(cx: &mut Cx, made: &Stage, reduce: &Reduce, record: &mut Record<'_>) -> 
         return Ok(None);
     }
     let mut choices = Choices::of(asked);
-    match rule::apply::<kept_row::Kept>(cx, &(made.clone(), reduce.clone()), &mut choices) {
-        Ok(nest) => record.settle_with(stage, "kept_row", choices).map(|()| Some(nest)),
+    match rule::apply::<cached_row::Kept>(cx, &(made.clone(), reduce.clone()), &mut choices) {
+        Ok(nest) => record.settle_with(stage, "cached_row", choices).map(|()| Some(nest)),
         Err(_) => Ok(None),
     }
 }
 
 /// Rows in groups, each piece through a whole group.
 fn in_groups(
-    together: &Together,
+    together: &RowBatch,
     row: &Ref<Var>,
     (first, many): (&PrimExpr, &PrimExpr),
     before: Vec<Stmt>,

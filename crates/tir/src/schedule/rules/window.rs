@@ -199,7 +199,7 @@ impl Windowed {
             buffer: &space.buffer,
             indices: &[add(start, PrimExpr::from(&column))],
             map: &VarMap::new(),
-            tail: Tail::Spilled,
+            tail: Tail::Padded,
             ahead: None,
         };
         row.emit(cx, &int(0), &space.pitch, &value)

@@ -8,7 +8,7 @@ from ...schedule import Schedule, ScheduleError
 
 @module_pass(opt_level=0, name="ApplyDefaultSchedule")
 class ApplyDefaultSchedule:
-    """Schedules each kernel of a module by the first of the rules that is about it and whose steps can all be carried out.
+    """Schedules each kernel of a module by the first of the rules that is about it and whose steps can all be executed.
 
     The target is the kernel's attribute ``target``, else the current one; a ValueError where there is neither. A kernel that was scheduled
     gets the attribute ``tirx.is_scheduled``, and one that has it is left alone.
@@ -36,7 +36,7 @@ class ApplyDefaultSchedule:
             try:
                 made = rule.apply(func, target, False)
             except ScheduleError:
-                # A step of the rule cannot be carried out on this kernel.
+                # A step of the rule cannot be executed on this kernel.
                 continue
             if made is not None:
                 return made if isinstance(made, Schedule) else made[0]

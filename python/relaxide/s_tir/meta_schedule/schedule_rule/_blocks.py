@@ -144,7 +144,7 @@ def needs_multi_level_tiling(sch, block):
 
 
 def needs_rfactor(sch, block, max_parallel_extent, max_parallel_basic):
-    """Whether a reduction is so long, next to its results, that its parts are better carried out apart."""
+    """Whether a reduction is so long, next to its results, that its parts are better executed apart."""
     node = sch.get(block)
     if not any(kind_of(axis) == "R" for axis in node.iter_vars) or len(node.writes) != 1 or not is_trivially_bound(sch, block):
         return False

@@ -5,7 +5,7 @@ from .schedule_rule import _Copied
 
 
 class AddRFactor(_Copied):
-    """Splits a long reduction with few results in two, and lets either half be carried out apart (``rfactor``).
+    """Splits a long reduction with few results in two, and lets either half be executed apart (``rfactor``).
 
     ``max_jobs_per_core`` says how many jobs a core should get at most, -1 sets no limit; ``max_innermost_factor`` limits the inner half.
     """

@@ -115,7 +115,7 @@ def init():
 
 
 def where(predicate):
-    """The condition under which the block is carried out; a ValueError where it was said before."""
+    """The condition under which the block is executed; a ValueError where it was said before."""
     block = _block("T.where")
     if block.predicate is not None:
         raise ValueError(f"the block {block.name} has a T.where already")
@@ -268,7 +268,7 @@ def _counted(kind, what):
     return loop
 
 
-serial = _counted(ForKind.SERIAL, "that is carried out in order")
+serial = _counted(ForKind.SERIAL, "that is executed in order")
 parallel = _counted(ForKind.PARALLEL, "whose iterations threads share")
 vectorized = _counted(ForKind.VECTORIZED, "that becomes vectors")
 unroll = _counted(ForKind.UNROLLED, "that is written out")

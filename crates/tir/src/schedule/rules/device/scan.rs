@@ -13,7 +13,7 @@
 //! themselves with their totals, the running sums of the totals, and what comes before a piece onto its elements.
 //!
 //! Matches perfect nests whose one store puts together the element in front along one axis and something new, by an operator that may be
-//! carried out in any order; what the first element is does not matter. Parameters: 256 threads, four elements each; pieces of 4096 elements
+//! executed in any order; what the first element is does not matter. Parameters: 256 threads, four elements each; pieces of 4096 elements
 //! from 16384 in a row, where rows are fewer than 64. Roof: memory bandwidth, twice over for pieces.
 
 use relaxide_ffi::Ref;

@@ -33,7 +33,7 @@ use crate::schedule::affine::{ceil_div, flat_index, loads, product};
 use crate::schedule::lanes::{Lanes, splat};
 use crate::schedule::machine::elements_in_line;
 use crate::schedule::nest::Tile;
-use crate::schedule::read_ahead::request;
+use crate::schedule::prefetch::request;
 use crate::schedule::{Axis, Cx, Refusal, nest};
 
 /// Panels in memory.

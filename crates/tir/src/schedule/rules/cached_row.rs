@@ -18,7 +18,7 @@ use super::super::affine::{flat_index, loads, same};
 use super::super::lanes::Lanes;
 use super::super::nest::{Tail, Tile};
 use super::super::parameters::Choices;
-use super::super::read_ahead::ReadAhead;
+use super::super::prefetch::Prefetch;
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, Stage};
 use super::elementwise::widest;
 use super::reduction::{Accumulators, VECTORS, term_vectors};
@@ -27,7 +27,7 @@ use super::{merge, reduction, row};
 use crate::Stmt;
 
 /// The row, in the words of the reduction.
-pub struct KeptRow<'a> {
+pub struct CachedRow<'a> {
     /// Stands for an element of it in the reduction's term.
     var: Ref<Var>,
     /// Where it is stored.
@@ -39,7 +39,7 @@ pub struct KeptRow<'a> {
     /// How it ends.
     tail: Tail,
     /// What is asked for on the way.
-    ahead: Option<&'a ReadAhead>,
+    ahead: Option<&'a Prefetch>,
 }
 
 /// The rule for a map and the reduction of its row.
@@ -73,7 +73,7 @@ impl Rule for Kept {
 
     fn emit(cx: &mut Cx, found: &Found, decided: &Accumulators) -> Result<Stmt, Refusal> {
         let Found { made, reduce, axis, var } = found;
-        let kept = KeptRow::of(made, axis, var.clone());
+        let kept = CachedRow::of(made, axis, var.clone());
         reduction::along(cx, reduce, axis, *decided, Some(&kept))
     }
 }
@@ -99,7 +99,7 @@ fn find(machine: &Machine, made: &Stage, reduce: &Reduce) -> Result<Found, Refus
         return Err(Refusal::new("the row is shorter than a vector"));
     }
     let (axis, var) = (axis.clone(), Var::prim("kept", made.output.dtype));
-    let kept = KeptRow::of(&made, &axis, var.clone());
+    let kept = CachedRow::of(&made, &axis, var.clone());
     let mut take = Take { kept: &kept, place: flat_index(&kept.buffer, &kept.indices), taken: false };
     let term = take.mutate_prim(&reduce.stage.value);
     if !take.taken || loads(&term).iter().any(|l| l.buffer.data == kept.buffer.data) {
@@ -109,11 +109,11 @@ fn find(machine: &Machine, made: &Stage, reduce: &Reduce) -> Result<Found, Refus
     Ok(Found { reduce: Reduce { stage, ..reduce }, axis, var, made })
 }
 
-impl<'a> KeptRow<'a> {
+impl<'a> CachedRow<'a> {
     /// The row of a map over one axis, in the words of a reduction over another.
-    fn of(made: &'a Stage, axis: &Axis, var: Ref<Var>) -> KeptRow<'a> {
+    fn of(made: &'a Stage, axis: &Axis, var: Ref<Var>) -> CachedRow<'a> {
         let names: VarMap = made.spatial.iter().map(|own| (own.var.clone(), PrimExpr::from(&axis.var))).collect();
-        KeptRow {
+        CachedRow {
             var,
             indices: made.indices.iter().map(|i| substitute(i, &names)).collect(),
             value: substitute(&made.value, &names),
@@ -148,7 +148,7 @@ impl<'a> KeptRow<'a> {
 
 /// Puts the row's name where a reduction reads the row.
 struct Take<'a> {
-    kept: &'a KeptRow<'a>,
+    kept: &'a CachedRow<'a>,
     place: PrimExpr,
     taken: bool,
 }

@@ -1,6 +1,6 @@
 //! Whether a statement writes every element of a buffer that it reads, before it reads it.
 //!
-//! If so, it may be given the buffer fresh each time that it is carried out.
+//! If so, it may be given the buffer fresh each time that it is executed.
 //!
 //! **How it is known.** Accesses are taken in the order of the program. Each remembers the loops around it, inside of the
 //! statement. For a read and a store in front of it, the loops around both stand still (both are in one iteration of them), the
@@ -31,7 +31,7 @@ use crate::functor::StmtVisitor;
 use crate::stmt::*;
 
 /// Whether a statement writes each element of a buffer before it reads it.
-pub(super) fn filled_before_read(stmt: &Stmt, buffer: &Ref<Buffer>) -> bool {
+pub(super) fn initialized_before_read(stmt: &Stmt, buffer: &Ref<Buffer>) -> bool {
     let mut walk = Walk {
         buffer,
         loops: Vec::new(),
@@ -47,7 +47,7 @@ pub(super) fn filled_before_read(stmt: &Stmt, buffer: &Ref<Buffer>) -> bool {
     walk.filled
 }
 
-/// A store that is always carried out.
+/// A store that is always executed.
 struct Store {
     loops: Vec<Ref<For>>,
     indices: Vec<PrimExpr>,
@@ -263,7 +263,7 @@ impl StmtVisitor for Walk<'_> {
                 self.axes.insert(n.var.clone(), value);
             }
             Stmt::Block(n) => self.block(n),
-            // What stands behind a jump may not be carried out.
+            // What stands behind a jump may not be executed.
             _ if stmt.jump().is_some() => self.filled = false,
             _ => self.walk_stmt(stmt),
         }
@@ -309,7 +309,7 @@ mod tests {
             ),
         ];
         for (name, stmt, expected) in cases {
-            assert_eq!(filled_before_read(&stmt, &b), expected, "{name}");
+            assert_eq!(initialized_before_read(&stmt, &b), expected, "{name}");
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::intrin::Intrinsic;
 
 /// A lane of an argument.
 #[derive(Clone, Copy, Debug)]
-pub struct Picked<'c> {
+pub struct ShuffledLane<'c> {
     /// The argument.
     pub vector: &'c PrimExpr,
     /// Its lane.
@@ -14,7 +14,7 @@ pub struct Picked<'c> {
 }
 
 /// What each lane of a call's result is; `None` where the call puts no lanes together, or names some that are not there.
-pub fn picked(call: &PrimCall) -> Option<Vec<Picked<'_>>> {
+pub fn shuffled_lanes(call: &PrimCall) -> Option<Vec<ShuffledLane<'_>>> {
     let lanes = |e: &PrimExpr| usize::from(e.dtype().lanes.max(1));
     if call.dtype.scalable_lanes().is_some() || call.args.iter().any(|a| a.dtype().scalable_lanes().is_some()) {
         return None;
@@ -32,11 +32,13 @@ pub fn picked(call: &PrimCall) -> Option<Vec<Picked<'_>>> {
         }
         _ => return None,
     };
-    let all: Vec<Picked<'_>> =
-        vectors.into_iter().flat_map(|vector| (0..lanes(vector)).map(move |lane| Picked { vector, lane })).collect();
+    let all: Vec<ShuffledLane<'_>> = vectors
+        .into_iter()
+        .flat_map(|vector| (0..lanes(vector)).map(move |lane| ShuffledLane { vector, lane }))
+        .collect();
     let alike = all.iter().all(|p| p.vector.dtype().element() == call.dtype.element());
-    let picked: Vec<Picked<'_>> = numbers.into_iter().map(|at| all.get(at).copied()).collect::<Option<_>>()?;
-    (alike && picked.len() == wanted).then_some(picked)
+    let taken: Vec<ShuffledLane<'_>> = numbers.into_iter().map(|at| all.get(at).copied()).collect::<Option<_>>()?;
+    (alike && taken.len() == wanted).then_some(taken)
 }
 
 #[cfg(test)]
@@ -57,7 +59,7 @@ mod tests {
             prim::call(i32.with_lanes(lanes), "tirx.shuffle", args)
         };
         let lanes = |e: &PrimExpr| match e {
-            PrimExpr::Call(call) => picked(call).map(|all| all.iter().map(|p| p.lane).collect::<Vec<_>>()),
+            PrimExpr::Call(call) => shuffled_lanes(call).map(|all| all.iter().map(|p| p.lane).collect::<Vec<_>>()),
             _ => None,
         };
         assert_eq!(lanes(&shuffle(3, &[0, 5, 7])), Some(vec![0, 1, 3]));

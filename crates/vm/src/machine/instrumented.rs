@@ -1,4 +1,4 @@
-//! Runs that are watched call by call.
+//! Instrumented runs, call by call.
 //!
 //! With an instrument set, limits given or a profile asked for, every instruction of the executable runs as it stands
 //! there, calls are reported before and after, and what the run uses is counted. Frames lie on the same stack as
@@ -26,7 +26,7 @@ struct Reported {
 
 impl Vm {
     /// As [`Vm::run`], with an eye on each call; what it sees is entered in the profile, if there is one.
-    pub(super) fn run_watched(
+    pub(super) fn run_instrumented(
         &self,
         stack: &mut Stack,
         index: usize,
@@ -47,19 +47,19 @@ impl Vm {
         stack.registers.extend(args.iter().map(|arg| arg.to_owned()));
         stack.open(Frame { func: index as u32, base: 0, call: 0, dst: Destination::NONE }, entry.registers)?;
         let run = Run::new(self, stack, entry.start);
-        let mut watched = Watched { run, reported: Vec::new(), limited, profile };
-        watched.until_done().map_err(|error| watched.run.trace(&error))
+        let mut instrumented = Instrumented { run, reported: Vec::new(), limited, profile };
+        instrumented.until_done().map_err(|error| instrumented.run.trace(&error))
     }
 }
 
-struct Watched<'vm, 'stack, 'profile> {
+struct Instrumented<'vm, 'stack, 'profile> {
     run: Run<'vm, 'stack>,
     reported: Vec<Reported>,
     limited: Option<LimitedRun>,
     profile: Option<&'profile mut Profile>,
 }
 
-impl Watched<'_, '_, '_> {
+impl Instrumented<'_, '_, '_> {
     fn until_done(&mut self) -> Result<Any, Error> {
         let vm = self.run.vm;
         self.opened()?;

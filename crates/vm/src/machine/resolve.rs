@@ -11,8 +11,8 @@
 //! %3 = null_value()             ┘
 //! ```
 //!
-//! A register that only one instruction of its function writes (besides those that clear it) is the *home* of what that
-//! instruction makes: whatever is found in it came from that plan, and goes back to it when the register is cleared or
+//! A register that only one instruction of its function writes (besides those that clear it) has a *sole
+//! writer*: whatever is found in it came from that plan, and goes back to it when the register is cleared or
 //! the function returns.
 
 use relaxide_ffi::{Any, Error};
@@ -24,7 +24,7 @@ use crate::builtins::{self, Builtin};
 
 /// One instruction, prepared.
 #[derive(Clone, Copy)]
-pub(super) enum Fast {
+pub(super) enum ResolvedOp {
     /// Call a function from outside.
     Packed { func: u32, args: Operands, dst: Destination },
     /// Call a function from outside that runs under an interpreter's lock.
@@ -34,9 +34,9 @@ pub(super) enum Fast {
     /// Run a plan that makes something, and go on behind the instructions that it stands for.
     Make { plan: u32, dst: u32, length: u32 },
     /// Take what a plan has kept; if there is nothing, as `Make`. For plans whose objects are all alike.
-    Again { plan: u32, dst: u32, length: u32 },
-    /// As `Again`, of a tensor in the storage of a register, whose plan is the landlord.
-    Tenant { plan: u32, dst: u32, storage: u32, landlord: u32 },
+    MakeCached { plan: u32, dst: u32, length: u32 },
+    /// As `MakeCached`, of a tensor in the storage of a register, whose plan is the storage_plan.
+    MakeAlias { plan: u32, dst: u32, storage: u32, storage_plan: u32 },
     /// Write the shape of a tensor to a register that may hold it already.
     ShapeOf { tensor: u32, dst: u32 },
     /// Run a plan that makes nothing.
@@ -50,9 +50,9 @@ pub(super) enum Fast {
     /// Clear a register.
     Kill { dst: u32 },
     /// Clear a register and give what it held back to a plan.
-    Recycle { dst: u32, plan: u32 },
-    /// As `Recycle`, of a tensor that begins where its storage does, whose plan is the landlord.
-    Vacate { dst: u32, plan: u32, landlord: u32 },
+    ReleaseCached { dst: u32, plan: u32 },
+    /// As `ReleaseCached`, of a tensor that begins where its storage does, whose plan is the storage_plan.
+    ReleaseAlias { dst: u32, plan: u32, storage_plan: u32 },
     /// Call a value; if it is a closure in bytecode, in a frame of this stack.
     InvokeClosure { args: Operands, dst: Destination },
     /// Call a function in bytecode, in a frame of this stack.
@@ -71,8 +71,8 @@ pub(super) enum Fast {
 pub(super) fn prepare(program: &mut Program, callees: &[Callee], constants: &[Any]) -> Result<(), Error> {
     for index in 0..program.ops.len() {
         let op = program.ops.get(index).copied().ok_or_else(|| invalid("an instruction is missing"))?;
-        let fast = prepare_one(program, op, callees, constants)?;
-        program.fast.push(fast);
+        let resolved = prepare_one(program, op, callees, constants)?;
+        program.resolved.push(resolved);
     }
     let targets = targets(program);
     let mut entries = std::mem::take(&mut program.entries);
@@ -81,7 +81,7 @@ pub(super) fn prepare(program: &mut Program, callees: &[Callee], constants: &[An
         let mut function = Function::read(program, entry, &targets, &mut uses);
         function.join_shapes();
         function.join_storages();
-        function.find_homes();
+        function.find_sole_writers();
     }
     program.entries = entries;
     Ok(())
@@ -100,16 +100,16 @@ fn targets(program: &Program) -> Vec<bool> {
     targets
 }
 
-fn prepare_one(program: &mut Program, op: Op, callees: &[Callee], constants: &[Any]) -> Result<Fast, Error> {
+fn prepare_one(program: &mut Program, op: Op, callees: &[Callee], constants: &[Any]) -> Result<ResolvedOp, Error> {
     Ok(match op {
-        Op::Ret { result } => Fast::Ret { result },
-        Op::Goto { target } => Fast::Goto { target },
-        Op::If { cond, otherwise } => Fast::If { cond, otherwise },
+        Op::Ret { result } => ResolvedOp::Ret { result },
+        Op::Goto { target } => ResolvedOp::Goto { target },
+        Op::If { cond, otherwise } => ResolvedOp::If { cond, otherwise },
         Op::Call { func, args, dst } => match callees.get(func as usize) {
-            Some(Callee::Packed(function)) if function.host_lock().is_some() => Fast::Hosted { func, args, dst },
-            Some(Callee::Packed(_)) => Fast::Packed { func, args, dst },
-            Some(Callee::Bytecode) => Fast::Bytecode { func, args, dst },
-            Some(Callee::Tir(_)) => Fast::Tir { func, args, dst },
+            Some(Callee::Packed(function)) if function.host_lock().is_some() => ResolvedOp::Hosted { func, args, dst },
+            Some(Callee::Packed(_)) => ResolvedOp::Packed { func, args, dst },
+            Some(Callee::Bytecode) => ResolvedOp::Bytecode { func, args, dst },
+            Some(Callee::Tir(_)) => ResolvedOp::Tir { func, args, dst },
             Some(Callee::Builtin(builtin, _)) => prepare_builtin(program, builtin, args, dst, constants)?,
             None => return Err(invalid("a call of a function that does not exist")),
         },
@@ -123,29 +123,33 @@ fn prepare_builtin(
     args: Operands,
     dst: Destination,
     constants: &[Any],
-) -> Result<Fast, Error> {
+) -> Result<ResolvedOp, Error> {
     let operands = program.operands(args);
     let simple = match (builtin.name, dst.register(), operands) {
-        (builtins::NULL_VALUE, Some(dst), _) => Some(Fast::Kill { dst }),
-        (builtins::COPY, Some(dst), [Operand::Register(from)]) => Some(Fast::Copy { from: *from, dst }),
-        (builtins::COPY, Some(dst), [from]) => Some(Fast::Load { from: *from, dst }),
-        (builtins::READ_IF_COND, Some(dst), [Operand::Register(from)]) => Some(Fast::Condition { from: *from, dst }),
-        (builtins::INVOKE_CLOSURE, _, [_, _, ..]) => Some(Fast::InvokeClosure { args, dst }),
+        (builtins::NULL_VALUE, Some(dst), _) => Some(ResolvedOp::Kill { dst }),
+        (builtins::COPY, Some(dst), [Operand::Register(from)]) => Some(ResolvedOp::Copy { from: *from, dst }),
+        (builtins::COPY, Some(dst), [from]) => Some(ResolvedOp::Load { from: *from, dst }),
+        (builtins::READ_IF_COND, Some(dst), [Operand::Register(from)]) => {
+            Some(ResolvedOp::Condition { from: *from, dst })
+        }
+        (builtins::INVOKE_CLOSURE, _, [_, _, ..]) => Some(ResolvedOp::InvokeClosure { args, dst }),
         _ => None,
     };
-    if let Some(fast) = simple {
-        return Ok(fast);
+    if let Some(resolved) = simple {
+        return Ok(resolved);
     }
-    let Some(kind) = Kind::of(builtin, operands, constants) else { return Ok(Fast::Builtin { builtin, args, dst }) };
-    let plan = number(program.plans.len() as i64)?;
-    let fast = match (kind.makes(), dst.register()) {
-        (true, Some(dst)) => Fast::Make { plan, dst, length: 1 },
-        (false, None) => Fast::Check { plan },
-        // A result that is dropped, or the nothing of a check that is kept: rare, so it stays a call.
-        _ => return Ok(Fast::Builtin { builtin, args, dst }),
+    let Some(kind) = Kind::of(builtin, operands, constants) else {
+        return Ok(ResolvedOp::Builtin { builtin, args, dst });
     };
-    program.plans.push(Plan { kind, is_homed: false });
-    Ok(fast)
+    let plan = number(program.plans.len() as i64)?;
+    let resolved = match (kind.makes(), dst.register()) {
+        (true, Some(dst)) => ResolvedOp::Make { plan, dst, length: 1 },
+        (false, None) => ResolvedOp::Check { plan },
+        // A result that is dropped, or the nothing of a check that is kept: rare, so it stays a call.
+        _ => return Ok(ResolvedOp::Builtin { builtin, args, dst }),
+    };
+    program.plans.push(Plan { kind, has_own_register: false });
+    Ok(resolved)
 }
 
 /// What becomes of a register that is not an argument.
@@ -155,13 +159,13 @@ struct Use {
     writes: u32,
     /// How often it is an operand.
     reads: u32,
-    /// The plan whose home it is.
-    home: Option<u32>,
+    /// The plan that alone writes it.
+    sole_writer: Option<u32>,
 }
 
 /// One function while instructions are joined.
 struct Function<'a> {
-    fast: &'a mut [Fast],
+    resolved: &'a mut [ResolvedOp],
     plans: &'a mut [Plan],
     entry: &'a mut Entry,
     /// By register, from the first that is not an argument. What arguments hold comes from outside.
@@ -175,16 +179,16 @@ impl<'a> Function<'a> {
     fn read(program: &'a mut Program, entry: &'a mut Entry, targets: &'a [bool], uses: &'a mut Vec<Use>) -> Self {
         uses.clear();
         // As many as there are instructions, at most: the verifier has seen to it.
-        uses.resize(entry.registers.saturating_sub(entry.num_args), Use { writes: 0, reads: 0, home: None });
+        uses.resize(entry.registers.saturating_sub(entry.num_args), Use { writes: 0, reads: 0, sole_writer: None });
         let range = entry.start..entry.end;
         let first = entry.num_args;
         let mut count = |register: u32, change: fn(&mut Use)| {
             (register as usize).checked_sub(first).and_then(|at| uses.get_mut(at)).into_iter().for_each(change);
         };
-        for (op, fast) in program.ops.iter().zip(&program.fast).take(range.end).skip(range.start) {
+        for (op, resolved) in program.ops.iter().zip(&program.resolved).take(range.end).skip(range.start) {
             match *op {
                 Op::Call { args, dst, .. } => {
-                    if let (Some(dst), false) = (dst.register(), matches!(fast, Fast::Kill { .. })) {
+                    if let (Some(dst), false) = (dst.register(), matches!(resolved, ResolvedOp::Kill { .. })) {
                         count(dst, |register| register.writes += 1);
                     }
                     for operand in program.operands(args) {
@@ -200,8 +204,8 @@ impl<'a> Function<'a> {
                 Op::If { cond, .. } => count(cond, |register| register.reads += 1),
             }
         }
-        let fast = program.fast.get_mut(range).unwrap_or_default();
-        Self { fast, plans: &mut program.plans, entry, uses, targets }
+        let resolved = program.resolved.get_mut(range).unwrap_or_default();
+        Self { resolved, plans: &mut program.plans, entry, uses, targets }
     }
 
     fn used(&self, register: u32) -> Option<&Use> {
@@ -210,8 +214,8 @@ impl<'a> Function<'a> {
 
     /// The plan, the register and the length of an instruction that makes something.
     fn make(&self, at: usize) -> Option<(u32, u32, usize)> {
-        match *self.fast.get(at)? {
-            Fast::Make { plan, dst, length } => Some((plan, dst, length as usize)),
+        match *self.resolved.get(at)? {
+            ResolvedOp::Make { plan, dst, length } => Some((plan, dst, length as usize)),
             _ => None,
         }
     }
@@ -231,7 +235,7 @@ impl<'a> Function<'a> {
 
     /// A shape whose only reader is the allocation behind it need not exist.
     fn join_shapes(&mut self) {
-        for at in 0..self.fast.len() {
+        for at in 0..self.resolved.len() {
             let (Some((shape, register, 1)), Some((plan, dst, 1))) = (self.make(at), self.make(at + 1)) else {
                 continue;
             };
@@ -247,18 +251,18 @@ impl<'a> Function<'a> {
             };
             if matches!(dims, Dims::Value(Operand::Register(read)) if *read == register) {
                 *dims = made;
-                self.replace(at, Fast::Make { plan, dst, length: 2 });
+                self.replace(at, ResolvedOp::Make { plan, dst, length: 2 });
             }
         }
     }
 
     /// A storage that holds one tensor and is let go at once belongs to the tensor.
     fn join_storages(&mut self) {
-        for at in 0..self.fast.len() {
+        for at in 0..self.resolved.len() {
             let Some((storage, register, first)) = self.make(at) else { continue };
             let Some((tensor, dst, second)) = self.make(at + first) else { continue };
             let end = at + first + second;
-            let is_let_go = matches!(self.fast.get(end), Some(Fast::Kill { dst }) if *dst == register);
+            let is_let_go = matches!(self.resolved.get(end), Some(ResolvedOp::Kill { dst }) if *dst == register);
             if !is_let_go || !self.is_written_once(register) || !self.is_straight(at + 1, end + 1) {
                 continue;
             }
@@ -275,111 +279,118 @@ impl<'a> Function<'a> {
             if let Some(plan) = self.plans.get_mut(tensor as usize) {
                 // The joined form takes the place of the tensor's own plan: no other way leads to that instruction.
                 plan.kind = kind;
-                self.replace(at, Fast::Make { plan: tensor, dst, length: (end + 1 - at) as u32 });
+                self.replace(at, ResolvedOp::Make { plan: tensor, dst, length: (end + 1 - at) as u32 });
             }
         }
     }
 
-    fn replace(&mut self, at: usize, with: Fast) {
-        if let Some(fast) = self.fast.get_mut(at) {
-            *fast = with;
+    fn replace(&mut self, at: usize, with: ResolvedOp) {
+        if let Some(resolved) = self.resolved.get_mut(at) {
+            *resolved = with;
         }
     }
 
-    /// Finds the homes of what plans make, and has values go back there.
-    fn find_homes(&mut self) {
+    /// Finds the own_registers of what plans make, and has values go back there.
+    fn find_sole_writers(&mut self) {
         let mut at = 0;
-        while at < self.fast.len() {
+        while at < self.resolved.len() {
             let Some((plan, dst, length)) = self.make(at) else {
                 at += 1;
                 continue;
             };
             if self.is_written_once(dst) {
-                self.set_home(dst, Some(plan));
+                self.set_sole_writer(dst, Some(plan));
             }
             at += length;
         }
-        self.settle_tenants();
-        for at in 0..self.fast.len() {
-            if let Some(fast) = self.with_homes(at) {
-                self.replace(at, fast);
+        self.settle_aliases();
+        for at in 0..self.resolved.len() {
+            if let Some(resolved) = self.with_sole_writer(at) {
+                self.replace(at, resolved);
             }
         }
-        self.entry.homes = self.homes().collect();
+        self.entry.own_registers = self.own_registers().collect();
     }
 
-    /// The plan whose home a register is.
-    fn home(&self, register: u32) -> Option<u32> {
-        self.used(register)?.home
+    /// The plan that alone writes a register.
+    fn sole_writer(&self, register: u32) -> Option<u32> {
+        self.used(register)?.sole_writer
     }
 
-    /// All homes and their plans.
-    fn homes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    /// All own_registers and their plans.
+    fn own_registers(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let first = self.entry.num_args;
-        self.uses.iter().enumerate().filter_map(move |(at, register)| Some(((first + at) as u32, register.home?)))
+        self.uses
+            .iter()
+            .enumerate()
+            .filter_map(move |(at, register)| Some(((first + at) as u32, register.sole_writer?)))
     }
 
-    fn set_home(&mut self, register: u32, home: Option<u32>) {
+    fn set_sole_writer(&mut self, register: u32, sole_writer: Option<u32>) {
         let at = (register as usize).checked_sub(self.entry.num_args);
         if let Some(place) = at.and_then(|at| self.uses.get_mut(at)) {
-            let plan = home.or(place.home);
-            place.home = home;
+            let plan = sole_writer.or(place.sole_writer);
+            place.sole_writer = sole_writer;
             if let Some(plan) = plan.and_then(|plan| self.plans.get_mut(plan as usize)) {
-                plan.is_homed = home.is_some();
+                plan.has_own_register = sole_writer.is_some();
             }
         }
     }
 
-    /// An instruction in the form that makes use of its register being a home, or not being one.
-    fn with_homes(&self, at: usize) -> Option<Fast> {
-        match *self.fast.get(at)? {
-            Fast::Kill { dst } => {
-                let plan = self.home(dst)?;
+    /// An instruction in the form that makes use of its register having a sole writer, or none.
+    fn with_sole_writer(&self, at: usize) -> Option<ResolvedOp> {
+        match *self.resolved.get(at)? {
+            ResolvedOp::Kill { dst } => {
+                let plan = self.sole_writer(dst)?;
                 Some(match self.kind(plan)? {
-                    Kind::Tensor { landlord: Some(landlord), offset: 0, .. } => {
-                        Fast::Vacate { dst, plan, landlord: *landlord }
+                    Kind::Tensor { storage_plan: Some(storage_plan), offset: 0, .. } => {
+                        ResolvedOp::ReleaseAlias { dst, plan, storage_plan: *storage_plan }
                     }
-                    _ => Fast::Recycle { dst, plan },
+                    _ => ResolvedOp::ReleaseCached { dst, plan },
                 })
             }
-            Fast::Make { plan, dst, length } if self.home(dst) == Some(plan) => match *self.kind(plan)? {
-                Kind::Alone { dims: Dims::Known(_), .. } => Some(Fast::Again { plan, dst, length }),
+            ResolvedOp::Make { plan, dst, length } if self.sole_writer(dst) == Some(plan) => match *self.kind(plan)? {
+                Kind::Alone { dims: Dims::Known(_), .. } => Some(ResolvedOp::MakeCached { plan, dst, length }),
                 Kind::Tensor {
                     storage: Operand::Register(storage),
                     dims: Dims::Known(_),
-                    landlord: Some(landlord),
+                    storage_plan: Some(storage_plan),
                     ..
-                } => Some(Fast::Tenant { plan, dst, storage, landlord }),
+                } => Some(ResolvedOp::MakeAlias { plan, dst, storage, storage_plan }),
                 _ => None,
             },
-            Fast::Make { plan, dst, length: 1 } => match *self.kind(plan)? {
-                Kind::Shape { dims: Dims::OfTensor(Operand::Register(tensor)) } => Some(Fast::ShapeOf { tensor, dst }),
+            ResolvedOp::Make { plan, dst, length: 1 } => match *self.kind(plan)? {
+                Kind::Shape { dims: Dims::OfTensor(Operand::Register(tensor)) } => {
+                    Some(ResolvedOp::ShapeOf { tensor, dst })
+                }
                 _ => None,
             },
             _ => None,
         }
     }
 
-    /// Brings storages and the homed tensors in them together. A tensor in a storage without a home has none either: as
+    /// Brings storages and the tensors in them together, where each has a register of its own. A tensor in a storage without one counts as without one: as
     /// long as it waits, the storage is not free.
-    fn settle_tenants(&mut self) {
-        let landlord = |(register, tenant): (u32, u32)| match self.kind(tenant)? {
-            Kind::Tensor { storage: Operand::Register(storage), .. } => Some((register, tenant, self.home(*storage))),
-            Kind::Tensor { .. } => Some((register, tenant, None)),
+    fn settle_aliases(&mut self) {
+        let storage_plan = |(register, alias): (u32, u32)| match self.kind(alias)? {
+            Kind::Tensor { storage: Operand::Register(storage), .. } => {
+                Some((register, alias, self.sole_writer(*storage)))
+            }
+            Kind::Tensor { .. } => Some((register, alias, None)),
             _ => None,
         };
         // All are found before one is changed.
-        let found: Vec<(u32, u32, Option<u32>)> = self.homes().filter_map(landlord).collect();
-        for (register, tenant, by) in found {
+        let found: Vec<(u32, u32, Option<u32>)> = self.own_registers().filter_map(storage_plan).collect();
+        for (register, alias, by) in found {
             let Some(by) = by else {
-                self.set_home(register, None);
+                self.set_sole_writer(register, None);
                 continue;
             };
-            if let Some(Plan { kind: Kind::Tensor { landlord, .. }, .. }) = self.plans.get_mut(tenant as usize) {
-                *landlord = Some(by);
+            if let Some(Plan { kind: Kind::Tensor { storage_plan, .. }, .. }) = self.plans.get_mut(alias as usize) {
+                *storage_plan = Some(by);
             }
-            if let Some(Plan { kind: Kind::Storage { tenants, .. }, .. }) = self.plans.get_mut(by as usize) {
-                tenants.push(tenant);
+            if let Some(Plan { kind: Kind::Storage { aliases, .. }, .. }) = self.plans.get_mut(by as usize) {
+                aliases.push(alias);
             }
         }
     }

@@ -5,8 +5,8 @@
 //! loop, and every call after the first, then takes no memory from anywhere, and no count is touched. Recursion takes
 //! several objects before it gives them back, so a slot is a stack.
 //!
-//! A storage with several tensors in it, its *tenants*, is free when only tenants refer to it that wait in their slots.
-//! Therefore a tenant waits only if it lies in the storage that its landlord's slot noted last, and the landlord counts
+//! A storage with several tensors in it, its *aliases*, is free when only aliases refer to it that wait in their slots.
+//! Therefore an alias waits only if it lies in the storage that the slot of its storage's plan noted last, and that slot counts
 //! those that wait.
 //!
 //! What is kept is bounded: objects of up to [`MAX_OBJECT_BYTES`], and [`MAX_KEPT_BYTES`] of them for each plan, which a
@@ -33,7 +33,7 @@ struct Slot {
     first: Any,
     /// Those below it.
     rest: Vec<Any>,
-    /// Of a storage: its address, and how many tenants wait.
+    /// Of a storage: its address, and how many aliases wait.
     place: usize,
     waiting: usize,
 }
@@ -51,13 +51,13 @@ impl Slot {
 
 /// The slots of a stack, by the number of the plan.
 #[derive(Default)]
-pub(super) struct Slots {
+pub(super) struct AllocationCache {
     slots: Vec<Slot>,
     /// How often memory had been asked back when they were filled.
     releases: u64,
 }
 
-impl Slots {
+impl AllocationCache {
     /// Makes room for the plans of a program, and lets go of everything if memory was asked back meanwhile.
     pub(super) fn fit(&mut self, plans: usize) {
         let releases = memory::releases();
@@ -104,7 +104,7 @@ impl Slots {
         }
     }
 
-    /// Takes the storage of last time, if it is free. Otherwise its tenants must go before there is another.
+    /// Takes the storage of last time, if it is free. Otherwise its aliases must go before there is another.
     #[inline]
     pub(super) fn take_storage(&mut self, plan: u32, fits: impl FnOnce(&Storage) -> bool) -> Option<Any> {
         let slot = self.slots.get_mut(plan as usize)?;
@@ -113,34 +113,34 @@ impl Slots {
         kept.downcast_ref::<Storage>().is_some_and(is_free).then_some(kept)
     }
 
-    /// Notes a new storage. The tenants of the one before go.
-    pub(super) fn note_storage(&mut self, plan: u32, place: usize, tenants: &[u32]) {
-        tenants.iter().for_each(|tenant| self.clear(*tenant));
+    /// Notes a new storage. The aliases of the one before go.
+    pub(super) fn note_storage(&mut self, plan: u32, place: usize, aliases: &[u32]) {
+        aliases.iter().for_each(|alias| self.clear(*alias));
         if let Some(slot) = self.slots.get_mut(plan as usize) {
             (slot.place, slot.waiting) = (place, 0);
         }
     }
 
-    /// Takes the tenant of last time, if the storage that the program uses is the one that it lies in.
+    /// Takes the alias of last time, if the storage that the program uses is the one that it lies in.
     #[inline]
-    pub(super) fn take_tenant(&mut self, plan: u32, landlord: u32, storage: &Storage) -> Option<Any> {
+    pub(super) fn take_alias(&mut self, plan: u32, storage_plan: u32, storage: &Storage) -> Option<Any> {
         let kept = self.slots.get_mut(plan as usize)?.take()?;
-        let landlord = self.slots.get_mut(landlord as usize)?;
-        landlord.waiting = landlord.waiting.saturating_sub(1);
-        (storage.buffer().data() as usize == landlord.place).then_some(kept)
+        let storage_plan = self.slots.get_mut(storage_plan as usize)?;
+        storage_plan.waiting = storage_plan.waiting.saturating_sub(1);
+        (storage.buffer().data() as usize == storage_plan.place).then_some(kept)
     }
 
-    /// Keeps a tenant, if nobody else has it and it lies in the storage of its landlord.
+    /// Keeps an alias, if nobody else has it and it lies in the storage of that plan.
     #[inline]
-    pub(super) fn give_tenant(&mut self, plan: u32, landlord: u32, offset: usize, value: Any) {
-        let (plan, landlord) = (plan as usize, landlord as usize);
-        let Ok([slot, landlord]) = self.slots.get_disjoint_mut([plan, landlord]) else { return };
-        let lies_there = |tensor: &Tensor| tensor.data_ptr() as usize == landlord.place.wrapping_add(offset);
-        // A landlord without a place does not keep its storage.
-        let may_wait = landlord.place != 0 && slot.first.is_none() && value.as_tensor().is_some_and(lies_there);
+    pub(super) fn give_alias(&mut self, plan: u32, storage_plan: u32, offset: usize, value: Any) {
+        let (plan, storage_plan) = (plan as usize, storage_plan as usize);
+        let Ok([slot, storage_plan]) = self.slots.get_disjoint_mut([plan, storage_plan]) else { return };
+        let lies_there = |tensor: &Tensor| tensor.data_ptr() as usize == storage_plan.place.wrapping_add(offset);
+        // A storage's slot without a place does not keep its storage.
+        let may_wait = storage_plan.place != 0 && slot.first.is_none() && value.as_tensor().is_some_and(lies_there);
         if may_wait && is_unshared(&value) {
             slot.first = value;
-            landlord.waiting += 1;
+            storage_plan.waiting += 1;
         }
     }
 }

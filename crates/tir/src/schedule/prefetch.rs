@@ -35,7 +35,7 @@ const NARROW: i64 = 32;
 
 /// What a piece of work asks for ahead of its use.
 #[derive(Clone, Debug)]
-pub struct ReadAhead {
+pub struct Prefetch {
     /// The memory of the inputs whose rows are asked for.
     inputs: HashSet<Ref<Var>>,
     /// The axes that tell rows apart, in the next row.
@@ -53,15 +53,15 @@ pub struct WrittenRow {
     pub indices: Vec<Option<PrimExpr>>,
 }
 
-impl ReadAhead {
+impl Prefetch {
     /// Asks for a row that is written later.
-    pub fn of_written(row: WrittenRow) -> ReadAhead {
-        ReadAhead { inputs: HashSet::new(), next: VarMap::new(), written: Some(row) }
+    pub fn of_written(row: WrittenRow) -> Prefetch {
+        Prefetch { inputs: HashSet::new(), next: VarMap::new(), written: Some(row) }
     }
 
     /// Asks for what another asks for, too.
-    pub fn with(self, other: Option<Box<ReadAhead>>) -> ReadAhead {
-        ReadAhead { written: other.and_then(|other| other.written), ..self }
+    pub fn with(self, other: Option<Box<Prefetch>>) -> Prefetch {
+        Prefetch { written: other.and_then(|other| other.written), ..self }
     }
 
     /// The pieces that should ask, what for, and statements that find the row `step` rows on; `None` where no piece should.
@@ -70,7 +70,7 @@ impl ReadAhead {
         row: &Ref<Var>,
         step: PrimExpr,
         count: &PrimExpr,
-    ) -> Option<(Vec<usize>, ReadAhead, Vec<Stmt>)> {
+    ) -> Option<(Vec<usize>, Prefetch, Vec<Stmt>)> {
         let written: HashSet<Ref<Var>> = rows.pieces.iter().filter_map(output).map(|b| b.data.clone()).collect();
         let inputs = |work: &Work| -> HashSet<Ref<Var>> {
             work.buffers().into_iter().map(|b| b.data.clone()).filter(|data| !written.contains(data)).collect()
@@ -90,7 +90,7 @@ impl ReadAhead {
         let next = rows.axes.iter().zip(&axes).map(|(a, b)| (a.var.clone(), PrimExpr::from(&b.var))).collect();
         let (_, binds) = nest::fuse(&axes, &after);
         let found = Stmt::bind(after, min(add(PrimExpr::from(row), step), sub(count, int(1))));
-        let ahead = ReadAhead { inputs, next, written: None };
+        let ahead = Prefetch { inputs, next, written: None };
         Some((pieces, ahead, [found].into_iter().chain(binds).collect()))
     }
 
