@@ -200,6 +200,10 @@ impl StmtVisitor for Writer {
                 let indices: Vec<String> = n.indices.iter().map(ToString::to_string).collect();
                 self.line(format!("{}[{}] := {}", n.buffer.name, indices.join(", "), n.value));
             }
+            Stmt::Attr(n) => {
+                self.line(format!("with {} = {}", n.attr_key, n.value));
+                self.inside(&n.body);
+            }
             // Whatever else there is reads well as Relaxide writes it.
             other => other.to_string().lines().for_each(|line| self.line(line.to_string())),
         }
@@ -258,7 +262,7 @@ class Module:
         register().unwrap();
         let text = compiled(NAME).inspect_source("").unwrap();
         assert!(text.starts_with("kernel fused_matmul_relu(x: float32[n, 4], w: float32[4, 3], "), "{text}");
-        assert!(text.contains("\n  for each ") && text.contains(" := "), "{text}");
+        assert!(text.contains("for each ") && text.contains(" := "), "{text}");
         assert!(pseudo_code(&[]).is_empty());
     }
 
