@@ -201,7 +201,7 @@ impl StmtVisitor for Writer {
                 self.line(format!("{}[{}] := {}", n.buffer.name, indices.join(", "), n.value));
             }
             Stmt::Attr(n) => {
-                self.line(format!("with {} = {}", n.attr_key, n.value));
+                self.line(format!("with {} = {}", n.key, n.value));
                 self.inside(&n.body);
             }
             // Whatever else there is reads well as Relaxide writes it.
