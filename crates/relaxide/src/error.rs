@@ -90,6 +90,8 @@ pub enum Error {
     },
 }
 
+const DEFECT_HELP: &str = "this is a defect of Relaxide; report it with the program, or try another pipeline";
+
 impl Error {
     /// What kind of problem it is.
     pub fn code(&self) -> Code {
@@ -136,15 +138,9 @@ impl Error {
             Error::Model(error) | Error::ModelFile { source: error, .. } => model_help(error).map(Into::into),
             Error::Import(_) => Some(IMPORT_HELP.into()),
             Error::Torch(_) => Some(TORCH_HELP.into()),
-            Error::Kernel { .. } => Some(
-                "a kernel that the program holds as it is must be well-formed; of any other this is a defect of Relaxide: \
-                 report it with the program"
-                    .into(),
-            ),
-            _ if self.is_defect() => {
-                Some("this is a defect of Relaxide; report it with the program, or try another pipeline".into())
-            }
-            _ => refused.help,
+            Error::Kernel { .. } => Some(relaxide_tir::lower::KERNEL_HELP.into()),
+            _ if self.is_defect() => refused.help.clone().or_else(|| Some(DEFECT_HELP.into())),
+            _ => refused.help.clone(),
         };
         Diagnostic { message: self.to_string(), help, ..refused }
     }

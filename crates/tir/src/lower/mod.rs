@@ -134,12 +134,16 @@ pub enum LowerError {
     },
 }
 
+/// What to try where a kernel is malformed.
+pub const KERNEL_HELP: &str = "a kernel that the program holds as it is must be well-formed; of any other this is a defect of Relaxide: \
+                               report it with the program";
+
 impl From<LowerError> for Refusal {
     fn from(error: LowerError) -> Refusal {
         let code = match &error {
             LowerError::Option { .. } => Code::PassArguments,
             LowerError::Refused(_) => Code::Precondition,
-            _ => Code::Kernel,
+            _ => return Refusal::new(Code::Kernel, error.to_string()).help(KERNEL_HELP),
         };
         Refusal::new(code, error.to_string())
     }
