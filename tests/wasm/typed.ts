@@ -4,7 +4,7 @@ import { load as remote, RemoteModel, RemoteTensor } from "relaxide/worker";
 
 async function here(bytes: Uint8Array<ArrayBuffer>): Promise<Float32Array> {
   const model: Model = await load(bytes, {
-    weights: new URL("https://example.org/model.safetensors"),
+    weights: new Response(bytes),
     onProgress: (loaded, total, part) => console.log(part, total === undefined ? loaded : loaded / total),
   });
   const names: string[] = model.inputs.map(({ name }: Parameter) => name);
