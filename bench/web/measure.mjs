@@ -4,7 +4,7 @@
 const ARRAYS = { float32: Float32Array, int64: BigInt64Array };
 
 /** The arrays that a description names. */
-async function arrays(described, read) {
+export async function arrays(described, read) {
   const made = Object.entries(described).map(async ([name, { file, dtype, shape }]) => {
     const bytes = await read(file);
     return [name, { dtype, shape, data: new ARRAYS[dtype](bytes.buffer, bytes.byteOffset, bytes.byteLength / ARRAYS[dtype].BYTES_PER_ELEMENT) }];
@@ -13,7 +13,7 @@ async function arrays(described, read) {
 }
 
 /** How far results are from what is expected, beyond a share of it as large as the tolerance; the least tolerance that holds. */
-function distance(found, expected) {
+export function distance(found, expected) {
   let most = 0;
   for (const [name, { data }] of Object.entries(expected)) {
     if (found[name].length !== data.length) return Infinity;

@@ -30,7 +30,7 @@ class Page:
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.call("Page.enable")
 
-    def call(self, method, timeout=60, **parameters):
+    def call(self, method, timeout=120, **parameters):
         """Asks the browser for something."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
@@ -68,7 +68,7 @@ class Page:
             raise Failure(found["exceptionDetails"].get("exception", {}).get("description") or found["exceptionDetails"]["text"])
         return found["result"].get("value")
 
-    def wait_for(self, expression, seconds=60):
+    def wait_for(self, expression, seconds=120):
         """Waits until an expression is true; what it is then."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -187,7 +187,7 @@ def test_all_files_are_in_the_package(tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("rapidocr_onnxruntime") is None, reason="the networks come with the package rapidocr-onnxruntime")
-@pytest.mark.parametrize("name", ["encoder", "det", "rec", "mobilenetv2"])
+@pytest.mark.parametrize("name", ["encoder", "mobilenetv2"])
 def test_networks_of_the_benchmark_compute_what_they_do_natively(name, tmp_path):
     sys.path[:0] = [str(ROOT / "bench/web")]
     try:

@@ -60,6 +60,29 @@ def page(address, tmp_path_factory):
         yield page
 
 
+@pytest.mark.parametrize(("network", "name"), [("detection", "det"), ("recognition", "rec")])
+def test_networks_compute_in_the_browser_what_they_do_natively(page, network, name):
+    folder = ROOT / "build" / "browser" / "check"
+    folder.mkdir(exist_ok=True)
+    sys.path[:0] = [str(ROOT / "bench/web")]
+    try:
+        import networks
+    finally:
+        sys.path.remove(str(ROOT / "bench/web"))
+    networks.write(name, folder)
+    shutil.copy(ROOT / "bench/web/measure.mjs", folder / "measure.js")
+    distance = page.evaluate(f"""(async () => {{
+        const {{ load }} = await import("./relaxide/index.js");
+        const {{ arrays, distance }} = await import("./check/measure.js");
+        const read = async (file) => new Uint8Array(await (await fetch(`check/${{file}}`)).arrayBuffer());
+        const {{ inputs, outputs }} = await (await fetch("check/{name}.json")).json();
+        const results = Object.entries((await load("models/{network}.wasm")).run(await arrays(inputs, read)));
+        return distance(Object.fromEntries(results.map(([of, tensor]) => [of, tensor.data])), await arrays(outputs, read));
+    }})()""")
+    assert distance < 1e-4
+    shutil.rmtree(folder)
+
+
 @pytest.fixture(scope="module")
 def native(example):
     """What the networks read natively, by ONNX Runtime, with the example's own code around them."""
