@@ -13,7 +13,7 @@ FEATURES = --no-default-features --features llvm$(LLVM)
 # The extension takes the interpreter's symbols from the process that loads it.
 export PYO3_BUILD_EXTENSION_MODULE := 1
 
-.PHONY: help setup build release demo test test-deep bench package size docs fuzz asan tsan lint clean
+.PHONY: help setup build release demo page test test-deep bench package size docs fuzz asan tsan lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -61,6 +61,9 @@ test: build ## all tests that a change must pass
 test-deep: test ## exhaustive sweeps and long fuzzing
 	RELAXIDE_DEEP=1 cargo test --release --workspace --no-fail-fast $(FEATURES)
 	RELAXIDE_DEEP=1 $(PY) -m pytest -q -n auto --dist loadfile --timeout 0 tests python/tests
+
+page: build ## a page that reads the text in pictures, on http://127.0.0.1:8000
+	@$(PY) examples/browser/serve.py
 
 bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models
 	$(PY) bench/models.py

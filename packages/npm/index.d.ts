@@ -80,8 +80,11 @@ export class Model {
 }
 
 export interface LoadOptions {
-  /** Is told how many bytes of the module are there, and of how many, if that is known. */
-  onProgress?: (loaded: number, total: number | undefined) => void;
+  /** Is told how many bytes of the module are there, and of how many, if that is known; then the same of weights in a file of their own. */
+  onProgress?: (loaded: number, total: number | undefined, part: "module" | "weights") => void;
+  /** Where the weights are of a model that was compiled with `--weights safetensors`: beside the module, if nothing is said. They are
+   * written into the model's memory as they arrive. */
+  weights?: string | URL | BufferSource | Response;
 }
 
 /** Loads a model: from its bytes, a URL or (in Node) a path, a response, or a compiled module. */

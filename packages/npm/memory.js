@@ -69,6 +69,30 @@ export class Runtime {
     return this.#broken;
   }
 
+  /** The name and size of the file that the weights are in; nothing if they are in the module. */
+  weightsApart() {
+    if (this.exports.relaxide_weights_file === undefined) return undefined;
+    return this.within(() => {
+      const [file, bytes] = [this.place(4), this.place(8)];
+      this.call("weights_file", file, bytes);
+      const at = this.view.getUint32(file, true);
+      return at === 0 ? undefined : { name: this.text(at), size: Number(this.view.getBigUint64(bytes, true)) };
+    });
+  }
+
+  /** Has the weights written into memory of the module, and gives them to the program. */
+  async takeWeights({ name, size }, write) {
+    const at = this.exports.relaxide_memory_new(size) >>> 0;
+    if (at === 0) throw new RelaxideError("MemoryError", `there is no memory for the ${size} bytes of the weights ${name}`);
+    try {
+      await write((offset, length) => new Uint8Array(this.buffer, at + offset, length));
+    } catch (error) {
+      this.exports.relaxide_memory_free(at, size);
+      throw error;
+    }
+    this.call("weights_take", at, size);
+  }
+
   /** Does something with places in memory that are free again behind it. */
   within(body) {
     const before = this.#used;

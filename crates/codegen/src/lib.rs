@@ -87,9 +87,14 @@ impl CompiledLib {
 }
 
 impl CompiledLib {
-    /// The kernels and the module tree as one WebAssembly module with the runtime that is given; `optional` says whether it has the
-    /// builtins that few programs call, which are entered then. The program is linked in under the empty prefix.
-    pub fn webassembly_module(&self, runtime: &[u8], tree: Saved, optional: bool) -> Result<Saved, CodegenError> {
+    /// The kernels and the module tree as one WebAssembly module with the runtime that is given. The program is linked in under the empty
+    /// prefix.
+    pub fn webassembly_module(
+        &self,
+        runtime: &[u8],
+        tree: Saved,
+        parts: WebAssemblyParts,
+    ) -> Result<Saved, CodegenError> {
         let mut module = WebAssemblyModule::new(runtime)?;
         let registration = self.registration((!tree.is_empty()).then_some(LIBRARY_BIN_SYMBOL), "")?;
         module.object("registration.o", &registration)?;
@@ -100,11 +105,24 @@ impl CompiledLib {
             module.data(LIBRARY_BIN_SYMBOL, tree);
         }
         module.begin_with("relaxide_start");
-        if optional {
+        if parts.has_optional_builtins {
             module.begin_with("relaxide_optional_builtins");
         }
-        Ok(module.offer("relaxide_").link()?)
+        module.offer("relaxide_");
+        if !parts.takes_weights {
+            module.withhold("relaxide_weights_");
+        }
+        Ok(module.link()?)
     }
+}
+
+/// What of the runtime a WebAssembly module has besides what every one has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WebAssemblyParts {
+    /// The builtins that few programs call. The runtime has to be the one with them.
+    pub has_optional_builtins: bool,
+    /// The functions that take weights from whoever loads the module.
+    pub takes_weights: bool,
 }
 
 /// The function of a linked model that enters it into the process's table, with its prefix; it runs by itself when the program

@@ -124,9 +124,6 @@ pub fn check_output(path: &Path, weights: WeightsIn) -> Result<(), Error> {
     };
     place(path)?;
     let mut beside = Vec::new();
-    if form == Form::WebAssembly && weights == WeightsIn::Safetensors {
-        return Err(unfit(path, "a WebAssembly module has its weights inside"));
-    }
     if form.has_header() {
         beside.push((header_path(path), HEADER_MARK.as_bytes(), "header"));
     }

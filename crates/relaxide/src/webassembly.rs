@@ -1,12 +1,12 @@
 //! Programs as WebAssembly modules.
 //!
-//! A module has everything in it: kernels, weights, bytecode, and the runtime with the virtual machine, which is the C interface
-//! built for WebAssembly (`crates/capi`). The runtime is a file of its own beside the compiler, of which there are two: the smaller
+//! A module has everything in it: kernels, weights (unless they are in a file of their own), bytecode, and the runtime with the virtual
+//! machine, which is the C interface built for WebAssembly (`crates/capi`). The runtime is a file of its own beside the compiler, of which there are two: the smaller
 //! one lacks builtins that few programs call. `packages/npm` loads the module.
 
 use std::path::{Path, PathBuf};
 
-use relaxide_codegen::CompiledLib;
+use relaxide_codegen::{CompiledLib, WebAssemblyParts};
 use relaxide_ffi::{Error as FfiError, ErrorKind, Module, Saved};
 use relaxide_vm::{FuncKind, is_optional_builtin};
 
@@ -25,16 +25,19 @@ pub(crate) fn module_of(
     tree: Saved,
     folder: Option<&Path>,
 ) -> Result<Saved, Error> {
-    let is_full = calls_optional_builtins(module);
-    let file = find_runtime(FILES[usize::from(is_full)], folder)?;
+    let executable = relaxide_vm::Executable::of_module(module);
+    let parts = WebAssemblyParts {
+        has_optional_builtins: executable.as_deref().is_some_and(calls_optional_builtins),
+        takes_weights: executable.as_deref().map_or(Ok(None), |executable| executable.weights_apart())?.is_some(),
+    };
+    let file = find_runtime(FILES[usize::from(parts.has_optional_builtins)], folder)?;
     let runtime = std::fs::read(&file)
         .map_err(|source| Error::Io { context: format!("cannot read {}", file.display()), source })?;
-    Ok(kernels.webassembly_module(&runtime, tree, is_full)?)
+    Ok(kernels.webassembly_module(&runtime, tree, parts)?)
 }
 
 /// Whether a program calls builtins that the smaller runtime lacks.
-fn calls_optional_builtins(module: &Module) -> bool {
-    let Some(executable) = relaxide_vm::Executable::of_module(module) else { return false };
+fn calls_optional_builtins(executable: &relaxide_vm::Executable) -> bool {
     executable
         .functions()
         .iter()

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use relaxide_ffi::{DataType, Tensor};
-use relaxide_runtime::weights::{ALIGNMENT, WeightsFile, Written, read_header, write_tensors};
+use relaxide_runtime::weights::{ALIGNMENT, Memory, WeightsFile, Written, read_header, write_tensors};
 
 fn tensors() -> Vec<(String, Tensor)> {
     let numbers = |count: usize| (0..count).map(|i| i as f32).collect::<Vec<_>>();
@@ -51,6 +51,33 @@ fn what_is_written_is_read_and_large_tensors_lie_in_the_map() {
     // The memory is the process's own: writing to it changes no file.
     kept.copy_from_bytes(&[0; 256]).unwrap();
     assert_eq!(std::fs::read(folder.path().join("w.safetensors")).unwrap(), bytes);
+}
+
+/// What a host that has no files holds in their place.
+struct Held(Vec<u8>);
+
+impl Memory for Held {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[test]
+fn memory_serves_in_the_place_of_a_file() {
+    let (bytes, written) = bytes_of(&tensors());
+    let file = WeightsFile::in_memory("held.safetensors", Box::new(Held(bytes.clone()))).unwrap();
+    assert_eq!((file.size(), file.checksum()), (written.bytes, written.checksum));
+    let read = tensors()
+        .into_iter()
+        .map(|(name, tensor)| (file.tensor(&name, tensor.dtype(), tensor.shape()).unwrap(), tensor));
+    let read: Vec<(Tensor, Tensor)> = read.collect();
+    // Tensors keep the memory.
+    drop(file);
+    for (found, expected) in read {
+        assert_eq!(found.to_bytes().unwrap(), expected.to_bytes().unwrap());
+    }
+    let error = WeightsFile::in_memory("held.safetensors", Box::new(Held(bytes[..9].to_vec()))).unwrap_err();
+    assert!(error.to_string().contains("held.safetensors"), "{error}");
 }
 
 #[test]

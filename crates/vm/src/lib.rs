@@ -40,7 +40,7 @@ pub use builder::{BuildError, ExecBuilder};
 pub use builtins::enter_optional_builtins;
 pub use builtins::is_optional as is_optional_builtin;
 pub use bytecode::{Arg, Register};
-pub use executable::module::load_weights;
+pub use executable::module::{load_weights, take_weights};
 pub use executable::{Executable, FuncInfo, FuncKind};
 pub use labels::Label;
 pub use machine::{

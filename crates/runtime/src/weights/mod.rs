@@ -4,7 +4,8 @@
 //! u64 length of the header │ {"name": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}, …} │ data
 //! ```
 //!
-//! [`WeightsFile::open`] maps the file and checks its header; [`WeightsFile::tensor`] gives tensors out of it. They are the
+//! [`WeightsFile::open`] maps the file and checks its header; where there are no files, [`WeightsFile::in_memory`] takes what one would
+//! hold. [`WeightsFile::tensor`] gives tensors out of it. They are the
 //! mapped memory itself wherever their data begins at a multiple of [`ALIGNMENT`], so that nothing is read before it is used,
 //! and processes that run the same model share its pages. Others are copied. The [writer](write) puts tensors into an order in
 //! which few are.
@@ -17,6 +18,7 @@
 mod header;
 mod write;
 
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,13 +36,39 @@ pub const ALIGNMENT: usize = 64;
 #[derive(Clone, Debug)]
 pub struct WeightsFile {
     path: PathBuf,
-    map: Arc<MmapMut>,
+    content: Arc<Content>,
     header: Header,
+}
+
+/// Memory that holds what a file would. It is private to the process and may be written to.
+pub trait Memory: Send + Sync {
+    /// The bytes in it, which stay where they are.
+    fn bytes(&self) -> &[u8];
+}
+
+enum Content {
+    Mapped(MmapMut),
+    Held(Box<dyn Memory>),
+}
+
+impl Content {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Content::Mapped(map) => map,
+            Content::Held(memory) => memory.bytes(),
+        }
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.bytes().len())
+    }
 }
 
 /// What a tensor that is given out keeps.
 struct Keep {
-    _map: Arc<MmapMut>,
+    _content: Arc<Content>,
 }
 
 impl WeightsFile {
@@ -56,8 +84,17 @@ impl WeightsFile {
         // SAFETY: the map is private, so that nobody else's memory changes when it is written to. A process that truncates
         // the file meanwhile can make reads fail with a signal, as for any mapped file.
         let map = unsafe { MmapOptions::new().map_copy(&file) }.map_err(failed)?;
-        let header = read_header(&map).map_err(|error| unreadable(path, &error))?;
-        Ok(WeightsFile { path: path.to_owned(), map: Arc::new(map), header })
+        WeightsFile::of(path, Content::Mapped(map))
+    }
+
+    /// The same for the content of a file that a host has put into memory; `name` is what errors call it.
+    pub fn in_memory(name: &str, memory: Box<dyn Memory>) -> Result<WeightsFile, Error> {
+        WeightsFile::of(Path::new(name), Content::Held(memory))
+    }
+
+    fn of(path: &Path, content: Content) -> Result<WeightsFile, Error> {
+        let header = read_header(content.bytes()).map_err(|error| unreadable(path, &error))?;
+        Ok(WeightsFile { path: path.to_owned(), content: Arc::new(content), header })
     }
 
     /// Where the file is.
@@ -67,7 +104,7 @@ impl WeightsFile {
 
     /// How many bytes the file has.
     pub fn size(&self) -> u64 {
-        self.map.len() as u64
+        self.content.bytes().len() as u64
     }
 
     /// The tensors in the file.
@@ -77,7 +114,7 @@ impl WeightsFile {
 
     /// The checksum of the whole file, as the writer counts it. Reads all of it.
     pub fn checksum(&self) -> u64 {
-        write::checksum(&self.map)
+        write::checksum(self.content.bytes())
     }
 
     /// A tensor of the file, which must have that type and shape.
@@ -93,13 +130,14 @@ impl WeightsFile {
             return Err(wrong(format!("{found}; the program wants {expected} of shape {shape:?}")));
         }
         // The header's ranges lie inside of the file.
-        let bytes = self.map.get(entry.range.clone()).ok_or_else(|| wrong("lies outside of the file".into()))?;
+        let bytes =
+            self.content.bytes().get(entry.range.clone()).ok_or_else(|| wrong("lies outside of the file".into()))?;
         if !bytes.as_ptr().addr().is_multiple_of(ALIGNMENT) {
             return Tensor::from_bytes(bytes, shape, dtype);
         }
-        let keep = Keep { _map: Arc::clone(&self.map) };
+        let keep = Keep { _content: Arc::clone(&self.content) };
         // SAFETY: the header has as many bytes for the tensor as its shape and type take; they are private memory of this
-        // process that may be written to, and the tensor keeps the map.
+        // process that may be written to, and the tensor keeps it.
         unsafe { Tensor::from_parts(bytes.as_ptr().cast_mut().cast(), shape, dtype, Device::cpu(0), 0, keep) }
     }
 }

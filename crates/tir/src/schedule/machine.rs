@@ -46,6 +46,9 @@ impl Machine {
             Level::Avx2 => (32, 16),
             Level::Sse => (16, 16),
             Level::Neon => (16, 32),
+            // Processors have 16 and more, but engines keep some, products wait in others (no multiply-add), and LLVM, which knows no
+            // limit here, reads a tile's operands ahead: tiles that would fill 16 spill (`docs/performance.md`).
+            Level::WebAssembly => (16, 12),
         };
         Machine {
             vector_bytes,
@@ -53,7 +56,7 @@ impl Machine {
             fma: features.fma,
             l1: 32 << 10,
             l2: 512 << 10,
-            parallel_threshold: Some(32 << 10),
+            parallel_threshold: (!matches!(features.level, Level::WebAssembly)).then_some(32 << 10),
             device: None,
         }
     }
@@ -88,6 +91,7 @@ enum Level {
     Avx2,
     Avx512,
     Neon,
+    WebAssembly,
 }
 
 struct Features {
@@ -99,6 +103,9 @@ impl Features {
     fn of(target: &Target) -> Features {
         if target.mtriple().starts_with("aarch64") || target.mtriple().starts_with("arm64") {
             return Features { level: Level::Neon, fma: true };
+        }
+        if target.mtriple().starts_with("wasm32") {
+            return Features { level: Level::WebAssembly, fma: false };
         }
         // C runs anywhere, and its text does not depend on where it was written.
         if target.kind.info().is_portable {
@@ -172,5 +179,11 @@ mod tests {
         let target = Target::llvm("znver3").with("mattr", "-fma");
         assert!(!Machine::of(&target).fma);
         assert_eq!(Machine::of(&target).lanes(DataType::float(32)), 8);
+    }
+
+    #[test]
+    fn webassembly_has_one_thread() {
+        let machine = Machine::of(&"wasm".parse().unwrap());
+        assert_eq!((machine.lanes(DataType::float(32)), machine.parallel_threshold), (4, None));
     }
 }

@@ -64,33 +64,25 @@ impl ExecutableModule {
         }
         let made = match self.executable.weights_apart()? {
             None => verify(Arc::clone(&self.executable)).map_err(|error| invalid(&error))?,
-            Some(weights) => self.complete(&weights, &self.folder().join(&weights.file))?,
+            Some(weights) => self.complete(&weights, &open_weights(&self.folder().join(&weights.file))?)?,
         };
         Ok(verified.insert(made).clone())
     }
 
-    /// Takes the weights from a file, whatever its name is; an error if there are none to take, or they are taken already.
-    pub(crate) fn load_weights(&self, file: &Path) -> Result<(), Error> {
+    /// Takes the weights from a file; an error if there are none to take, or they are taken already.
+    fn take_weights(&self, open: impl FnOnce() -> Result<WeightsFile, Error>) -> Result<(), Error> {
         let refuse = |why: &str| Error::new(ErrorKind::ValueError, format!("the program takes no weights: {why}"));
         let weights = self.executable.weights_apart()?.ok_or_else(|| refuse("it has them inside"))?;
         let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
         if verified.is_some() {
             return Err(refuse("it has been loaded with them already"));
         }
-        *verified = Some(self.complete(&weights, file)?);
+        *verified = Some(self.complete(&weights, &open()?)?);
         Ok(())
     }
 
-    fn complete(&self, weights: &WeightsApart, file: &Path) -> Result<VerifiedExecutable, Error> {
-        if ONLY_RUNS || !file.exists() {
-            let message = format!(
-                "the weights of the program are in another file, which is not there: {}; put it beside the library, or say \
-                 where it is (--weights FILE, load_weights)",
-                file.display()
-            );
-            return Err(Error::new(ErrorKind::OSError, message));
-        }
-        let whole = self.executable.with_weights(weights, &WeightsFile::open(file)?)?;
+    fn complete(&self, weights: &WeightsApart, file: &WeightsFile) -> Result<VerifiedExecutable, Error> {
+        let whole = self.executable.with_weights(weights, file)?;
         verify(Arc::new(whole)).map_err(|error| invalid(&error))
     }
 
@@ -101,13 +93,34 @@ impl ExecutableModule {
     }
 }
 
-/// Takes the weights of a program that are not in its library from that file, in the place of the one beside the library.
+/// Takes the weights of a program that are not in its library from that file, whatever its name is, in the place of the one beside the
+/// library.
 pub fn load_weights(module: &Module, file: &Path) -> Result<(), Error> {
-    let executable = module.downcast::<ExecutableModule>().ok_or_else(|| {
+    executable_of(module)?.take_weights(|| open_weights(file))
+}
+
+/// Takes the weights of a program that are not in its library from memory.
+pub fn take_weights(module: &Module, weights: WeightsFile) -> Result<(), Error> {
+    executable_of(module)?.take_weights(|| Ok(weights))
+}
+
+fn executable_of(module: &Module) -> Result<&ExecutableModule, Error> {
+    module.downcast::<ExecutableModule>().ok_or_else(|| {
         let message = format!("a module of kind {} is not a VM executable, and takes no weights", module.kind());
         Error::new(ErrorKind::TypeError, message)
-    })?;
-    executable.load_weights(file)
+    })
+}
+
+fn open_weights(file: &Path) -> Result<WeightsFile, Error> {
+    if ONLY_RUNS || !file.exists() {
+        let message = format!(
+            "the weights of the program are in another file, which is not there: {}; put it beside the library, or say \
+             where it is (--weights FILE, load_weights)",
+            file.display()
+        );
+        return Err(Error::new(ErrorKind::OSError, message));
+    }
+    WeightsFile::open(file)
 }
 
 fn invalid(error: &dyn std::error::Error) -> Error {

@@ -25,13 +25,21 @@ pub struct WebAssemblyModule<'a> {
     data: Vec<(String, Saved)>,
     first: Vec<String>,
     offered: Vec<String>,
+    withheld: Vec<String>,
 }
 
 impl<'a> WebAssemblyModule<'a> {
     /// A module with a runtime and nothing else.
     pub fn new(runtime: &'a [u8]) -> Result<Self, ExportError> {
         let runtime = Runtime::parse(runtime)?;
-        Ok(Self { runtime, objects: Vec::new(), data: Vec::new(), first: Vec::new(), offered: Vec::new() })
+        Ok(Self {
+            runtime,
+            objects: Vec::new(),
+            data: Vec::new(),
+            first: Vec::new(),
+            offered: Vec::new(),
+            withheld: Vec::new(),
+        })
     }
 
     /// Adds a relocatable object; `name` is what errors call it.
@@ -55,6 +63,12 @@ impl<'a> WebAssemblyModule<'a> {
     /// Offers the functions of the runtime whose names begin like this to whoever loads the module.
     pub fn offer(&mut self, prefix: impl Into<String>) -> &mut Self {
         self.offered.push(prefix.into());
+        self
+    }
+
+    /// Offers none of those that begin like this.
+    pub fn withhold(&mut self, prefix: impl Into<String>) -> &mut Self {
+        self.withheld.push(prefix.into());
         self
     }
 
@@ -334,7 +348,8 @@ impl Linked {
         let (mut exports, mut functions, mut count) = (Vec::new(), Vec::new(), 0);
         for name in &module.runtime.exported {
             let Some((kind, index)) = module.runtime.exports.get(name) else { continue };
-            let is_offered = module.offered.iter().any(|prefix| name.starts_with(prefix));
+            let begins = |prefixes: &[String]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+            let is_offered = begins(&module.offered) && !begins(&module.withheld);
             let number = match kind {
                 ExternalKind::Func if is_offered => 0,
                 ExternalKind::Memory if *name == MEMORY => 2,

@@ -1,0 +1,147 @@
+"""What is measured in Node and in browsers: networks as ONNX files, with an input each and what ONNX Runtime makes of it here.
+
+The networks for text come with ``rapidocr-onnxruntime``, the voice detector with ``silero-vad``. MobileNetV2 and an encoder of MiniLM's
+form have random weights: neither engine's time depends on what they are.
+"""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/models"), str(ROOT / "examples/sentence_embedding")]
+
+import minilm  # noqa: E402
+import resnet18  # noqa: E402
+import silero  # noqa: E402
+import zoo  # noqa: E402
+
+#: Of MiniLM-L6.
+ENCODER = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "layer_norm_eps": 1e-12}
+WORDS, PLACES, WIDE = 30522, 512, 1536
+
+
+class RandomWeights:
+    """A weight of the right shape for every name that an encoder asks for."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(6)
+
+    def __getitem__(self, name):
+        hidden = ENCODER["hidden_size"]
+        tables = {"word_embeddings": WORDS, "position_embeddings": PLACES, "token_type_embeddings": 2}
+        if "LayerNorm.weight" in name:
+            return np.ones(hidden, "float32")
+        rows = next((rows for table, rows in tables.items() if table in name), None)
+        if "intermediate" in name:
+            rows, columns = WIDE, hidden
+        elif "output.dense" in name and "attention" not in name:
+            rows, columns = hidden, WIDE
+        else:
+            rows, columns = rows or hidden, hidden
+        shape = (rows, columns) if name.endswith("weight") else (rows,)
+        return (self.rng.standard_normal(shape) * 0.05).astype("float32")
+
+
+def encoder():
+    """MiniLM's graph with random weights."""
+    graph = minilm.Graph(RandomWeights())
+    x, mask = graph.embeddings(ENCODER["layer_norm_eps"]), graph.mask()
+    for number in range(ENCODER["num_hidden_layers"]):
+        x = graph.layer(x, mask, number, ENCODER)
+    graph.nodes.append(helper.make_node("Identity", [graph.pooled(x)], ["embedding"]))
+    names = ("input_ids", "token_type_ids", "attention_mask")
+    ids = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in names]
+    output = helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["batch", ENCODER["hidden_size"]])
+    graph = helper.make_graph(graph.nodes, "encoder", ids, [output], list(graph.initializers.values()))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def sentence():
+    """One sentence of 32 tokens."""
+    ids = np.random.default_rng(0).integers(1000, WORDS, (1, 32))
+    return {"input_ids": ids, "token_type_ids": np.zeros_like(ids), "attention_mask": np.ones_like(ids)}
+
+
+class _MobileNet(resnet18._Graph):
+    """The blocks of MobileNetV2 (Sandler et al., 2018), with batch normalization folded, as exporters write it."""
+
+    def conv(self, x, name, channels_in, channels, kernel=1, stride=1, group=1, is_linear=False):
+        scale = (2.0 / (channels_in // group * kernel * kernel)) ** 0.5
+        weight = self.rng.standard_normal((channels, channels_in // group, kernel, kernel)) * scale
+        bias = self.weight(f"{name}.bias", self.rng.uniform(-0.1, 0.1, channels))
+        inputs = [x, self.weight(f"{name}.weight", weight), bias]
+        pads = [kernel // 2] * 4
+        shape = {"kernel_shape": [kernel, kernel], "strides": [stride, stride], "pads": pads, "group": group}
+        y = self.node("Conv", inputs, f"{name}.conv", **shape)
+        return y if is_linear else self.node("Clip", [y, "zero", "six"], f"{name}.clip")
+
+    def bottleneck(self, x, name, channels_in, channels, stride, expansion):
+        wide = channels_in * expansion
+        y = x if expansion == 1 else self.conv(x, f"{name}.expand", channels_in, wide)
+        y = self.conv(y, f"{name}.depthwise", wide, wide, 3, stride, wide)
+        y = self.conv(y, f"{name}.project", wide, channels, is_linear=True)
+        return self.node("Add", [x, y], f"{name}.add") if stride == 1 and channels_in == channels else y
+
+
+def mobilenetv2():
+    """MobileNetV2 at full width, for pictures of 224 by 224."""
+    graph = _MobileNet(2)
+    graph.weight("zero", np.array(0.0))
+    graph.weight("six", np.array(6.0))
+    x, channels = graph.conv("x", "stem", 3, 32, 3, 2), 32
+    blocks = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+    for stage, (expansion, width, count, stride) in enumerate(blocks):
+        for i in range(count):
+            x = graph.bottleneck(x, f"{stage}.{i}", channels, width, stride if i == 0 else 1, expansion)
+            channels = width
+    x = graph.conv(x, "last", channels, 1280)
+    x = graph.node("Flatten", [graph.node("GlobalAveragePool", [x], "pool")], "features")
+    weight = graph.weight("fc.weight", graph.rng.standard_normal((1000, 1280)) * 1280**-0.5)
+    graph.node("Gemm", [x, weight, graph.weight("fc.bias", np.zeros(1000))], "logits", transB=1)
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", [1, 3, 224, 224]), ("logits", [1, 1000]))]
+    graph = helper.make_graph(graph.nodes, "mobilenetv2", ends[:1], ends[1:], graph.weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def _text(name, shape):
+    return lambda: (zoo.MODELS[name].path.read_bytes(), {"x": zoo.text_image(shape)})
+
+
+def _voice():
+    rng = np.random.default_rng(0)
+    call = {"input": 0.1 * rng.standard_normal((1, 576), "float32"), "state": np.zeros((2, 1, 128), "float32"), "sr": np.array(16000)}
+    return silero.path("silero_vad").read_bytes(), call
+
+
+#: Each network's file and input.
+NETWORKS = {
+    "encoder": lambda: (encoder().SerializeToString(), sentence()),
+    "det": _text("det", (1, 3, 480, 640)),
+    "rec": _text("rec", (1, 3, 48, 320)),
+    "cls": _text("cls", (1, 3, 48, 192)),
+    "silero_vad": _voice,
+    "mobilenetv2": lambda: (mobilenetv2().SerializeToString(), {"x": zoo.text_image((1, 3, 224, 224))}),
+}
+
+
+def write(name, folder):
+    """Writes a network and its input; what describes them."""
+    file, call = NETWORKS[name]()
+    (folder / f"{name}.onnx").write_bytes(file)
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    results = dict(zip(names, session.run(names, call)))
+    described = {"name": name, "inputs": {}, "outputs": {}}
+    for which, arrays in (("inputs", call), ("outputs", results)):
+        for number, (of, array) in enumerate(arrays.items()):
+            file = f"{name}.{which}{number}.bin"
+            (folder / file).write_bytes(np.ascontiguousarray(array).tobytes())
+            described[which][of] = {"file": file, "dtype": str(array.dtype), "shape": list(array.shape)}
+    (folder / f"{name}.json").write_text(json.dumps(described))
+    return described
