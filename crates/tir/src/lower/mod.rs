@@ -66,7 +66,7 @@ mod tests;
 use relaxide_ir::pass::PassInfo;
 
 pub use device_limits::DeviceLimits;
-pub use open_packed::{is_opened, open_packed, stores_packed};
+pub use open_packed::{is_opened, is_opened_float, open_packed, stores_packed};
 pub use shared_memory::{SHARED, bytes_of, is_shared, is_shared_scope};
 pub use split_device::{DEVICE_TYPE, FAULT_WORDS, Fault, Launch, Split, split_device};
 pub use table::{PASSES, absent, pass};
