@@ -24,7 +24,6 @@ TOLERANCE = 1e-4
 QUICK = {"magika", "silero_vad_op18_ifless"}
 
 
-
 def has_driver():
     """Asked of another process: a driver that was started here would not go on in processes that other tests fork."""
     program = "import sys, relaxide; sys.exit(not relaxide.opencl(0).exist)"
