@@ -114,3 +114,32 @@ def test_tensors_come_and_go():
     np.testing.assert_array_equal(there.copyto(tvm.cpu()).numpy(), 2 * x)
     half = tvm.runtime.tensor(x.astype("float16"), tvm.opencl(0))
     np.testing.assert_array_equal(half.numpy(), x.astype("float16"))
+
+
+TEXTS = """<ir_version: 10, opset_import: ["": 20, "ai.onnx.ml": 4]>
+g (string[n] x) => (bool[n] matched, int64[n] code, float[n] number) {
+  matched = RegexFullMatch <pattern = "[0-9]+"> (x)
+  code = ai.onnx.ml.LabelEncoder <keys_strings = ["1", "23"], values_int64s = [7, 9], default_int64 = -1> (x)
+  number = Cast <to = 1> (x)
+}"""
+
+
+def test_what_is_made_of_texts_goes_to_the_device():
+    import onnx.parser
+
+    from relaxide.onnx_backend import RelaxideBackend
+
+    model = onnx.parser.parse_model(TEXTS)
+    matched, code, number = RelaxideBackend.prepare(model, "OPENCL").run([np.array(["23", "4.5", "1"], dtype=object)])
+    assert (matched.tolist(), code.tolist(), number.tolist()) == ([True, False, True], [9, -1, 7], [23.0, 4.5, 1.0])
+
+
+def test_short_rows_whose_results_another_kernel_reads():
+    import onnx.parser
+
+    from relaxide.onnx_backend import RelaxideBackend
+
+    text = "<ir_version: 8, opset_import: [\"\": 13]>\ng (float[3, 4, 5] x) => (float[3, 4, 5] y) { y = Hardmax <axis = 2> (x) }"
+    x = np.random.default_rng(0).standard_normal((3, 4, 5)).astype("float32")
+    (y,) = RelaxideBackend.prepare(onnx.parser.parse_model(text), "OPENCL").run([x])
+    np.testing.assert_array_equal(y, (x == x.max(axis=2, keepdims=True)).astype("float32"))

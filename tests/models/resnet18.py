@@ -9,7 +9,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
-class _Graph:
+class Graph:
+    """Nodes and weights of a network of convolutions, as they come."""
+
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
         self.nodes = []
@@ -23,9 +25,10 @@ class _Graph:
         self.nodes.append(helper.make_node(op, inputs, [output], name=f"{op}:{output}", **attributes))
         return output
 
-    def conv_bn(self, x, name, channels_in, channels, kernel, stride):
-        scale = (2.0 / (channels_in * kernel * kernel)) ** 0.5
-        weight = self.rng.standard_normal((channels, channels_in, kernel, kernel)) * scale
+    def conv_bn(self, x, name, channels_in, channels, kernel, stride, group=1):
+        inputs = channels_in // group
+        scale = (2.0 / (inputs * kernel * kernel)) ** 0.5
+        weight = self.rng.standard_normal((channels, inputs, kernel, kernel)) * scale
         pad = kernel // 2
         y = self.node(
             "Conv",
@@ -34,6 +37,7 @@ class _Graph:
             kernel_shape=[kernel, kernel],
             strides=[stride, stride],
             pads=[pad] * 4,
+            group=group,
         )
         statistics = {
             "gamma": self.rng.uniform(0.5, 1.0, channels),
@@ -53,10 +57,25 @@ class _Graph:
         y = self.node("Add", [y, x], f"{name}.add")
         return self.node("Relu", [y], f"{name}.out")
 
+    def classifier(self, x, name, channels, classes):
+        """The model, whose batch, height and width are symbolic, of features and a layer that tells classes by them."""
+        x = self.node("GlobalAveragePool", [x], "pool")
+        x = self.node("Flatten", [x], "features", axis=1)
+        weight = self.weight("fc.weight", self.rng.standard_normal((classes, channels)) * (1.0 / channels) ** 0.5)
+        bias = self.weight("fc.bias", self.rng.uniform(-0.1, 0.1, classes))
+        self.node("Gemm", [x, weight, bias], "logits", transB=1)
+        given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, "h", "w"])
+        result = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", classes])
+        graph = helper.make_graph(self.nodes, name, [given], [result], self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], producer_name="relaxide-tests")
+        model.ir_version = 8
+        onnx.checker.check_model(model)
+        return model
+
 
 def build(seed=18):
     """The model; batch, height and width are symbolic."""
-    g = _Graph(seed)
+    g = Graph(seed)
     x = g.conv_bn("x", "stem", 3, 64, 7, 2)
     x = g.node("Relu", [x], "stem.relu")
     x = g.node("MaxPool", [x], "stem.pool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
@@ -66,19 +85,4 @@ def build(seed=18):
             stride = 2 if stage > 0 and i == 0 else 1
             x = g.block(x, f"stage{stage}.{i}", channels, width, stride)
             channels = width
-    x = g.node("GlobalAveragePool", [x], "pool")
-    x = g.node("Flatten", [x], "features", axis=1)
-    weight = g.weight("fc.weight", g.rng.standard_normal((1000, 512)) * (1.0 / 512) ** 0.5)
-    bias = g.weight("fc.bias", g.rng.uniform(-0.1, 0.1, 1000))
-    g.node("Gemm", [x, weight, bias], "logits", transB=1)
-    graph = helper.make_graph(
-        g.nodes,
-        "resnet18",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, "h", "w"])],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 1000])],
-        g.weights,
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], producer_name="relaxide-tests")
-    model.ir_version = 8
-    onnx.checker.check_model(model)
-    return model
+    return g.classifier(x, "resnet18", 512, 1000)

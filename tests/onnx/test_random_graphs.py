@@ -1,6 +1,10 @@
-"""Random graphs give what ONNX Runtime gives (:mod:`random_graphs`, :mod:`random_graphs_more`). `RELAXIDE_DEEP` tries two thousand."""
+"""Random graphs give what ONNX Runtime gives (:mod:`random_graphs`, :mod:`random_graphs_more`). `RELAXIDE_DEEP` tries two thousand, and
+three hundred on a device of OpenCL."""
 
 import os
+import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -48,6 +52,15 @@ def problem(seed, **options):
 def test_random_graphs(share):
     wrong = [problem(seed) for seed in range(share * EACH, (share + 1) * EACH)]
     assert not any(wrong), "\n".join(why for why in wrong if why)
+
+
+def test_random_graphs_on_a_device_of_opencl():
+    script = pathlib.Path(__file__).with_name("random_graphs_on_opencl.py")
+    count = "300" if os.environ.get("RELAXIDE_DEEP") else "4"
+    done = subprocess.run([sys.executable, str(script), "--count", count], capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip("there is no driver of OpenCL; `scripts/setup test-tools` installs one")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 JOINED = """<ir_version: 9, opset_import: ["": 18]>

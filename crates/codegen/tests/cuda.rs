@@ -221,6 +221,26 @@ fn in_last_places(found: f64, expected: f64, digits: i32) -> f64 {
 
 type Reference = fn(f64) -> f64;
 
+/// The error function: its series up to one, one less a continued fraction from there.
+fn erf(x: f64) -> f64 {
+    let (size, square) = (x.abs(), x * x);
+    if x.is_nan() || size < 1e-150 {
+        return x * std::f64::consts::FRAC_2_SQRT_PI;
+    }
+    let of_size = if size < 1.0 {
+        let terms = (0..60).scan(size, |term, n| {
+            let now = *term / f64::from(2 * n + 1);
+            *term *= -square / f64::from(n + 1);
+            Some(now)
+        });
+        terms.sum::<f64>() * std::f64::consts::FRAC_2_SQRT_PI
+    } else {
+        let fraction = (1..400).rev().fold(0.0, |fraction, n| f64::from(n) / 2.0 / (size + fraction));
+        1.0 - (-square).exp() / std::f64::consts::PI.sqrt() / (size + fraction)
+    };
+    of_size.copysign(x)
+}
+
 /// Functions of doubles without a math library, held against the processor's.
 #[test]
 fn functions_of_doubles_are_computed_on_the_device() {
@@ -235,7 +255,7 @@ fn functions_of_doubles_are_computed_on_the_device() {
     };
     let exp10: Reference = |x| 10f64.powf(x);
     // With the units that may be missing, and the largest argument that is tried beside the special ones.
-    let functions: [(&'static str, Reference, f64, f64); 15] = [
+    let functions: [(&'static str, Reference, f64, f64); 22] = [
         ("exp", f64::exp, 2.0, 750.0),
         ("exp2", f64::exp2, 2.0, 1080.0),
         ("exp10", exp10, 3.0, 326.0),
@@ -251,6 +271,13 @@ fn functions_of_doubles_are_computed_on_the_device() {
         ("acosh", acosh, 8.0, 1e300),
         ("atanh", |x| x.abs().atanh().copysign(x), 8.0, 1.0),
         ("sigmoid", sigmoid, 8.0, 700.0),
+        ("sin", f64::sin, 2.0, 1e308),
+        ("cos", f64::cos, 2.0, 1e308),
+        ("tan", f64::tan, 4.0, 1e308),
+        ("asin", f64::asin, 2.0, 1.0),
+        ("acos", f64::acos, 2.0, 1.0),
+        ("atan", f64::atan, 2.0, 1e308),
+        ("erf", erf, 4.0, 7.0),
     ];
     let f64_ = DataType::float(64);
     let kernels = functions.map(|(name, ..)| {
@@ -320,6 +347,59 @@ fn angles_and_lengths_of_points_are_computed_on_the_device() {
             let off = if expected.abs() < 1e-37 { 0.0 } else { in_last_places(f64::from(found), expected, 23) };
             assert!(off <= most, "{name}({y:e}, {x:e}): {found:e} for {expected:e}");
             assert_eq!(found.is_sign_negative() && !found.is_nan(), expected.is_sign_negative() && !expected.is_nan());
+        }
+    }
+}
+
+#[test]
+fn powers_and_angles_of_doubles_are_computed_on_the_device() {
+    if !with_driver("powers_and_angles_of_doubles_are_computed_on_the_device") {
+        return;
+    }
+    const COUNT: i64 = 64;
+    let f64_ = DataType::float(64);
+    let (x, y) = (te::placeholder("x", [COUNT * COUNT], f64_), te::placeholder("y", [COUNT * COUNT], f64_));
+    let of = |name: &'static str| {
+        let (x, y) = (x.clone(), y.clone());
+        let body = move |i: &[relaxide_ir::PrimExpr]| {
+            relaxide_ir::prim::call(f64_, format!("tirx.{name}"), vec![x.at(i), y.at(i)])
+        };
+        te::compute(name, [COUNT * COUNT], body)
+    };
+    let func =
+        te::create_prim_func(&[x.clone(), y.clone(), of("pow"), of("atan2"), of("fmod"), of("nextafter")]).unwrap();
+    let library = CUDA.library(&[CUDA.lowered(&named(&func, "doubles")).1]);
+    let special = [0.0, 1.0, f64::INFINITY, f64::NAN, 0.5, 2.0, 3.0, 5e-324, 1e-310, 1e308, 1.0 + f64::EPSILON, 7e15];
+    let pick = |at: i64| match at / 2 {
+        n if n < special.len() as i64 => special[n as usize],
+        n => 2f64.powf((n as f64 - 22.0) * 1.7) + n as f64 * 0.37,
+    };
+    let signed = |at: i64| if at % 2 == 1 { -pick(at) } else { pick(at) };
+    let values = [|i: i64| i % COUNT, |i: i64| i / COUNT].map(|at| (0..COUNT * COUNT).map(|i| signed(at(i))).collect());
+    let [xs, ys]: [Vec<f64>; 2] = values;
+    let shape = [COUNT * COUNT];
+    let there =
+        [&xs, &ys].map(|values| copy_tensor(&Tensor::from_slice(values, &shape).unwrap(), CUDA.device).unwrap());
+    let results = [0; 4].map(|_| empty_tensor(&shape, f64_, CUDA.device).unwrap());
+    let args: Vec<relaxide_ffi::AnyView<'_>> = there.iter().chain(&results).map(|tensor| tensor.into()).collect();
+    library.get_function("doubles", true).unwrap().call(&args).unwrap();
+    let [powers, angles, remainders, next] = results.map(|result| on_host(&result).unwrap().to_vec::<f64>().unwrap());
+    for (at, (x, y)) in xs.iter().zip(&ys).enumerate() {
+        let beside = if x < y { x.next_up() } else { x.next_down() };
+        let beside = if x == y { *y } else { beside };
+        let beside = if y.is_nan() { *y } else { beside };
+        for (name, found, expected, most) in [
+            ("pow", powers[at], x.powf(*y), 2.0),
+            ("atan2", angles[at], x.atan2(*y), 2.0),
+            ("fmod", remainders[at], x % y, 0.0),
+            ("nextafter", next[at], beside, 0.0),
+        ] {
+            let off = in_last_places(found, expected, 52);
+            assert!(off <= most, "{name}({x:e}, {y:e}): {found:e} for {expected:e}, {off} units");
+            assert!(
+                expected.is_nan() || found.is_sign_negative() == expected.is_sign_negative(),
+                "{name}({x:e}, {y:e})"
+            );
         }
     }
 }

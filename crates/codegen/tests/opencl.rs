@@ -193,3 +193,68 @@ fn elements_of_less_than_a_byte_share_bytes_on_the_device_too() {
         assert!(sample.difference(&found, &expected).is_none(), "{name}: {found:?} for {expected:?}");
     }
 }
+
+/// Every code of every family of floats of eight bits and of four, and numbers of single and double precision that become such.
+#[test]
+fn floats_of_a_byte_and_less_are_rounded_on_the_device_too() {
+    const COUNT: i64 = 512;
+    let names = [
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float4_e2m1fn",
+    ];
+    let numbers: Vec<f64> = (0..COUNT)
+        .map(|i| match i {
+            0 => f64::NAN,
+            1 => f64::INFINITY,
+            2 => f64::NEG_INFINITY,
+            3 => 0.0,
+            4 => -0.0,
+            _ => {
+                2f64.powi((i * 13 % 43) as i32 - 24)
+                    * (1.0 + (i * 7919 % 64) as f64 / 64.0)
+                    * [1.0, -1.0][(i % 2) as usize]
+            }
+        })
+        .collect();
+    let single: Vec<f32> = numbers.iter().map(|x| *x as f32).collect();
+    let (mut kernels, mut samples) = (Vec::new(), Vec::new());
+    for name in names {
+        let small: DataType = name.parse().unwrap();
+        let f64_ = DataType::float(64);
+        let (a, x, d) = (
+            te::placeholder("A", [COUNT], small),
+            te::placeholder("X", [COUNT], F32),
+            te::placeholder("D", [COUNT], f64_),
+        );
+        let cast = |name: &str, to, from: &te::Tensor| te::compute(name, [COUNT], |i| prim::cast(to, from.at(i)));
+        let outs = [cast("wide", F32, &a), cast("narrow", small, &x), cast("of_double", small, &d)];
+        let sum = te::compute("sum", [COUNT], |i| a.at(i) + prim::cast(small, x.at(i)));
+        let func = te::create_prim_func(&[&[a.clone(), x, d][..], &outs, &[sum]].concat()).unwrap();
+        let bytes: Vec<u8> = (0..small.bytes_of(COUNT as usize).unwrap()).map(|i| i as u8).collect();
+        let inputs = vec![
+            relaxide_ffi::Tensor::from_bytes(&bytes, &[COUNT], small).unwrap(),
+            relaxide_ffi::Tensor::from_slice(&single, &[COUNT]).unwrap(),
+            relaxide_ffi::Tensor::from_slice(&numbers, &[COUNT]).unwrap(),
+        ];
+        let outputs = [F32, small, small, small].map(|dtype| (vec![COUNT], dtype)).to_vec();
+        let sample = Sample { func: named(&func, name), inputs, outputs, scalars: vec![] };
+        kernels.push(OPENCL.lowered(&sample.func).1);
+        samples.push((name, sample));
+    }
+    if !has_device() {
+        return;
+    }
+    let library = OPENCL.library(&kernels);
+    for (name, sample) in &samples {
+        let expected = sample.interpret(&sample.func).unwrap();
+        let found = OPENCL.run(&library, name, sample).unwrap();
+        assert!(sample.difference(&found, &expected).is_none(), "{name}: {found:?} for {expected:?}");
+    }
+}

@@ -1,11 +1,10 @@
 """PTX of the cases of ONNX's backend suite, assembled by NVIDIA's assembler: no device is needed.
 
-``python tests/onnx/backend_suite/on_cuda.py``: every eightieth case, all of them under ``RELAXIDE_DEEP=1``, in turns for three
-generations of devices. It ends with 1 where one fails that ``KNOWN`` does not have, or fewer than 95 in 100 of all pass.
+``python tests/onnx/backend_suite/on_cuda.py``: every eightieth case, all of them under ``RELAXIDE_DEEP=1``, or what ``--part`` and
+``-k`` say (``parts.py``), in turns for three generations of devices. It ends with 1 where one fails that ``KNOWN`` does not have, or fewer than 95 in 100 of all pass.
 """
 
 import importlib.util
-import os
 import pathlib
 import re
 import shutil
@@ -14,20 +13,15 @@ import sys
 import tempfile
 import zlib
 
-from cases import load_cases
-from exceptions import read_exceptions
-from pool import run_cases
+from parts import arguments, chosen_cases, outcomes_of
 
 #: How the script ends where there is no assembler.
 NO_ASSEMBLER = 77
 
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
 
-#: Cases that are refused, as patterns of what is said, and why.
-KNOWN = {
-    r"for target .*nvptx.*|element.* type|float8|float4|float6|float\de\d": "floats of eight bits and fewer",
-    r"`\w+`, a function of the host,": "functions that are no instruction, in double precision most of them",
-}
+#: Cases that are refused, as patterns of what is said, and why: none.
+KNOWN = {}
 
 
 class Assembled(Exception):
@@ -76,20 +70,18 @@ def assemble(model):
 
 
 def main():
+    given = arguments(__doc__, usual=80)
     if assembler() is None:
         return NO_ASSEMBLER
-    exceptions = read_exceptions()
-    everything = bool(os.environ.get("RELAXIDE_DEEP"))
-    cases = [case for case in load_cases() if case.name not in exceptions]
-    cases = [case for case in cases if everything or zlib.crc32(case.name.encode()) % 80 == 0]
-    outcomes = run_cases(cases, assemble)
+    cases = chosen_cases(given)
+    outcomes = outcomes_of(cases, assemble, given)
     failed = [outcome for outcome in outcomes if not outcome.reason.startswith("Assembled")]
     wrong = [outcome for outcome in failed if not any(re.search(pattern, outcome.reason) for pattern in KNOWN)]
     print(f"{len(cases) - len(failed)} of {len(cases)} assemble")
     for outcome in wrong:
         print(f"{outcome.name}: {outcome.stage}: {outcome.reason[-400:]}")
-    few = everything and len(cases) - len(failed) < 0.95 * len(cases)
-    return int(bool(wrong) or few or len(cases) < 15)
+    everything = given.part == (0, 1) and not given.k
+    return int(bool(wrong) or not cases or (everything and len(cases) - len(failed) < 0.95 * len(cases)))
 
 
 if __name__ == "__main__":

@@ -80,8 +80,8 @@ def _serve(pipe, cases, backend, threads):
         pipe.send(run_case(cases[at], backend))
 
 
-def run_cases(cases, backend, processes=2, limit=60.0, threads=1):
-    """The outcomes of all cases, in order."""
+def run_cases(cases, backend, processes=2, limit=60.0, threads=1, tell=lambda outcome: None):
+    """The outcomes of all cases, in order; `tell` is given each as it comes."""
     outcomes = [None] * len(cases)
     todo = list(range(len(cases)))[::-1]
     workers = [Worker(cases, backend, threads) for _ in range(min(processes, len(cases)))]
@@ -92,6 +92,7 @@ def run_cases(cases, backend, processes=2, limit=60.0, threads=1):
 
     def replace(worker, stage, reason):
         outcomes[worker.at] = Outcome(cases[worker.at].name, stage, reason, time.monotonic() - worker.since)
+        tell(outcomes[worker.at])
         worker.end()
         busy.remove(worker)
         if todo:
@@ -108,6 +109,7 @@ def run_cases(cases, backend, processes=2, limit=60.0, threads=1):
                 worker.process.join()
                 replace(worker, "crash", f"the process ended with {worker.process.exitcode}")
                 continue
+            tell(outcomes[worker.at])
             if todo:
                 worker.begin(todo.pop())
             else:

@@ -171,7 +171,8 @@ impl Body<'_, '_> {
     fn reinterpret(&mut self, value: &PrimExpr, from: Ty, to: Ty) -> Result<Option<Code>, CodegenError> {
         let size = |ty: Ty| u64::from(ty.lanes) * ty.kind.bytes();
         let plain = |ty: Ty| !matches!(ty.kind, Kind::Bool | Kind::Ptr);
-        if size(from) != size(to) || !plain(from) || !plain(to) {
+        let byte = |ty: Ty| ty.lanes == 1 && matches!(ty.kind, Kind::Small(_) | Kind::Int { bits: 8, .. });
+        if !(size(from) == size(to) || byte(from) && byte(to)) || !plain(from) || !plain(to) {
             return Ok(None);
         }
         if from.lanes == to.lanes {

@@ -116,6 +116,7 @@ pub(crate) fn float(ty: Ty, value: f64) -> Code {
         _ => None,
     };
     match ty.kind {
+        Kind::Small(family) => Code::atom(format!("0x{:02x} /* {value:?} */", family.encode(value))),
         Kind::F16 => bits(half::f16::from_f64(value).to_bits(), value),
         Kind::BF16 => bits(half::bf16::from_f64(value).to_bits(), value),
         Kind::F32 => {

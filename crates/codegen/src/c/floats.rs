@@ -1,10 +1,11 @@
 //! Floating-point operators that are no operators of C, and conversions.
 //!
-//! Sixteen-bit floats are kept as their bits and computed with in single precision, by integer arithmetic that every compiler
+//! Floats of sixteen bits and fewer are kept as their bits and computed with in single precision, by integer arithmetic that every compiler
 //! has: not all know a type for them. Floats become integers as near as possible, NaN becomes zero.
 
 use super::{
     integers::replace_word,
+    small_floats,
     source::Source,
     types::{memory_type, suffix},
 };
@@ -75,35 +76,44 @@ pub(crate) fn to_integer(source: &mut Source, from: Kind, to: Kind) -> String {
     name
 }
 
-/// The function that gives a sixteen-bit float in single precision.
-pub(crate) fn widen(source: &mut Source, kind: Kind) -> &'static str {
+/// The function that gives a float of sixteen bits or fewer in single precision.
+pub(crate) fn widen(source: &mut Source, kind: Kind) -> String {
+    if let Kind::Small(family) = kind {
+        return small_floats::widen(source, family);
+    }
     bits_of(source, Kind::Int { bits: 32, signed: false }, Kind::F32);
     if kind == Kind::BF16 {
         source.helper("rx_bf16_to_f32", |_| BF16_TO_F32.into());
-        return "rx_bf16_to_f32";
+        return "rx_bf16_to_f32".into();
     }
     bits_of(source, Kind::F32, Kind::Int { bits: 32, signed: false });
     source.helper("rx_f16_to_f32", |_| F16_TO_F32.into());
-    "rx_f16_to_f32"
+    "rx_f16_to_f32".into()
 }
 
-/// The function that rounds to a sixteen-bit float, from single or double precision.
+/// The function that rounds to a float of sixteen bits or fewer, from single or double precision.
 pub(crate) fn narrow(source: &mut Source, from: Kind, to: Kind) -> String {
     bits_of(source, Kind::F32, Kind::Int { bits: 32, signed: false });
-    let name = if to == Kind::BF16 { "rx_f32_to_bf16" } else { "rx_f32_to_f16" };
-    if to == Kind::F16 {
-        source.helper(name, |_| F32_TO_F16.into());
-    } else {
-        source.helper(name, |_| F32_TO_BF16.into());
-    }
+    let name = match to {
+        Kind::Small(family) => small_floats::narrow(source, family),
+        Kind::F16 => {
+            source.helper("rx_f32_to_f16", |_| F32_TO_F16.into());
+            "rx_f32_to_f16".into()
+        }
+        _ => {
+            source.helper("rx_f32_to_bf16", |_| F32_TO_BF16.into());
+            "rx_f32_to_bf16".into()
+        }
+    };
     if from != Kind::F64 {
-        return name.into();
+        return name;
     }
     bits_of(source, Kind::Int { bits: 32, signed: false }, Kind::F32);
     source.helper("rx_round_to_odd", |_| ROUND_TO_ODD.into());
     let wide = format!("rx_f64_to_{}", suffix(to));
+    let ty = memory_type(to);
     source.helper(wide.clone(), |_| {
-        format!("static inline uint16_t {wide}(double x) {{\n    return {name}(rx_round_to_odd(x));\n}}\n")
+        format!("static inline {ty} {wide}(double x) {{\n    return {name}(rx_round_to_odd(x));\n}}\n")
     });
     wide
 }

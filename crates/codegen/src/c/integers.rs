@@ -96,7 +96,7 @@ fn define(source: &mut Source, name: &str, kind: Kind, params: &str, body: &str)
     let wide = if bits == 64 { "uint64_t" } else { "uint32_t" };
     let text = format!("static inline T {function}({params}) {{\n{body}}}\n");
     let text =
-        text.replace("{s}", suffix).replace("{mask}", &(bits - 1).to_string()).replace("{bits}", &bits.to_string());
+        text.replace("{s}", &suffix).replace("{mask}", &(bits - 1).to_string()).replace("{bits}", &bits.to_string());
     let text = replace_word(&replace_word(&text, "T", ty), "U", wide);
     let text = replace_word(&text, "V", &format!("uint{bits}_t"));
     source.helper(function.clone(), |_| text);

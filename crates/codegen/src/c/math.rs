@@ -91,15 +91,20 @@ impl Body<'_, '_> {
     fn next_after(&mut self, kind: Kind, x: &Code, y: &Code) -> Code {
         let (widen, suffix) = (floats::widen(self.source, kind), super::types::suffix(kind));
         let name = format!("rx_nextafter_{suffix}");
+        let (ty, sign) = match kind {
+            Kind::Small(family) => ("uint8_t", family.sign()),
+            _ => ("uint16_t", 0x8000),
+        };
         self.source.helper(name.clone(), |_| {
             format!(
-                "static inline uint16_t {name}(uint16_t x, uint16_t y) {{\n    \
+                "static inline {ty} {name}({ty} x, {ty} y) {{\n    \
                  float from = {widen}(x);\n    \
                  float to = {widen}(y);\n    \
                  if (isnan(from)) return x;\n    \
                  if (isnan(to) || from == to) return y;\n    \
-                 if (from == 0) return to > 0 ? 0x0001 : 0x8001;\n    \
-                 return (uint16_t)((from < 0) == (from < to) ? x - 1 : x + 1);\n}}\n"
+                 if (from == 0) return to > 0 ? 1 : 0x{:x};\n    \
+                 return ({ty})((from < 0) == (from < to) ? x - 1 : x + 1);\n}}\n",
+                sign | 1
             )
         });
         Code::call(&name, &[x, y])

@@ -34,6 +34,7 @@ mod parallel;
 mod pointers;
 mod runtime;
 mod shared;
+mod small_floats;
 mod source;
 mod stmt;
 mod tensor_check;

@@ -84,12 +84,12 @@ impl Body<'_, '_> {
             return value;
         }
         match (from, to) {
-            (Kind::F32 | Kind::F64, Kind::F16 | Kind::BF16) => self.narrow(&value, from, to),
-            (_, Kind::F16 | Kind::BF16) => {
+            (Kind::F32 | Kind::F64, Kind::Small(_) | Kind::F16 | Kind::BF16) => self.narrow(&value, from, to),
+            (_, Kind::Small(_) | Kind::F16 | Kind::BF16) => {
                 let wide = self.convert(value, from, Kind::F32);
                 self.narrow(&wide, Kind::F32, to)
             }
-            (Kind::F16 | Kind::BF16, _) => {
+            (Kind::Small(_) | Kind::F16 | Kind::BF16, _) => {
                 let wide = self.widen(&value, from);
                 self.convert(wide, Kind::F32, to)
             }
@@ -107,15 +107,15 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A sixteen-bit float in single precision; any other value unchanged.
+    /// A float of sixteen bits or fewer in single precision; any other value unchanged.
     pub fn widen(&mut self, value: &Code, kind: Kind) -> Code {
         if !kind.is_narrow_float() {
             return value.clone();
         }
-        Code::call(floats::widen(self.source, kind), &[value])
+        Code::call(&floats::widen(self.source, kind), &[value])
     }
 
-    /// A float rounded to sixteen bits; what is asked to be another kind is left unchanged.
+    /// A float rounded to sixteen bits or fewer; what is asked to be another kind is left unchanged.
     pub fn narrow(&mut self, value: &Code, from: Kind, to: Kind) -> Code {
         if !to.is_narrow_float() {
             return value.clone();
@@ -129,7 +129,7 @@ impl Body<'_, '_> {
         if old == new {
             return value.clone();
         }
-        let whole = |kind| matches!(kind, Kind::Int { .. } | Kind::F16 | Kind::BF16);
+        let whole = |kind| matches!(kind, Kind::Int { .. } | Kind::Small(_) | Kind::F16 | Kind::BF16);
         if whole(from) && whole(to) {
             return Code::cast(new, value);
         }

@@ -1,5 +1,8 @@
 //! The types of C that elements and values have.
 
+use std::borrow::Cow;
+
+use super::small_floats;
 use crate::llvm::Kind;
 
 /// The type of a value in an expression.
@@ -10,7 +13,7 @@ pub(crate) fn value_type(kind: Kind) -> &'static str {
     }
 }
 
-/// The type of an element in memory: a bool takes a byte, sixteen-bit floats are their bits.
+/// The type of an element in memory: a bool takes a byte, floats of sixteen bits and fewer are their bits.
 pub(crate) fn memory_type(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool | Kind::Small(_) | Kind::Int { bits: 8, signed: false } => "uint8_t",
@@ -29,8 +32,8 @@ pub(crate) fn memory_type(kind: Kind) -> &'static str {
 }
 
 /// How a type is called in the names of functions.
-pub(crate) fn suffix(kind: Kind) -> &'static str {
-    match kind {
+pub(crate) fn suffix(kind: Kind) -> Cow<'static, str> {
+    Cow::Borrowed(match kind {
         Kind::Bool => "bool",
         Kind::Int { bits: 8, signed: false } => "u8",
         Kind::Int { bits: 8, .. } => "i8",
@@ -40,13 +43,13 @@ pub(crate) fn suffix(kind: Kind) -> &'static str {
         Kind::Int { bits: 32, .. } => "i32",
         Kind::Int { signed: false, .. } => "u64",
         Kind::Int { .. } => "i64",
-        Kind::Small(_) => "small",
+        Kind::Small(family) => return small_floats::name(family).into(),
         Kind::F16 => "f16",
         Kind::BF16 => "bf16",
         Kind::F32 => "f32",
         Kind::F64 => "f64",
         Kind::Ptr => "ptr",
-    }
+    })
 }
 
 /// A declaration without its semicolon: `float x`, `void *p`.

@@ -11,7 +11,7 @@
 //!
 //! Memory that the threads of a block share is a global of the module in the address space of such memory; LLVM follows its pointers there.
 //!
-//! Leaves out: tensor cores; in double precision error functions, powers and circular functions; remainders.
+//! Leaves out: tensor cores.
 
 mod backend;
 mod ptx;

@@ -202,7 +202,9 @@ impl Body<'_, '_> {
     fn reinterpret(&mut self, a: &Val, to: Ty) -> Option<Val> {
         let size = |ty: Ty| (ty.is_scalable(), ty.least_lanes() * ty.kind.bits());
         let plain = |ty: Ty| !matches!(ty.kind, Kind::Bool | Kind::Ptr);
-        if size(a.ty) != size(to) || !plain(a.ty) || !plain(to) {
+        // A float of less than a byte has one in registers.
+        let byte = |ty: Ty| !ty.is_vector() && matches!(ty.kind, Kind::Small(_) | Kind::Int { bits: 8, .. });
+        if !(size(a.ty) == size(to) || byte(a.ty) && byte(to)) || !plain(a.ty) || !plain(to) {
             return None;
         }
         if a.ty.to_string() == to.to_string() {

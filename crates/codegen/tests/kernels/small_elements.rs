@@ -57,9 +57,20 @@ fn sweep() -> Vec<f32> {
 
 #[test]
 fn every_small_float_is_the_number_that_it_means_and_numbers_become_the_nearest() {
+    converted(&FAMILIES, Kernels::compile);
+}
+
+#[test]
+fn every_float_of_a_byte_is_so_in_c_too() {
+    let bytes: Vec<&str> = FAMILIES.into_iter().filter(|name| dtype(name).bits == 8).collect();
+    converted(&bytes, Kernels::compile_c);
+}
+
+/// Converts every code of some families, and many numbers to each.
+fn converted(families: &[&str], compile: impl Fn(&[PrimFunc]) -> Kernels) {
     let numbers = sweep();
     let codes = |name: &str| (0..=255u8).take(1 << dtype(name).bits).collect::<Vec<u8>>();
-    let kernels: Vec<PrimFunc> = FAMILIES
+    let kernels: Vec<PrimFunc> = families
         .iter()
         .flat_map(|name| {
             let small = dtype(name);
@@ -70,8 +81,8 @@ fn every_small_float_is_the_number_that_it_means_and_numbers_become_the_nearest(
             ]
         })
         .collect();
-    let kernels = Kernels::compile(&kernels);
-    for name in FAMILIES {
+    let kernels = compile(&kernels);
+    for name in families {
         let (small, family, codes) = (dtype(name), SmallFloat::of(dtype(name)).unwrap(), codes(name));
         let count = codes.len() as i64;
         let mut tensors = [Tensor::of(small, &pack(small, &codes), &[count]), Tensor::zeros(F32, &[count])];

@@ -67,7 +67,7 @@ mod pass_tests;
 mod tests;
 
 pub use device_limits::DeviceLimits;
-pub use open_packed::{is_opened, open_packed, stores_packed};
+pub use open_packed::{is_opened, is_opened_float, open_packed, stores_packed};
 pub use pipeline::{KernelPass, LowerStep, PIPELINE, passes, steps};
 pub use shared_memory::{SHARED, bytes_of, is_shared, is_shared_scope};
 pub use split_device::{DEVICE_TYPE, FAULT_WORDS, Fault, Launch, Split, split_device};

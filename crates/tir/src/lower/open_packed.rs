@@ -9,11 +9,13 @@
 //! is) where it comes into being. A store reads the byte that it changes, so no two threads may store to neighbours: whoever schedules for
 //! such a language has one thread store them.
 //!
-//! Needs: the lowered form. Leaves alone floats of less than a byte, and integers whose width does not divide eight.
+//! Values of floats of four bits keep their type; their code is the lower half of a byte.
+//!
+//! Needs: the lowered form. Leaves alone what has a width that does not divide eight.
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{DataType, Ref};
+use relaxide_ffi::{DataType, Ref, SmallFloat};
 use relaxide_ir::prim::{self, BinaryOp, Let, PrimExpr, PrimMutator, PrimVisitor};
 use relaxide_ir::{Buffer, Type, Var};
 
@@ -23,6 +25,15 @@ use crate::stmt::*;
 
 /// Whether elements share a byte and are opened here.
 pub fn is_opened(dtype: DataType) -> bool {
+    is_opened_float(dtype) || is_opened_integer(dtype)
+}
+
+/// Whether they are floats, whose values keep their type: of a byte, the lower bits are theirs.
+pub fn is_opened_float(dtype: DataType) -> bool {
+    dtype.bits == 4 && dtype.lanes == 1 && SmallFloat::of(dtype).is_some()
+}
+
+fn is_opened_integer(dtype: DataType) -> bool {
     (dtype.is_int() || dtype.is_uint()) && matches!(dtype.bits, 1 | 2 | 4) && dtype.lanes == 1
 }
 
@@ -64,6 +75,10 @@ fn call(op: &str, a: PrimExpr, b: PrimExpr) -> PrimExpr {
 /// The lower bits of a word of 32 as a value of the type, with its sign.
 fn low(value: PrimExpr, dtype: DataType) -> PrimExpr {
     let bits = i64::from(dtype.bits);
+    if is_opened_float(dtype) {
+        let code = prim::cast(DataType::uint(8), call("bitwise_and", value, word((1 << bits) - 1)));
+        return prim::call(dtype, "tirx.reinterpret", vec![code]);
+    }
     let value = if dtype.is_uint() {
         call("bitwise_and", value, word((1 << bits) - 1))
     } else {
@@ -121,7 +136,7 @@ impl Open {
     }
 
     fn variable(&mut self, var: &Ref<Var>) -> Ref<Var> {
-        if !is_opened(var.dtype()) {
+        if !is_opened_integer(var.dtype()) {
             return var.clone();
         }
         let make = || Var::new(var.name.clone(), Type::prim(byte_of(var.dtype())));
@@ -133,27 +148,27 @@ impl PrimMutator for Open {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         match e {
             PrimExpr::Var(var) => PrimExpr::Var(self.variable(var)),
-            PrimExpr::Int(n) if is_opened(n.dtype) => prim::int_of(byte_of(n.dtype), n.value),
+            PrimExpr::Int(n) if is_opened_integer(n.dtype) => prim::int_of(byte_of(n.dtype), n.value),
             PrimExpr::Load(n) if is_opened(n.buffer.dtype) && n.indices.len() == 1 && n.predicate.is_none() => {
                 let (bytes, byte, shift) = self.place(&n.buffer, &n.indices[0]);
                 let loaded = prim::cast(DataType::int(32), prim::load(&bytes, [byte]));
                 low(call("shift_right", loaded, shift), n.buffer.dtype)
             }
-            PrimExpr::Cast(n) if is_opened(n.dtype) => {
+            PrimExpr::Cast(n) if is_opened_integer(n.dtype) => {
                 let value = self.mutate_prim(&n.value);
                 self.wrapped(value, n.dtype)
             }
-            PrimExpr::Binary(n) if is_opened(e.dtype()) => {
+            PrimExpr::Binary(n) if is_opened_integer(e.dtype()) => {
                 let wide = |this: &mut Self, e: &PrimExpr| prim::cast(DataType::int(32), this.mutate_prim(e));
                 let (a, b) = (wide(self, &n.a), wide(self, &n.b));
                 low(prim::binary(n.op, a, b), e.dtype())
             }
-            PrimExpr::Call(n) if is_opened(n.dtype) && n.op != "tirx.if_then_else" => {
+            PrimExpr::Call(n) if is_opened_integer(n.dtype) && n.op != "tirx.if_then_else" => {
                 let args = self.mutate_prims(&n.args);
                 let value = prim::call(byte_of(n.dtype), n.op.clone(), args);
                 self.wrapped(value, n.dtype)
             }
-            PrimExpr::Call(n) if is_opened(n.dtype) => {
+            PrimExpr::Call(n) if is_opened_integer(n.dtype) => {
                 let args = self.mutate_prims(&n.args);
                 prim::call(byte_of(n.dtype), n.op.clone(), args)
             }
@@ -179,7 +194,12 @@ impl StmtMutator for Open {
         match stmt {
             Stmt::Store(n) if is_opened(n.buffer.dtype) && n.indices.len() == 1 && n.predicate.is_none() => {
                 let mask = word((1 << n.buffer.dtype.bits) - 1);
-                let value = prim::cast(DataType::int(32), self.mutate_prim(&n.value));
+                let value = self.mutate_prim(&n.value);
+                let value = match is_opened_float(n.buffer.dtype) {
+                    true => prim::call(DataType::uint(8), "tirx.reinterpret", vec![value]),
+                    false => value,
+                };
+                let value = prim::cast(DataType::int(32), value);
                 let (bytes, byte, shift) = self.place(&n.buffer, &n.indices[0]);
                 let old = prim::cast(DataType::int(32), prim::load(&bytes, [byte.clone()]));
                 let hole = call("bitwise_xor", call("shift_left", mask.clone(), shift.clone()), word(-1));

@@ -48,7 +48,7 @@ mod turns;
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
-use relaxide_ir::{Buffer, Target, prim};
+use relaxide_ir::{Buffer, Target, Var, prim};
 
 pub use by_hand::{IS_SCHEDULED, scheduled_by_hand};
 pub(crate) use declare::declare_views;
@@ -206,9 +206,10 @@ fn lay_out(mut program: Program, target: &Target, record: &mut Record<'_>) -> Re
     let mut memory = group::alive(&program, &work);
     let mut body = Stmt::seq(body);
     if target.is_gpu() {
-        // Rules may have found other ways, which need other memory.
+        // Rules may have found other ways, which need other memory. What they do need they may reach by views alone.
         let (read, written) = stage::accessed(&body);
-        memory.retain(|buffer| read.contains(buffer) || written.contains(buffer));
+        let used: HashSet<&Ref<Var>> = read.iter().chain(&written).map(|buffer| &buffer.data).collect();
+        memory.retain(|buffer| used.contains(&buffer.data));
         body = threads::bind(&body);
     }
     Ok(Laid { memory, body })

@@ -22,7 +22,7 @@ const F32: DataType = DataType::float(32);
 const I32: DataType = DataType::int(32);
 
 /// How many kinds of kernels there are.
-pub const KINDS: u64 = 12;
+pub const KINDS: u64 = 13;
 
 /// A kernel of a seed; neighbouring seeds are for different rules.
 pub fn teamwork(seed: u64) -> Result<Teamwork, TeError> {
@@ -39,6 +39,7 @@ pub fn teamwork(seed: u64) -> Result<Teamwork, TeError> {
         8 => scan(random),
         9 => sort(random),
         10 => whole(random),
+        11 => short_rows(random),
         _ => transpose(random),
     }
 }
@@ -252,6 +253,18 @@ fn transpose(random: &mut Random) -> Result<Teamwork, TeError> {
         te::compute("turned", exprs(&dims), |i| a.at(&[i[0].clone(), i[2].clone(), i[1].clone()]) * scale.at(&i[2..]));
     let shape = sizes(&dims);
     maker.sample("shared transpose", output, shape)
+}
+
+/// Two reductions of rows that are too short to be shared, over two axes that become one.
+fn short_rows(random: &mut Random) -> Result<Teamwork, TeError> {
+    let (a, b, n) = (dim(random, "a", 2, 5), dim(random, "b", 2, 6), Dim { size: 7, expr: prim::int(7) });
+    let mut maker = Maker { random, inputs: Vec::new() };
+    let x = maker.input("A", &[&a, &b, &n], F32);
+    let (k, l) = (axis(&n), axis(&n));
+    let of = |i: &[PrimExpr], k: &ReduceAxis| x.at(&[i[0].clone(), i[1].clone(), k.var()]);
+    let most = te::compute("most", exprs(&[&a, &b]), |i| te::max(of(i, &k), [&k]));
+    let below = te::compute("below", exprs(&[&a, &b]), |i| te::sum(most.at(i) - of(i, &l), [&l]));
+    maker.sample("fallback", below, sizes(&[&a, &b]))
 }
 
 /// A sum of so many terms that several blocks share them.

@@ -1,6 +1,6 @@
 //! Tensors and where they lie.
 
-use relaxide_ffi::{Any, Device, Error, ErrorKind, Tensor};
+use relaxide_ffi::{Any, Array, Device, Error, ErrorKind, Tensor};
 use relaxide_runtime::device;
 
 use super::{Args, Builtin};
@@ -20,6 +20,23 @@ fn to_device(args: &Args<'_, '_>) -> Result<Any, Error> {
         return Err(args.error(ErrorKind::ValueError, format_args!("device {target} is not available")));
     }
     device::to_device(&tensor, target).map(Any::from)
+}
+
+/// A tensor of the host, or the tensors of a list, where values without a device are.
+pub(super) fn placed(value: Any, first: Device) -> Result<Any, Error> {
+    if first.device_type == Device::CPU {
+        return Ok(value);
+    }
+    if let Ok(tensor) = value.to::<Tensor>() {
+        return device::to_device(&tensor, first).map(Any::from);
+    }
+    match value.to::<Array>() {
+        Ok(parts) => {
+            let parts = parts.as_slice().iter().map(|part| placed(part.clone(), first));
+            Ok(Array::from_vec(parts.collect::<Result<_, _>>()?).into())
+        }
+        Err(_) => Ok(value),
+    }
 }
 
 /// `(tensor)`: a tensor whose elements begin at its address.

@@ -62,6 +62,8 @@ pub(crate) fn hold() -> impl Iterator<Item = Held> {
 pub(crate) enum Body {
     /// A function of its arguments.
     Plain(fn(&Args<'_, '_>) -> Result<Any, Error>),
+    /// A function of its arguments which do not say where its tensors are to be: those go to the VM's first device.
+    Placed(fn(&Args<'_, '_>) -> Result<Any, Error>),
     /// A function of the VM and its arguments; the first of these is the VM's handle.
     WithVm(fn(&Vm, &Args<'_, '_>) -> Result<Any, Error>),
 }
@@ -77,6 +79,10 @@ impl Builtin {
         Self { name, body: Body::Plain(body) }
     }
 
+    const fn placed(name: &'static str, body: fn(&Args<'_, '_>) -> Result<Any, Error>) -> Self {
+        Self { name, body: Body::Placed(body) }
+    }
+
     const fn with_vm(name: &'static str, body: fn(&Vm, &Args<'_, '_>) -> Result<Any, Error>) -> Self {
         Self { name, body: Body::WithVm(body) }
     }
@@ -87,6 +93,7 @@ impl Builtin {
         let args = Args::new(self.name, args);
         match self.body {
             Body::Plain(body) => body(&args),
+            Body::Placed(body) => device::placed(body(&args)?, vm.main_device()),
             Body::WithVm(body) => body(vm, &args),
         }
     }
@@ -94,7 +101,7 @@ impl Builtin {
     /// It as a function for everybody.
     fn to_function(&'static self) -> Function {
         match self.body {
-            Body::Plain(body) => Function::new(move |args| body(&Args::new(self.name, args))),
+            Body::Plain(body) | Body::Placed(body) => Function::new(move |args| body(&Args::new(self.name, args))),
             Body::WithVm(body) => Function::new(move |args| {
                 let args = Args::new(self.name, args);
                 let vm = live::find(args.view(0, "vm")?).map_err(|error| error.context(self.name))?;

@@ -195,7 +195,7 @@ fn on_device(constant: &Any, device: Device) -> Result<Any, Error> {
 
 impl Vm {
     /// The first device.
-    fn main_device(&self) -> Device {
+    pub(crate) fn main_device(&self) -> Device {
         self.places.first().map_or(Device::cpu(0), |place| place.device)
     }
 

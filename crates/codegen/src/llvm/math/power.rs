@@ -43,7 +43,7 @@ impl FunctionText<'_> {
     }
 
     /// Powers that are a few operations, exact in every special case.
-    fn known_power(&mut self, x: &Val, exponent: f64) -> Option<Val> {
+    pub(super) fn known_power(&mut self, x: &Val, exponent: f64) -> Option<Val> {
         let one = Val::float(x.ty, 1.0);
         Some(match exponent {
             1.0 => x.clone(),
@@ -94,7 +94,7 @@ impl FunctionText<'_> {
     }
 
     /// `power`, or what the C standard says where the base is negative, zero, infinite or NaN, or the exponent not finite.
-    fn corrected_power(&mut self, x: &Val, y: &Val, power: &Val) -> Val {
+    pub(super) fn corrected_power(&mut self, x: &Val, y: &Val, power: &Val) -> Val {
         let (zero, one) = (Val::zero(x.ty), Val::float(x.ty, 1.0));
         let infinity = Val::float(x.ty, f64::INFINITY);
         let (magnitude, y_magnitude) = (self.fabs(x), self.fabs(y));

@@ -102,9 +102,12 @@ impl FunctionText<'_> {
     fn binary_math(&mut self, name: &str, x: &Val, y: &Val) -> Option<Val> {
         match name {
             "pow" if x.ty.kind == Kind::F32 => Some(self.pow(x, y)),
-            "pow" => Some(self.library_call("pow", &[x, y])),
+            "pow" if self.has_library => Some(self.library_call("pow", &[x, y])),
+            "pow" => Some(self.pow_double(x, y)),
             "hypot" if !self.has_library => Some(self.hypot(x, y)),
-            "atan2" if !self.has_library && x.ty.kind == Kind::F32 => Some(self.atan2_single(x, y)),
+            "fmod" if !self.has_library => Some(self.remainder(x, y)),
+            "nextafter" if !self.has_library => Some(self.next_number(x, y)),
+            "atan2" if !self.has_library => Some(self.atan2(x, y)),
             "copysign" => Some(self.intrinsic("copysign", x.ty, x.ty, &[x, y])),
             _ => {
                 let (_, library) = BINARY_LIBRARY.iter().find(|(known, _)| *known == name)?;

@@ -6,7 +6,7 @@ use relaxide_ffi::{Any, AnyView, Array, DataType, Dict, Error, ErrorKind, Map, T
 use super::{Args, Builtin, Table, integers};
 
 pub(super) const TABLE: &[Builtin] =
-    &[Builtin::plain("relaxide.vm.zip_map", zip_map), Builtin::plain("relaxide.vm.map_values", map_values)];
+    &[Builtin::plain("relaxide.vm.zip_map", zip_map), Builtin::placed("relaxide.vm.map_values", map_values)];
 
 /// The keys of a map: a tensor of integers, or a list of texts.
 fn keys(args: &Args<'_, '_>, index: usize) -> Result<Vec<Any>, Error> {

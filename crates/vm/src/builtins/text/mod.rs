@@ -30,11 +30,11 @@ const TABLE: &[Builtin] = &[
     Builtin::plain("relaxide.vm.text_tensor_of", text_tensor_of),
     Builtin::plain("relaxide.vm.text_shape", text_shape),
     Builtin::plain("relaxide.vm.texts", texts),
-    Builtin::plain("relaxide.vm.text_places", text_places),
-    Builtin::plain("relaxide.vm.text_ids", text_ids),
-    Builtin::plain("relaxide.vm.text_ranks", text_ranks),
+    Builtin::placed("relaxide.vm.text_places", text_places),
+    Builtin::placed("relaxide.vm.text_ids", text_ids),
+    Builtin::placed("relaxide.vm.text_ranks", text_ranks),
     Builtin::plain("relaxide.vm.text_joined", text_joined),
-    Builtin::plain("relaxide.vm.text_numbers", text_numbers),
+    Builtin::placed("relaxide.vm.text_numbers", text_numbers),
     Builtin::plain("relaxide.vm.text_of_numbers", text_of_numbers),
 ];
 

@@ -12,9 +12,9 @@ use super::{Args, Builtin, Table, TextTensor, tensor_of};
 
 pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("relaxide.vm.text_appended", appended),
-    Builtin::plain("relaxide.vm.text_matches", matches),
+    Builtin::placed("relaxide.vm.text_matches", matches),
     Builtin::plain("relaxide.vm.text_normalized", normalized),
-    Builtin::plain("relaxide.vm.text_split", split),
+    Builtin::placed("relaxide.vm.text_split", split),
     Builtin::plain("relaxide.vm.text_tokens", tokens),
 ];
 

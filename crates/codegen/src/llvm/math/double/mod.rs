@@ -12,9 +12,22 @@
 //! | sinh, cosh, tanh, sigmoid | 8 | of expm1 and exp |
 //! | asinh, acosh, atanh | 8 | log1p of sums without cancellation |
 //! | hypot | 2 | the larger times a root of one and a square |
+//! | sin, cos | 1 | series of what is left without quarter turns, of angles of any size |
+//! | tan | 3 | their quotient |
+//! | asin, acos | 2 | a polynomial up to ½, from there of `√((1 - x) / 2)` |
+//! | atan, atan2 | 2 | a polynomial, turned by four tangents |
+//! | pow | 2 | `2^(y log2 x)`, the logarithm in two doubles |
+//! | erf | 2 | a polynomial, and what an exponential leaves of one |
+//! | fmod, nextafter | 0 | by integers |
 //!
-//! Results at zero, infinity and NaN are those of the C standard. Leaves out: error functions, powers, circular functions and their inverses,
-//! remainders.
+//! Results at zero, infinity and NaN are those of the C standard.
+
+mod angles;
+mod arcs;
+mod erf;
+mod power;
+mod remainder;
+mod whole_turns;
 
 use super::{FunctionText, Ty, Val};
 
@@ -50,6 +63,13 @@ impl FunctionText<'_> {
             "asinh" => self.asinh_double(x),
             "acosh" => self.acosh_double(x),
             "atanh" => self.atanh_double(x),
+            "sin" => self.sin_double(x),
+            "cos" => self.cos_double(x),
+            "tan" => self.tan_double(x),
+            "asin" => self.asin_double(x),
+            "acos" => self.acos_double(x),
+            "atan" => self.atan_double(x),
+            "erf" => self.erf_double(x),
             _ => return None,
         })
     }
@@ -106,23 +126,8 @@ impl FunctionText<'_> {
 
     /// `factor ln(x)`, where `two` is the factor times ln 2, in two parts.
     fn log_double(&mut self, x: &Val, factor: f64, two: [f64; 2]) -> Val {
-        let (ty, ints) = (x.ty, x.ty.with_kind(Ty::I64));
-        let float = |value: f64| Val::float(ty, value);
-        // Subnormal numbers become normal ones.
-        let tiny = self.fcmp("olt", x, &float(f64::MIN_POSITIVE));
-        let lifted = self.op("fmul", x, &float(2f64.powi(54)));
-        let normal = self.select(&tiny, &lifted, x);
-        let bits = self.bitcast(&normal, ints);
-        let root_half = Val::int(ints, std::f64::consts::FRAC_1_SQRT_2.to_bits() as i64);
-        let above = self.op("sub", &bits, &root_half);
-        let exponent = self.op("ashr", &above, &Val::int(ints, FRACTION_BITS));
-        let taken = self.op("shl", &exponent, &Val::int(ints, FRACTION_BITS));
-        let fraction = self.op("sub", &bits, &taken);
-        let fraction = self.bitcast(&fraction, ty);
-        let down = self.op("sub", &exponent, &Val::int(ints, 54));
-        let exponent = self.select(&tiny, &down, &exponent);
-        let n = self.cast("sitofp", &exponent, ty);
-        let f = self.op("fsub", &fraction, &float(1.0));
+        let float = |value: f64| Val::float(x.ty, value);
+        let (n, f) = self.exponent_and_fraction(x);
         let sum = self.op("fadd", &f, &float(2.0));
         let s = self.fdiv(&f, &sum);
         let z = self.fmul(&s, &s);
@@ -153,6 +158,27 @@ impl FunctionText<'_> {
         let result = self.select(&is_zero, &float(f64::NEG_INFINITY), &result);
         let is_negative = self.fcmp("olt", x, &float(0.0));
         self.select(&is_negative, &float(f64::NAN), &result)
+    }
+
+    /// `n` and `f` of a positive finite number `2^n (1 + f)`, `1 + f` in `[√½, √2)`.
+    fn exponent_and_fraction(&mut self, x: &Val) -> (Val, Val) {
+        let (ty, ints) = (x.ty, x.ty.with_kind(Ty::I64));
+        let float = |value: f64| Val::float(ty, value);
+        // Subnormal numbers become normal ones.
+        let tiny = self.fcmp("olt", x, &float(f64::MIN_POSITIVE));
+        let lifted = self.op("fmul", x, &float(2f64.powi(54)));
+        let normal = self.select(&tiny, &lifted, x);
+        let bits = self.bitcast(&normal, ints);
+        let root_half = Val::int(ints, std::f64::consts::FRAC_1_SQRT_2.to_bits() as i64);
+        let above = self.op("sub", &bits, &root_half);
+        let exponent = self.op("ashr", &above, &Val::int(ints, FRACTION_BITS));
+        let taken = self.op("shl", &exponent, &Val::int(ints, FRACTION_BITS));
+        let fraction = self.op("sub", &bits, &taken);
+        let fraction = self.bitcast(&fraction, ty);
+        let down = self.op("sub", &exponent, &Val::int(ints, 54));
+        let exponent = self.select(&tiny, &down, &exponent);
+        let n = self.cast("sitofp", &exponent, ty);
+        (n, self.op("fsub", &fraction, &float(1.0)))
     }
 
     fn ln_double(&mut self, x: &Val) -> Val {
@@ -299,25 +325,14 @@ impl FunctionText<'_> {
         self.select(&infinite, &infinity, &result)
     }
 
-    /// The angle of a point in single precision, in all four quadrants.
-    pub(super) fn atan2_single(&mut self, y: &Val, x: &Val) -> Val {
-        let (one, zero) = (Val::float(x.ty, 1.0), Val::float(x.ty, 0.0));
-        let (a, b) = (self.fabs(y), self.fabs(x));
-        let ratio = self.fdiv(&a, &b);
-        // Equal ones are a half of a right angle, also where they are infinite; of two zeros the angle is none.
-        let equal = self.fcmp("oeq", &a, &b);
-        let ratio = self.select(&equal, &one, &ratio);
-        let nothing = self.fcmp("oeq", &a, &zero);
-        let ratio = self.select(&nothing, &zero, &ratio);
-        let angle = self.atan(&ratio);
-        let unordered = self.fcmp("uno", x, y);
-        let angle = self.select(&unordered, &Val::float(x.ty, f64::NAN), &angle);
-        let ints = x.ty.with_kind(Ty::I32);
-        let sign = self.bitcast(x, ints);
-        let is_left = self.icmp("slt", &sign, &Val::int(ints, 0));
-        let other = self.op("fsub", &Val::float(x.ty, std::f64::consts::PI), &angle);
-        let angle = self.select(&is_left, &other, &angle);
-        self.copysign(&angle, y)
+    /// A sum, and what its rounding lost (Knuth).
+    fn exact_sum(&mut self, a: &Val, b: &Val) -> (Val, Val) {
+        let sum = self.op("fadd", a, b);
+        let of_b = self.op("fsub", &sum, a);
+        let of_a = self.op("fsub", &sum, &of_b);
+        let (lost_a, lost_b) = (self.op("fsub", a, &of_a), self.op("fsub", b, &of_b));
+        let lost = self.op("fadd", &lost_a, &lost_b);
+        (sum, lost)
     }
 
     fn fma(&mut self, a: &Val, b: &Val, c: &Val) -> Val {
