@@ -1,7 +1,7 @@
 """Random graphs (:mod:`random_graphs`, :mod:`random_graphs_more`) on a device of OpenCL, against ONNX Runtime.
 
 ``python tests/onnx/random_graphs_on_opencl.py --first 0 --count 300``: says of each graph what is wrong with it as soon as that is known, and
-ends with 1 where something is. Graphs are carried out in processes of their own, so that one that crashes does not end the others.
+ends with 1 where something is. Graphs are executed in processes of their own, so that one that crashes does not end the others.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 ``--part 3/16`` takes every sixteenth case, drawn by the hash of its name, so that each part has all kinds of operators;
 ``-k`` takes those whose names match a pattern. With ``--results FILE`` each outcome is a line of that file as soon as it is known,
-and what the file has is not carried out again.
+and what the file has is not executed again.
 """
 
 import argparse
