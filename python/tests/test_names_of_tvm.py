@@ -354,3 +354,24 @@ def test_names_of_the_surroundings_may_be_announced():
         return main
 
     assert str(made().ret_ty) == 'R.Tensor((2,), dtype="float32")'
+
+
+def test_a_kernel_that_is_described_has_dimensions_of_its_own():
+    from relaxide import topi
+
+    n = tirx.Var("n", "int64")
+    x = relax.Var("x", R.Tensor((n, 4), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit_te(topi.exp, x, primfunc_name_hint="tir_exp"))
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")):
+            gv = R.exp(x)
+            return gv
+
+    made = builder.get()
+    assert not made["tir_exp"].buffers[0].shape[0].same_as(n)
+    tvm.ir.assert_structural_equal(made, relax.transform.LegalizeOps()(Module))
