@@ -258,3 +258,120 @@ def test_variables_of_python_are_symbolic_dimensions():
 
     vm = relax.VirtualMachine(tvm.compile(Module, "llvm"), tvm.cpu())
     assert vm["main"](tvm.runtime.tensor(np.arange(3, dtype="float32"))).numpy().tolist() == [0, 2, 4]
+
+
+@tvm.script.ir_module
+class Reshaped:
+    @R.function
+    def main(x: R.Tensor((1, 3, 8, 8), "float32"), w: R.Tensor((4, 3, 3, 3), "float32"), b: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            bias = R.reshape(b, (1, 4, 1, 1))
+            image = R.nn.conv2d(x, w)
+            out = R.nn.relu(R.add(image, bias))
+            R.output(out)
+        return out
+
+
+@pytest.mark.parametrize("make", [relax.dpl.make_fused_bias_activation_pattern, relax.backend.patterns.make_fused_bias_activation_pattern])
+def test_a_bias_that_was_reshaped_is_part_of_a_pattern(make):
+    pattern = make("relax.nn.conv2d", with_bias=True, activation="relax.nn.relu", allow_reshape=True)
+    pattern = pattern[0] if isinstance(pattern, tuple) else pattern
+    fused = relax.transform.FuseOpsByPattern([("all", pattern)])(Reshaped)
+    inside = next(func for var, func in fused.functions.items() if var.name_hint != "main")
+    called = [binding.value.op.name for binding in inside.body.blocks[0].bindings]
+    assert sorted(called) == ["relax.add", "relax.nn.conv2d", "relax.nn.relu", "relax.reshape"]
+
+
+def test_thrust_is_used_where_a_target_asks_for_it_and_it_is_there():
+    from relaxide.contrib.thrust import can_use_thrust
+
+    asks = tvm.target.Target({"kind": "cuda", "libs": ["thrust"]})
+    assert not can_use_thrust(asks, "tests.sorted_by_thrust") and not can_use_thrust(tvm.target.Target("llvm"), "tests.sorted_by_thrust")
+    tvm.register_global_func("tests.sorted_by_thrust", lambda: None, override=True)
+    assert can_use_thrust(asks, "tests.sorted_by_thrust") and not can_use_thrust(tvm.target.Target("cuda"), "tests.sorted_by_thrust")
+
+
+def test_kernels_have_the_names_that_programs_look_up():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((2, 3), "float32")):
+            with R.dataflow():
+                y = R.matmul(R.permute_dims(x), x)
+                z = R.concat([R.exp(y), R.exp(R.astype(y, "float32"))])
+                w = R.concat([z, z])
+                R.output(w)
+            return w
+
+    names = {var.name_hint for var in relax.transform.LegalizeOps()(Module).get_global_vars()}
+    assert {"transpose", "matmul", "tir_exp", "concatenate", "concatenate1"} <= names
+
+
+def test_an_operator_of_two_scalars_makes_a_scalar():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(a: R.Prim("float32"), b: R.Prim("float32"), x: R.Tensor((3,), "float32")):
+            c = R.add(a, b)
+            return (R.multiply(x, c), R.less(c, b))
+
+    assert str(Module["main"].ret_ty.fields[1]) == "bool"
+    vm = relax.VirtualMachine(relax.build(Module, "llvm"), tvm.cpu())
+    product, below = vm["main"](1.5, 2.0, tvm.runtime.tensor(np.arange(3, dtype="float32")))
+    np.testing.assert_array_equal(product.numpy(), np.arange(3, dtype="float32") * 3.5)
+    assert not below
+
+
+def test_a_loop_over_a_shape_counts_in_each_dimension():
+    @T.prim_func(s_tir=True)
+    def copied(a: T.Buffer((4, 8), "float32"), b: T.Buffer((4, 8), "float32")):
+        for axes in T.grid(*a.shape):
+            with T.sblock("copy"):
+                i, j = T.axis.remap("SS", axes)
+                b[i, j] = a[i, j]
+
+    @T.prim_func(s_tir=True)
+    def written(a: T.Buffer((4, 8), "float32"), b: T.Buffer((4, 8), "float32")):
+        for x, y in T.grid(4, 8):
+            with T.sblock("copy"):
+                i, j = T.axis.remap("SS", [x, y])
+                b[i, j] = a[i, j]
+
+    tvm.ir.assert_structural_equal(copied, written.with_attr("global_symbol", "copied"))
+
+
+def test_names_of_the_surroundings_may_be_announced():
+    dtype = "float32"
+
+    def made():
+        nonlocal dtype
+
+        @R.function
+        def main(x: R.Tensor((2,), dtype)):
+            nonlocal dtype
+            return R.astype(x, dtype)
+
+        return main
+
+    assert str(made().ret_ty) == 'R.Tensor((2,), dtype="float32")'
+
+
+def test_a_kernel_that_is_described_has_dimensions_of_its_own():
+    from relaxide import topi
+
+    n = tirx.Var("n", "int64")
+    x = relax.Var("x", R.Tensor((n, 4), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit_te(topi.exp, x, primfunc_name_hint="tir_exp"))
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")):
+            gv = R.exp(x)
+            return gv
+
+    made = builder.get()
+    assert not made["tir_exp"].buffers[0].shape[0].same_as(n)
+    tvm.ir.assert_structural_equal(made, relax.transform.LegalizeOps()(Module))

@@ -105,6 +105,27 @@ pub fn contradict(a: &Type, b: &Type) -> bool {
     }
 }
 
+/// Whether every value of the type `b` is surely of the type `a`, which may say less.
+pub fn includes(a: &Type, b: &Type) -> bool {
+    let dims = |a: &Option<Vec<PrimExpr>>, b: &Option<Vec<PrimExpr>>, ranks: (i64, i64)| match (a, b) {
+        (Some(a), Some(b)) => same_dims(a, b),
+        (Some(_), None) => false,
+        (None, _) => ranks.0 < 0 || ranks.0 == ranks.1,
+    };
+    match (a, b) {
+        (Type::Any(_), _) => true,
+        (Type::Tensor(a), Type::Tensor(b)) => {
+            let places = a.vdevice.is_none() || same_place(a.vdevice.as_deref(), b.vdevice.as_deref());
+            (a.dtype.is_void() || a.dtype == b.dtype) && places && dims(&a.shape, &b.shape, (a.ndim, b.ndim))
+        }
+        (Type::Shape(a), Type::Shape(b)) => dims(&a.values, &b.values, (a.ndim, b.ndim)),
+        (Type::Tuple(a), Type::Tuple(b)) => {
+            a.fields.len() == b.fields.len() && a.fields.iter().zip(&b.fields).all(|(a, b)| includes(a, b))
+        }
+        _ => same_type(a, b),
+    }
+}
+
 /// The same of dimensions, where they are known, and ranks.
 fn dims_contradict(a: (&Option<Vec<PrimExpr>>, i64), b: (&Option<Vec<PrimExpr>>, i64)) -> bool {
     let ((Some(x), _), (Some(y), _)) = (a, b) else { return a.1 >= 0 && b.1 >= 0 && a.1 != b.1 };

@@ -32,7 +32,7 @@ fn tested() -> HashMap<String, (String, String)> {
 fn default(attr: &AttrDef) -> String {
     match attr.default {
         AttrDefault::Required => attr.name.to_string(),
-        AttrDefault::None | AttrDefault::Void => format!("{}=None", attr.name),
+        AttrDefault::None | AttrDefault::Same(_) | AttrDefault::Void => format!("{}=None", attr.name),
         AttrDefault::Bool(v) => format!("{}={}", attr.name, if v { "True" } else { "False" }),
         AttrDefault::Int(v) => format!("{}={v}", attr.name),
         AttrDefault::Float(v) => format!("{}={v:?}", attr.name),

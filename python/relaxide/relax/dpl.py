@@ -567,11 +567,15 @@ def is_call_packed(func_name, args=None):
     return is_extern(func_name)(*args)
 
 
-def make_fused_bias_activation_pattern(op_name, with_bias=False, activation=None):
-    """An operator of two operands, perhaps with a bias that is added and an activation behind it."""
+def make_fused_bias_activation_pattern(op_name, with_bias=False, activation=None, allow_reshape=False):
+    """An operator of two operands, perhaps with a bias that is added and an activation behind it.
+
+    With ``allow_reshape`` the bias is one that was reshaped before, as programs from PyTorch have it.
+    """
     out = is_op(op_name)(wildcard(), wildcard())
     if with_bias:
-        out = is_op("relax.add")(out, wildcard())
+        bias = is_op("relax.reshape")(wildcard(), wildcard()) if allow_reshape else wildcard()
+        out = is_op("relax.add")(out, bias)
     return is_op(activation)(out) if activation else out
 
 

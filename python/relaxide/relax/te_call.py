@@ -59,6 +59,7 @@ class _Inputs:
 
 def describe(func, args, kwargs):
     """``(kernel, tensor arguments, output types, scalars)`` of what ``func`` describes."""
+    from ..s_tir import renew_defs
     from ..te import _sizes_are
 
     name = getattr(func, "__name__", "te_func")
@@ -71,7 +72,8 @@ def describe(func, args, kwargs):
         if not isinstance(output, _core.TeTensor):
             raise TypeError(f"{name} must return tensors of te, got {type(output).__name__}")
     kernel, scalars = _core.te_make_kernel(name, inputs.tensors, outputs)
-    return kernel, inputs.exprs, [TensorType(list(output.shape), output.dtype) for output in outputs], scalars
+    # A kernel has symbolic dimensions of its own, bound by the shapes of its tensors, as one that an operator is lowered to.
+    return renew_defs(kernel), inputs.exprs, [TensorType(list(output.shape), output.dtype) for output in outputs], scalars
 
 
 def _added(builder, func, args, kwargs):

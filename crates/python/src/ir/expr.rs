@@ -161,13 +161,14 @@ fn choice(args: &Args<'_>) -> Result<Any, Error> {
 /// `(params, body, ret_ty, pure, attrs, span)`.
 fn function(args: &Args<'_>) -> Result<Any, Error> {
     let (params, body) = (args.get::<Vec<Ref<Var>>>(0)?, sequence(args.expr(1)?));
-    let ret_ty = match args.ty(2)? {
-        Type::Missing(_) => {
-            let known = relax::shape::vars_of(params.iter().map(|param| &param.ty));
-            let scalar = |var: &Ref<Var>| params.contains(var);
-            relax::shape::erase_type(&body.body.ty(), &|var| known.contains(var) || scalar(var))
-        }
-        ty => ty,
+    let known = relax::shape::vars_of(params.iter().map(|param| &param.ty));
+    let found = relax::shape::erase_type(&body.body.ty(), &|var| known.contains(var) || params.contains(var));
+    // As in text: what the body says of its result in more detail than the declaration holds.
+    let ret_ty = match (args.ty(2)?, &found) {
+        (Type::Missing(_), _) => found,
+        (declared, Type::Missing(_)) => declared,
+        (declared, _) if relax::shape::includes(&declared, &found) => found,
+        (declared, _) => declared,
     };
     let function =
         Ref::new(Function { params, body, ret_ty, pure: args.get(3)?, attrs: args.attrs(4)?, span: args.span(5)? });

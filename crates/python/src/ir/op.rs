@@ -42,7 +42,7 @@ fn kind_of_attr(attr: &AttrDef) -> &'static str {
 fn default_text(attr: &AttrDef) -> Option<String> {
     Some(match attr.default {
         AttrDefault::Required => return None,
-        AttrDefault::None | AttrDefault::Void => "None".to_string(),
+        AttrDefault::None | AttrDefault::Same(_) | AttrDefault::Void => "None".to_string(),
         AttrDefault::Bool(value) => if value { "True" } else { "False" }.to_string(),
         AttrDefault::Int(value) => value.to_string(),
         AttrDefault::Float(value) if value.is_finite() => format!("{value:?}"),

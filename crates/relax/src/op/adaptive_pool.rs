@@ -19,8 +19,12 @@ const fn row(
 }
 
 const DATA: &[ArgDef] = &[ArgDef::tensor("data", "The image.")];
-const OUT_LAYOUT: AttrDef =
-    AttrDef::new("out_layout", AttrKind::Str, AttrDefault::None, "Order of the result's axes; the image's if absent.");
+const OUT_LAYOUT: AttrDef = AttrDef::new(
+    "out_layout",
+    AttrKind::Str,
+    AttrDefault::Same("layout"),
+    "Order of the result's axes; the image's if absent.",
+);
 const SIZE: AttrDef =
     AttrDef::axes("output_size", "How many parts along each axis; one number serves all; the image's size if absent.");
 

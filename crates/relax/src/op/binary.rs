@@ -1,7 +1,7 @@
 //! Element-wise operators of two tensors, which are broadcast: a table row each.
 //!
 //! Shapes are aligned at the end; dimensions must be equal, or one of them 1. Where the compiler cannot tell, the rank is
-//! all that is known of the result. Both sides have one dtype; a scalar takes the tensor's.
+//! all that is known of the result. Both sides have one dtype; a scalar takes the tensor's. Of two scalars the result is a scalar.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::Type;
@@ -34,9 +34,22 @@ pub fn broadcast_info(
     }
 }
 
+fn is_scalar(cx: &CallCx, i: usize) -> bool {
+    matches!(cx.ty(i), Ok(Type::Prim(_)))
+}
+
+/// The type of a result of `dtype`: a scalar where both sides are, else a tensor.
+fn result(cx: &CallCx, a: &TensorInfo, b: &TensorInfo, dtype: DataType) -> Result<Type, OpError> {
+    if is_scalar(cx, 0) && is_scalar(cx, 1) {
+        return Ok(Type::prim(dtype));
+    }
+    let (dims, ndim) = broadcast_info(cx, a, b)?;
+    Ok(tensor_type(dims, ndim, dtype))
+}
+
 /// The common dtype of the two sides.
 fn common_dtype(cx: &CallCx, a: &TensorInfo, b: &TensorInfo) -> Result<DataType, OpError> {
-    let is_scalar = |i: usize| matches!(cx.ty(i), Ok(Type::Prim(_)));
+    let is_scalar = |i: usize| is_scalar(cx, i);
     if a.dtype == DataType::void() || b.dtype == DataType::void() {
         return Ok(DataType::void());
     }
@@ -54,14 +67,12 @@ fn common_dtype(cx: &CallCx, a: &TensorInfo, b: &TensorInfo) -> Result<DataType,
 fn arithmetic(cx: &CallCx) -> Result<Type, OpError> {
     let (a, b) = (cx.operand(0)?, cx.operand(1)?);
     let dtype = common_dtype(cx, &a, &b)?;
-    let (dims, ndim) = broadcast_info(cx, &a, &b)?;
-    Ok(tensor_type(dims, ndim, dtype))
+    result(cx, &a, &b, dtype)
 }
 
 /// As [`arithmetic`], but the result is a bool, and the sides may have different dtypes.
 fn comparison(cx: &CallCx) -> Result<Type, OpError> {
-    let (dims, ndim) = broadcast_info(cx, &cx.operand(0)?, &cx.operand(1)?)?;
-    Ok(tensor_type(dims, ndim, DataType::bool()))
+    result(cx, &cx.operand(0)?, &cx.operand(1)?, DataType::bool())
 }
 
 macro_rules! binary {

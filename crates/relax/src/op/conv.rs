@@ -17,8 +17,12 @@ const TRANSPOSE_ARGS: &[ArgDef] =
     &[ArgDef::tensor("data", "The image."), ArgDef::tensor("weight", "For each input channel, a window.")];
 const GROUPS: AttrDef =
     AttrDef::int("groups", 1, "Into how many parts channels are divided, each convolved on its own.");
-const OUT_LAYOUT: AttrDef =
-    AttrDef::new("out_layout", AttrKind::Str, AttrDefault::None, "Order of the result's axes; the image's if absent.");
+const OUT_LAYOUT: AttrDef = AttrDef::new(
+    "out_layout",
+    AttrKind::Str,
+    AttrDefault::Same("data_layout"),
+    "Order of the result's axes; the image's if absent.",
+);
 const OUT_DTYPE: AttrDef = AttrDef::dtype("out_dtype", "Element type of the result and of the sums.");
 
 const fn strides(n: usize) -> AttrDef {

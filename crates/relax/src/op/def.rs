@@ -256,6 +256,8 @@ pub enum AttrDefault {
     Required,
     /// Absent.
     None,
+    /// What another attribute is, which stands in front of it.
+    Same(&'static str),
     /// A bool.
     Bool(bool),
     /// An integer.

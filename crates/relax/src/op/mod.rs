@@ -31,6 +31,7 @@ mod hooks;
 mod idle_taps;
 pub mod index;
 pub mod inspect;
+pub(crate) mod kernel_names;
 pub mod layout;
 pub mod layout_transform;
 pub mod lengths;
@@ -190,7 +191,7 @@ fn check_attrs(def: &OpDef, attrs: Attrs) -> Result<Attrs, OpError> {
     for attr in def.attrs {
         let value = match attrs.0.get(attr.name) {
             None | Some(AttrValue::None) => {
-                default_value(attr).ok_or_else(|| refuse(attr.name, "must be given".into()))?
+                default_value(attr, &out).ok_or_else(|| refuse(attr.name, "must be given".into()))?
             }
             Some(value) => convert(attr.kind, value).map_err(|want| refuse(attr.name, format!("must be {want}")))?,
         };
@@ -205,10 +206,11 @@ fn check_attrs(def: &OpDef, attrs: Attrs) -> Result<Attrs, OpError> {
     Ok(out)
 }
 
-fn default_value(attr: &AttrDef) -> Option<AttrValue> {
+fn default_value(attr: &AttrDef, others: &Attrs) -> Option<AttrValue> {
     Some(match attr.default {
         AttrDefault::Required => return None,
         AttrDefault::None => AttrValue::None,
+        AttrDefault::Same(other) => others.0.get(other).cloned().unwrap_or(AttrValue::None),
         AttrDefault::Bool(v) => v.into(),
         AttrDefault::Int(v) => v.into(),
         AttrDefault::Float(v) => v.into(),

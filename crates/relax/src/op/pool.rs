@@ -32,7 +32,7 @@ macro_rules! attrs {
             AttrDef::new(
                 "out_layout",
                 AttrKind::Str,
-                AttrDefault::None,
+                AttrDefault::Same("layout"),
                 "Order of the result's axes; the image's if absent.",
             ),
         ]
@@ -205,7 +205,9 @@ fn avg_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
 /// window is image, which is the same for all images and channels.
 fn padded_first(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
     let (pool, data) = (Pool::of(cx)?, cx.tensor(0)?);
-    let is_plain = cx.attrs.str("out_layout").is_none() && matches!(cx.str("layout")?, "NCW" | "NCHW" | "NCDHW");
+    let layout = cx.str("layout")?;
+    let is_plain =
+        cx.attrs.str("out_layout").is_none_or(|out| out == layout) && matches!(layout, "NCW" | "NCHW" | "NCDHW");
     let is_wide = data.dtype.is_float() && data.dtype.bits >= 32;
     let Some(image) = data.dims.filter(|_| is_plain && is_wide && pool.partial == Partial::Dropped) else {
         return Ok(None);

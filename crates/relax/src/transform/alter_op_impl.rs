@@ -176,7 +176,8 @@ impl Alter {
             return func.clone();
         }
         let attrs = kernel.attrs.clone().with(OPERATOR_NAME, name);
-        let func = b.add_kernel(PrimFunc { attrs, ..kernel.clone() }, &format!("{name}_replacement"));
+        let func =
+            b.add_kernel(PrimFunc { attrs, ..kernel.clone() }, &format!("{}_replacement", name.replace('.', "_")));
         self.added.insert(name.to_string(), func.clone());
         func
     }

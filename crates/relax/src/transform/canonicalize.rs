@@ -13,7 +13,8 @@
 //! expressions, which the variables keep short. What is bound and then not used is left to dead code elimination, except tuples that
 //! were taken apart.
 //!
-//! A result of a dataflow block that is another name of one of its variables becomes that variable.
+//! A result of a dataflow block that is another name of one of its variables becomes that variable; one that nothing behind the block
+//! uses is none.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::dims::is_long;

@@ -14,12 +14,14 @@ use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
+use relaxide_ir::prim::free_vars;
 use relaxide_ir::{IRModule, Type};
 use relaxide_tir::PrimFunc;
 
 use super::fuse_by_pattern::strings;
 use crate::builder::is_pure;
-use crate::functor::{ExprVisitor, used_vars};
+use crate::functor::ExprVisitor;
+use crate::shape::vars_of;
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new(
@@ -72,7 +74,7 @@ pub fn remove_unused(func: &Ref<Function>) -> Ref<Function> {
 
 /// A sequence without the bindings that nothing needs.
 fn clean_seq(seq: &Ref<SeqExpr>, packed: Packed) -> Ref<SeqExpr> {
-    let mut used: HashSet<AnyVar> = used_vars(&seq.body).into_iter().collect();
+    let mut used: HashSet<AnyVar> = mentioned(&seq.body).into_iter().collect();
     let mut blocks = Vec::with_capacity(seq.blocks.len());
     let mut changed = false;
     for block in seq.blocks.iter().rev() {
@@ -85,7 +87,8 @@ fn clean_seq(seq: &Ref<SeqExpr>, packed: Packed) -> Ref<SeqExpr> {
             }
             let cleaned = clean_branches(binding, packed);
             changed |= cleaned != *binding;
-            used.extend(used_vars(cleaned.value()));
+            used.extend(mentioned(cleaned.value()));
+            used.extend(vars_of([cleaned.var().ty()]).into_iter().map(AnyVar::Var));
             kept.push(cleaned);
         }
         kept.reverse();
@@ -97,6 +100,32 @@ fn clean_seq(seq: &Ref<SeqExpr>, packed: Packed) -> Ref<SeqExpr> {
     }
     blocks.reverse();
     if changed { Ref::new(SeqExpr { blocks, body: seq.body.clone() }) } else { seq.clone() }
+}
+
+/// The variables that an expression mentions, also within scalars, shapes and types.
+fn mentioned(e: &Expr) -> Vec<AnyVar> {
+    struct Mentioned(Vec<AnyVar>);
+    impl ExprVisitor for Mentioned {
+        fn visit_expr(&mut self, e: &Expr) {
+            match e {
+                Expr::Prim(scalar) => self.0.extend(free_vars(&scalar.value).into_iter().map(AnyVar::Var)),
+                Expr::Shape(shape) => {
+                    self.0.extend(shape.values.iter().flat_map(free_vars).map(AnyVar::Var));
+                }
+                Expr::Call(call) => {
+                    self.0.extend(vars_of(&call.ty_args).into_iter().map(AnyVar::Var));
+                    self.walk_expr(e);
+                }
+                _ => match e.as_var() {
+                    Some(var) => self.0.push(var),
+                    None => self.walk_expr(e),
+                },
+            }
+        }
+    }
+    let mut all = Mentioned(Vec::new());
+    all.visit_expr(e);
+    all.0
 }
 
 fn is_removable(binding: &Binding) -> bool {

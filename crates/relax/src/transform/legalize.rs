@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A kernel has symbolic variables of its own, bound by the shapes of its tensors; those that no shape binds follow the
-//! input tensors as scalars. A constant of one element becomes a literal in element-wise kernels.
+//! input tensors as scalars. A constant of one element becomes a literal in element-wise kernels. An element-wise operator of
+//! scalars alone becomes a scalar expression.
 //!
 //! A program may lower operators itself ([`legalize_ops`] for one run, [`note_lowering`] for all): what its functions return and emit takes the
 //! place of the call, and is lowered further where it is made of operators.
@@ -37,6 +38,7 @@ use crate::builder::{kernel_arg_name, make_kernel};
 use crate::constant::as_scalar;
 use crate::op::core::call_tir;
 use crate::op::divide;
+use crate::op::kernel_names::{kernel_name, last_part};
 use crate::op::{CallCx, Lowering, OpDef, OpError, lengths, lookup};
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::{substitute_type, vars_of};
@@ -226,9 +228,15 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, over_threads: b
         call.args.iter().zip(&args).map(|(old, new)| inputs.take(def, old, new)).collect();
     let name = kernel_name(def);
     let outputs = match def.lower {
+        Lowering::Scalar(f) if matches!(call.ty, Type::Prim(_)) => {
+            let values: Option<Vec<PrimExpr>> = call.args.iter().map(|arg| scalar_of(b, arg)).collect();
+            let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads };
+            let values = values.ok_or_else(|| OpError::unsupported(def.name, "makes a scalar of scalars only"))?;
+            return Ok(Expr::prim(f(&cx, &values)?));
+        }
         Lowering::Scalar(f) => {
             let dims = output_dims(&substitute_type(&call.ty, &renaming.forward));
-            vec![scalar_compute(name, &cx, f, &operands, &dims)?]
+            vec![scalar_compute(last_part(def), &cx, f, &operands, &dims)?]
         }
         Lowering::Compute(f) => {
             let tensors: Vec<_> = operands.iter().flatten().filter_map(Operand::tensor).cloned().collect();
@@ -247,9 +255,12 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, over_threads: b
     Ok(call_tir(func, args, call.ty.clone())?)
 }
 
-/// The name of an operator's kernels: the last part of its own.
-fn kernel_name(def: &OpDef) -> &'static str {
-    def.name.rsplit('.').next().unwrap_or(def.name)
+/// What a scalar is; one that has a name within a dataflow block stands for its value.
+fn scalar_of(b: &BlockBuilder, arg: &Expr) -> Option<PrimExpr> {
+    match arg {
+        Expr::DataflowVar(var) => b.lookup_binding(&AnyVar::Dataflow(var.clone()))?.as_scalar(),
+        other => other.as_scalar(),
+    }
 }
 
 fn output_dims(ty: &Type) -> Vec<PrimExpr> {

@@ -26,7 +26,7 @@ struct LowerAllocTensor;
 impl Rewrite for LowerAllocTensor {
     fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let Some(alloc) = AllocTensor::of(&value) else { return Ok(Action::Bind(value)) };
-        let storage = b.emit_named("storage", alloc.storage(alloc.bytes())?)?;
+        let storage = b.emit_named("storage", alloc.storage(alloc.bytes(), DataType::uint(8))?)?;
         Ok(Action::Bind(alloc.inside(storage)?))
     }
 }
@@ -59,14 +59,9 @@ impl AllocTensor {
         num_elements(&self.dims) * self.dtype.bytes() as i64
     }
 
-    /// A storage of that many bytes where the tensor is to be.
-    pub fn storage(&self, bytes: PrimExpr) -> Result<Expr, BuildError> {
-        let args = [
-            Expr::shape([bytes]),
-            self.device.clone(),
-            Expr::string(self.scope.clone()),
-            Expr::dtype(DataType::uint(8)),
-        ];
+    /// A storage of that many bytes where the tensor is to be, which is said to hold elements of a type.
+    pub fn storage(&self, bytes: PrimExpr, dtype: DataType) -> Result<Expr, BuildError> {
+        let args = [Expr::shape([bytes]), self.device.clone(), Expr::string(self.scope.clone()), Expr::dtype(dtype)];
         Ok(op::call("memory.alloc_storage", args, Attrs::new())?)
     }
 

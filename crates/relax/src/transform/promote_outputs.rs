@@ -1,23 +1,78 @@
-//! Results of a dataflow block that are only other names of its variables become those variables.
+//! Results of a dataflow block that are only other names of its variables become those variables, and results that nothing behind
+//! the block uses become variables of the block.
 //!
 //! ```text
 //! with R.dataflow():                 with R.dataflow():
 //!     lv = R.exp(x)                      gv = R.exp(x)
-//!     gv = lv                 →          R.output(gv)
-//!     R.output(gv)
+//!     gv = lv                 →          lv1 = R.sin(gv)
+//!     gv1 = R.sin(gv)                    gv2 = R.cos(lv1)
+//!     gv2 = R.cos(gv1)                   R.output(gv, gv2)
+//!     R.output(gv, gv1, gv2)
 //! ```
+//!
+//! A scalar stays a result: types may have it in their dimensions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
+use relaxide_ir::Type;
 
-use crate::functor::VarReplacer;
+use crate::functor::{VarReplacer, used_vars};
 use crate::shape::same_type;
 use crate::*;
 
-/// The function with results bound directly, its branches and nested functions included.
+/// The function with results bound directly and only those that are used, its branches and nested functions included.
 pub(super) fn promote_outputs(func: &Ref<Function>) -> Ref<Function> {
-    Promote.mutate_function(func)
+    Demote.mutate_function(&Promote.mutate_function(func))
+}
+
+/// A binding under another variable.
+fn bound_to(var: AnyVar, binding: &Binding) -> Binding {
+    match binding {
+        Binding::Var(b) => Ref::new(VarBinding { var, value: b.value.clone() }).into(),
+        Binding::MatchCast(c) => Ref::new(MatchCast { var, value: c.value.clone(), ty: c.ty.clone() }).into(),
+    }
+}
+
+struct Demote;
+
+impl ExprMutator for Demote {
+    fn mutate_seq(&mut self, seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
+        let body = self.mutate_expr(&seq.body);
+        let mut used: HashSet<AnyVar> = used_vars(&body).into_iter().collect();
+        let mut blocks = Vec::with_capacity(seq.blocks.len());
+        for block in seq.blocks.iter().rev() {
+            let block = demoted(self.mutate_block(block), &used);
+            used.extend(block.bindings.iter().flat_map(|binding| used_vars(binding.value())));
+            blocks.push(block);
+        }
+        blocks.reverse();
+        if blocks == seq.blocks && body == seq.body { seq.clone() } else { Ref::new(SeqExpr { blocks, body }) }
+    }
+}
+
+/// A block whose results are those that are `used` behind it.
+fn demoted(block: Ref<BindingBlock>, used: &HashSet<AnyVar>) -> Ref<BindingBlock> {
+    let local = |binding: &Binding| match binding.var() {
+        AnyVar::Var(var) if !used.contains(binding.var()) && !matches!(var.ty, Type::Prim(_)) => {
+            let own = DataflowVar { name: var.name.clone(), ty: var.ty.clone(), span: var.span.clone() };
+            Some((binding.var().clone(), AnyVar::Dataflow(Ref::new(own))))
+        }
+        _ => None,
+    };
+    let locals: HashMap<AnyVar, AnyVar> = block.bindings.iter().filter(|_| block.dataflow).filter_map(local).collect();
+    if locals.is_empty() {
+        return block;
+    }
+    let mut replace = VarReplacer(locals.iter().map(|(var, own)| (var.clone(), Expr::from(own.clone()))).collect());
+    let bindings = block.bindings.iter().map(|binding| {
+        let new = replace.remake_binding(binding);
+        match locals.get(binding.var()) {
+            Some(own) => bound_to(own.clone(), &new),
+            None => new,
+        }
+    });
+    Ref::new(BindingBlock { bindings: bindings.collect(), dataflow: true })
 }
 
 struct Promote;
@@ -43,11 +98,7 @@ impl ExprMutator for Promote {
             }
             let new = replace.remake_binding(binding);
             let var = promoted.get(binding.var()).unwrap_or(binding.var()).clone();
-            bindings.push(match &new {
-                _ if var == *new.var() => new,
-                Binding::Var(b) => Ref::new(VarBinding { var, value: b.value.clone() }).into(),
-                Binding::MatchCast(c) => Ref::new(MatchCast { var, value: c.value.clone(), ty: c.ty.clone() }).into(),
-            });
+            bindings.push(if var == *new.var() { new } else { bound_to(var, &new) });
         }
         Ref::new(BindingBlock { bindings, dataflow: true })
     }

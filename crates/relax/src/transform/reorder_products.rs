@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! ExpandMatmulOfSum               x @ (w + a @ b)                     →   x @ w + x @ (a @ b)
-//! AdjustMatmulOrder               x @ (a @ b), or (x @ a) @ b         →   whichever takes fewer multiplications
+//! AdjustMatmulOrder               x @ (a @ b), or (x @ a) @ b         →   whichever takes fewer multiplications;
+//!                                 x @ permute(a @ b)                      of a transposed product the same
 //! ReorderTakeAfterMatmul          x @ take(w, i, axis=1)              →   take(x @ w, i, axis=-1)
 //! ReorderPermuteDimsAfterConcat   concat(permute(a), permute(b))      →   permute(concat(a, b))
 //! ```
@@ -63,14 +64,27 @@ fn matrix(e: &Expr) -> Option<Vec<PrimExpr>> {
     (dims.len() == 2).then_some(dims)
 }
 
+/// Rows and columns of a right factor. A vector is a column.
+fn columns(e: &Expr) -> Option<Vec<PrimExpr>> {
+    let ty = e.ty();
+    match ty.as_tensor()?.shape.as_deref()? {
+        [rows] => Some(vec![rows.clone(), 1.into()]),
+        _ => matrix(e),
+    }
+}
+
 fn adjust(known: &Known, call: &Ref<Call>, _: &mut BlockBuilder) -> Result<Option<Expr>, BuildError> {
     let Some((left, right)) = factors(call) else { return Ok(None) };
     // (a @ b) @ c: the pieces, and whether they are grouped from the left.
-    let grouped_left = known.op(left, "matmul").and_then(factors).map(|(a, b)| (a, b, right, true));
-    let grouped_right = || known.op(right, "matmul").and_then(factors).map(|(b, c)| (left, b, c, false));
-    let Some((a, b, c, from_left)) = grouped_left.or_else(grouped_right) else { return Ok(None) };
-    let (Some(da), Some(db), Some(dc)) = (dims_of_left(a), matrix(b), matrix(c)) else { return Ok(None) };
-    let better_left = match (known.is_compile_time(a), known.is_compile_time(b), known.is_compile_time(c)) {
+    let pieces = match pieces(known, left)? {
+        Some([a, b]) => Some((a, b, Piece::of(known, right), true)),
+        None => pieces(known, right)?.map(|[b, c]| (Piece::of(known, left), b, c, false)),
+    };
+    let Some((a, b, c, from_left)) = pieces else { return Ok(None) };
+    let (Some(da), Some(db), Some(dc)) = (dims_of_left(&a.value), matrix(&b.value), columns(&c.value)) else {
+        return Ok(None);
+    };
+    let better_left = match (a.is_known, b.is_known, c.is_known) {
         (_, true, true) => false,
         (true, true, _) => true,
         _ => match prefers_left(&da, &db, &dc) {
@@ -81,20 +95,50 @@ fn adjust(known: &Known, call: &Ref<Call>, _: &mut BlockBuilder) -> Result<Optio
     if better_left == from_left {
         return Ok(None);
     }
-    let (a, b, c) = (a.clone(), b.clone(), c.clone());
+    let (a, b, c) = (a.value, b.value, c.value);
     Ok(Some(match better_left {
         true => product(call, product(call, a, b)?, c)?,
         false => product(call, a, product(call, b, c)?)?,
     }))
 }
 
-/// Rows (all dimensions but the last, multiplied) and columns of a left factor.
+/// A factor, and whether it is known when the program is compiled.
+struct Piece {
+    value: Expr,
+    is_known: bool,
+}
+
+impl Piece {
+    fn of(known: &Known, value: &Expr) -> Piece {
+        Piece { value: value.clone(), is_known: known.is_compile_time(value) }
+    }
+}
+
+/// The factors of a product; those of a transposed one are transposed and change places.
+fn pieces(known: &Known, e: &Expr) -> Result<Option<[Piece; 2]>, BuildError> {
+    if let Some((a, b)) = known.op(e, "matmul").and_then(factors) {
+        return Ok(Some([Piece::of(known, a), Piece::of(known, b)]));
+    }
+    let Some(permuted) = known.op(e, "permute_dims") else { return Ok(None) };
+    let inner = permuted.args.first().and_then(|inner| known.op(inner, "matmul")).and_then(factors);
+    let Some((a, b)) = inner.filter(|(a, b)| matrix(a).is_some() && matrix(b).is_some()) else { return Ok(None) };
+    if permuted.attrs.ints("axes").is_some_and(|axes| axes.iter().map(|axis| axis.rem_euclid(2)).ne([1, 0])) {
+        return Ok(None);
+    }
+    let turned = |x: &Expr| -> Result<Piece, BuildError> {
+        let value = op::call("permute_dims", [x.clone()], permuted.attrs.clone())?;
+        Ok(Piece { value, is_known: known.is_compile_time(x) })
+    };
+    Ok(Some([turned(b)?, turned(a)?]))
+}
+
+/// Rows (all dimensions but the last, multiplied) and columns of a left factor. A vector is a row.
 fn dims_of_left(e: &Expr) -> Option<Vec<PrimExpr>> {
     let ty = e.ty();
     let dims = ty.as_tensor()?.shape.clone()?;
     let (last, rows) = dims.split_last()?;
     let rows = rows.iter().fold(PrimExpr::from(1), |n, d| n * d.clone());
-    (dims.len() >= 2).then(|| vec![rows, last.clone()])
+    Some(vec![rows, last.clone()])
 }
 
 /// Whether `(a @ b) @ c` takes fewer multiplications than `a @ (b @ c)`; `None` where neither can be proved.
@@ -159,10 +203,10 @@ fn take(known: &Known, call: &Ref<Call>, _: &mut BlockBuilder) -> Result<Option<
     let Some((x, right)) = factors(call) else { return Ok(None) };
     let Some(take) = known.op(right, "take") else { return Ok(None) };
     let [weights, indices] = take.args.as_slice() else { return Ok(None) };
-    let columns = matrix(weights).is_some()
+    let is_matrix = matrix(weights).is_some()
         && matches!(take.attrs.int("axis"), Some(1 | -1))
         && indices.ty().as_tensor().is_some_and(|t| t.ndim == 1);
-    let Some(ndim) = x.ty().as_tensor().map(|t| t.ndim).filter(|n| columns && *n >= 2) else { return Ok(None) };
+    let Some(ndim) = x.ty().as_tensor().map(|t| t.ndim).filter(|n| is_matrix && *n >= 2) else { return Ok(None) };
     let whole = product(call, x.clone(), weights.clone())?;
     let attrs = take.attrs.clone().with("axis", ndim - 1);
     Ok(Some(op::call("take", [whole, indices.clone()], attrs)?))

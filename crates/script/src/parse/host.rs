@@ -325,6 +325,18 @@ impl Parser<'_> {
         items.iter().map(|item| self.value_from_host(item, range)).collect::<Parsed<Vec<_>>>().map(Some)
     }
 
+    /// The values that `*e` stands for.
+    pub(super) fn spread(&mut self, e: &Expr) -> Parsed<Vec<Value>> {
+        let value = self.expr(e)?;
+        let items = match (&value, self.host) {
+            (Value::List(items) | Value::Tuple(items), _) => return Ok(items.clone()),
+            (Value::Host(value), Some(host)) => host.items(value),
+            _ => return Err(self.error(Code::Type, "`*` stands before something without items", e.range())),
+        };
+        let items = items.map_err(|message| self.error(Code::Outside, message, e.range()))?;
+        items.iter().map(|item| self.value_from_host(item, e.range())).collect()
+    }
+
     fn each(&mut self, list: &[Expr]) -> Parsed<Vec<Value>> {
         list.iter().map(|e| self.expr(e)).collect()
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::{Attrs, Type, Var};
-use relaxide_relax::shape::{erase_type, same_type, unify, vars_of};
+use relaxide_relax::shape::{erase_type, includes, same_type, unify, vars_of};
 use relaxide_relax::{
     AnyVar, Binding, BindingBlock, DataflowVar, Expr as Relax, Function, If, MatchCast, SeqExpr, Tuple, VarBinding,
 };
@@ -65,10 +65,13 @@ impl Parser<'_> {
                 return Err(p.error(Code::Structure, format!("`{}` does not return", def.name), def.name.range));
             };
             // Dimensions that only the body knows mean nothing outside.
-            let ret_ty = returns.unwrap_or_else(|| {
-                let known = vars_of(params.iter().map(|param: &Ref<Var>| &param.ty));
-                erase_type(&result.ty(), &|var| known.contains(var))
-            });
+            let known = vars_of(params.iter().map(|param: &Ref<Var>| &param.ty));
+            let found = erase_type(&result.ty(), &|var| known.contains(var));
+            // What the body says of its result in more detail than the signature holds for callers, too.
+            let ret_ty = match returns {
+                Some(declared) if !includes(&declared, &found) => declared,
+                _ => found,
+            };
             let body = Ref::new(SeqExpr { blocks: frame.blocks, body: result });
             Ok(Function { params, body, ret_ty, pure, attrs, span: p.span(def.name.range) })
         });
@@ -179,7 +182,8 @@ impl Parser<'_> {
     pub(super) fn statement(&mut self, stmt: &Stmt) -> Parsed<()> {
         self.statement = stmt.range();
         match stmt {
-            Stmt::Pass(_) => Ok(()),
+            // Names of the surroundings are read only, whatever Python is told of them.
+            Stmt::Pass(_) | Stmt::Nonlocal(_) | Stmt::Global(_) => Ok(()),
             Stmt::Expr(e) => self.expression_statement(&e.value),
             Stmt::Assign(assign) => match assign.targets.as_slice() {
                 [Expr::Name(target)] => self.assign(target, None, &assign.value),

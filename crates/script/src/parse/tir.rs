@@ -181,7 +181,7 @@ impl Parser<'_> {
 
     pub(super) fn tir_stmt(&mut self, stmt: &Py) -> Parsed<()> {
         match stmt {
-            Py::Pass(_) => Ok(()),
+            Py::Pass(_) | Py::Nonlocal(_) | Py::Global(_) => Ok(()),
             Py::Expr(e) => self.tir_expression(&e.value),
             Py::Assign(assign) => match assign.targets.as_slice() {
                 [Expr::Name(target)] => self.tir_assign(target, &assign.value),
@@ -473,6 +473,11 @@ impl Parser<'_> {
     }
 
     fn tir_for(&mut self, n: &ast::StmtFor) -> Parsed<()> {
+        if let Expr::Call(call) = &*n.iter
+            && self.path(&call.func).as_deref() == Some("T.grid")
+        {
+            return self.tir_grid(n, call);
+        }
         let is_range = matches!(&*n.iter, Expr::Call(call)
             if matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "range"));
         if !is_range && let Some(items) = self.unrolled(&n.iter)? {
@@ -487,9 +492,6 @@ impl Parser<'_> {
             func => self.path(func).unwrap_or_default(),
         };
         let mut args = Args::of(self, &path, call)?;
-        if path == "T.grid" {
-            return self.tir_grid(n, &mut args);
-        }
         let kind = match path.as_str() {
             "T.serial" | "T.range" => ForKind::Serial,
             "T.parallel" => ForKind::Parallel,
@@ -567,25 +569,36 @@ impl Parser<'_> {
         Ok((min, extent))
     }
 
-    fn tir_grid(&mut self, n: &ast::StmtFor, args: &mut Args) -> Parsed<()> {
+    /// `for i, j in T.grid(…)`. Of `*shape` each dimension is an extent.
+    fn tir_grid(&mut self, n: &ast::StmtFor, call: &ast::ExprCall) -> Parsed<()> {
+        if let Some(keyword) = call.arguments.keywords.first() {
+            return Err(self.unsupported("T.grid with an argument by name", keyword.range));
+        }
         let targets: Vec<&ast::ExprName> = match &*n.target {
             Expr::Name(name) => vec![name],
             Expr::Tuple(tuple) => tuple.elts.iter().filter_map(|e| e.as_name_expr()).collect(),
             other => return Err(self.unsupported("this loop", other.range())),
         };
-        let extents = args.rest();
+        let mut extents = Vec::with_capacity(targets.len());
+        for arg in &call.arguments.args {
+            let values = match arg {
+                Expr::Starred(star) => self.spread(&star.value)?,
+                one => vec![self.expr(one)?],
+            };
+            for value in values {
+                let extent = self.scalar(&value, arg.range())?;
+                extents.push(self.counts(extent, arg.range())?);
+            }
+        }
         if let (Expr::Name(all), false) = (&*n.target, extents.len() == 1) {
-            return self.grid_of_one_name(all, &extents, &n.body);
+            return self.grid_of_one_name(all, extents, &n.body);
         }
         if extents.len() != targets.len() {
             let message = format!("{} extents for {} counters", extents.len(), targets.len());
-            return Err(self.error(Code::Arguments, message, args.range));
+            return Err(self.error(Code::Arguments, message, call.range()));
         }
         let mut loops = Vec::with_capacity(targets.len());
         for (target, extent) in targets.into_iter().zip(extents) {
-            let range = extent.range();
-            let extent = self.scalar_expr(extent)?;
-            let extent = self.counts(extent, range)?;
             loops.push((target, self.loop_var(target, extent.dtype()), extent));
         }
         let counters: Vec<_> =
@@ -602,13 +615,11 @@ impl Parser<'_> {
     }
 
     /// `for all in T.grid(…)`: one name for all counters, which are a tuple.
-    fn grid_of_one_name(&mut self, all: &ast::ExprName, extents: &[&Expr], body: &[Py]) -> Parsed<()> {
-        let mut loops = Vec::with_capacity(extents.len());
-        for (place, e) in extents.iter().enumerate() {
-            let extent = self.scalar_expr(e)?;
-            let extent = self.counts(extent, e.range())?;
-            loops.push((Var::new(format!("{}_{place}", all.id), Type::prim(extent.dtype())), extent));
-        }
+    fn grid_of_one_name(&mut self, all: &ast::ExprName, extents: Vec<PrimExpr>, body: &[Py]) -> Parsed<()> {
+        let counter = |(place, extent): (usize, PrimExpr)| {
+            (Var::new(format!("{}_{place}", all.id), Type::prim(extent.dtype())), extent)
+        };
+        let loops: Vec<_> = extents.into_iter().enumerate().map(counter).collect();
         let depth = self.kernel.loops.len();
         let inner = self.scoped(|p| {
             let counters = loops.iter().map(|(var, _)| Value::Prim(PrimExpr::from(var))).collect();

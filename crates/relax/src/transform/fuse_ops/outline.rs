@@ -99,12 +99,12 @@ fn origin(binding: &VarBinding) -> Option<&Ref<Span>> {
     of_call.or_else(|| binding.var.span())
 }
 
-/// `fused_conv2d_add_relu`, cut where it grows too long.
+/// `fused_conv2d_add1_relu`: the kernels' names, whole, cut where it grows too long.
 fn name_of(calls: &[CallTir]) -> String {
     let mut name = String::from("fused");
     for call in calls {
         name.push('_');
-        name.push_str(call.func.name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_'));
+        name.push_str(&call.func.name);
     }
     let end = (0..=MAX_NAME.min(name.len())).rev().find(|i| name.is_char_boundary(*i)).unwrap_or(0);
     name.truncate(end);

@@ -186,7 +186,7 @@ fn place(
 ) -> Result<(Expr, Expr), BuildError> {
     let storage = match storage {
         Some(storage) => storage.clone(),
-        None => emit(out, "storage", Type::any(), request.storage(bytes.clone())?),
+        None => emit(out, "storage", Type::any(), request.storage(bytes.clone(), request.dtype)?),
     };
     let value = request.inside(storage.clone())?;
     Ok((storage, value))
