@@ -56,7 +56,7 @@ impl Machine {
             fma: features.fma,
             l1: 32 << 10,
             l2: 512 << 10,
-            parallel_threshold: (!matches!(features.level, Level::WebAssembly)).then_some(32 << 10),
+            parallel_threshold: Some(32 << 10),
             device: None,
         }
     }
@@ -182,8 +182,8 @@ mod tests {
     }
 
     #[test]
-    fn webassembly_has_one_thread() {
+    fn webassembly_has_short_vectors_and_few_registers() {
         let machine = Machine::of(&"wasm".parse().unwrap());
-        assert_eq!((machine.lanes(DataType::float(32)), machine.parallel_threshold), (4, None));
+        assert_eq!((machine.lanes(DataType::float(32)), machine.vector_registers), (4, 12));
     }
 }
