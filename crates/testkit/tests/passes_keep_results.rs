@@ -80,6 +80,7 @@ const DO_NOT_RUN: &[&str] = &[
     "bind_kernel_targets",
     "bytecode_scalars",
     "call_tir_rewrite_refuses",
+    "dispatch_sort_scan_cuda",
     "fast_math_unknown",
     "lazy_transform_params_refuses",
     "lift_transform_params_refuses",
