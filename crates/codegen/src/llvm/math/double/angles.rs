@@ -14,7 +14,7 @@ const FAR: f64 = 1e6;
 /// `1/n!` for every second `n` down to `last`, with changing signs, the sign of `last` given.
 fn alternating(first: u32, last: u32, sign: f64) -> Vec<f64> {
     let inverse = |n: u32| 1.0 / (1..=n).map(f64::from).product::<f64>();
-    let of = |n: u32| if (n - last) / 2 % 2 == 0 { sign * inverse(n) } else { -sign * inverse(n) };
+    let of = |n: u32| if ((n - last) / 2).is_multiple_of(2) { sign * inverse(n) } else { -sign * inverse(n) };
     (last..=first).rev().step_by(2).map(of).collect()
 }
 

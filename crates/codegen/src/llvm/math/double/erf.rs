@@ -17,7 +17,7 @@ const NEAR: [f64; 14] = [
     -0.026_866_170_645_129_84,
     0.112_837_916_709_551_2,
     -0.376_126_389_031_837_54,
-    1.128_379_167_095_512_6,
+    std::f64::consts::FRAC_2_SQRT_PI,
 ];
 
 /// Coefficients of `exp(x²) erfc x` in `(x - 2) / (x + 2)` from one to six, in the same way: 2e-17 of one behind the exponential.
