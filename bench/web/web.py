@@ -4,7 +4,7 @@ usage: web.py [--networks det,rec] [--seconds 8] [--where node,chromium] [--rela
 
 Both engines use one thread and vectors of 128 bits, and take turns; medians are reported, in Node of processor time. Beside them: how far
 results are from what ONNX Runtime computes natively here, and what a browser has to load, compressed as servers do (gzip). onnxruntime-web
-comes from npm, into build/web; networks are those of networks.py. `--relaxed` compiles for relaxed SIMD, which Node wants version 22 for.
+comes from npm, into build/web; networks are those of web_networks.py. `--relaxed` compiles for relaxed SIMD, which Node wants version 22 for.
 """
 
 import argparse
@@ -51,14 +51,14 @@ try {
 
 def prepare(names, target):
     """Networks, modules and the peer, in the build folder."""
-    import networks
+    import web_networks
 
     BUILD.mkdir(parents=True, exist_ok=True)
     if not PEER.exists():
         print("installing onnxruntime-web …", file=sys.stderr)
         subprocess.run(["npm", "install", "--silent", "--prefix", BUILD, "onnxruntime-web"], check=True)
     for name in names:
-        networks.write(name, BUILD)
+        web_networks.write(name, BUILD)
         command = [ROOT / "build/relaxide", "compile", "-q", BUILD / f"{name}.onnx", "--target", target, "-o", BUILD / f"{name}.wasm"]
         subprocess.run(command, check=True)
 

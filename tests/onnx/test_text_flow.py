@@ -151,5 +151,5 @@ def test_a_state_that_stops_being_texts_is_refused():
          s2 = Shape(s)
       }>
     }"""
-    with pytest.raises(Exception, match="texts before a turn and numbers behind it"):
+    with pytest.raises(Exception, match="texts before an iteration and numbers behind it"):
         compiler.compile(from_onnx(model_of(text)), target="llvm")

@@ -135,5 +135,5 @@ def test_kernels_say_their_lines_where_a_pass_context_asks(tmp_path):
     text, library = tmp_path / "model.so.py", tmp_path / "model.so"
     with tvm.transform.PassContext(config={"relaxide.debug_info": str(text)}):
         relax.build(program, target="llvm").export_library(str(library))
-    assert "def exp(" in text.read_text()
+    assert "def tir_exp(" in text.read_text()
     assert b"model.so.py\0" in library.read_bytes() and b".debug_line\0" in library.read_bytes()

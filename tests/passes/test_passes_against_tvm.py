@@ -295,6 +295,11 @@ REASONS = [
         ],
     ),
     (
+        "TVM does not read a tuple of scalar types, not even in its own print.",
+        list(PASSES),
+        ["legalize_scalars"],
+    ),
+    (
         "TVM fails at a kernel without blocks; ours leaves it as it is.",
         ["SplitLayoutRewritePreproc"],
         ["cuda_graph_off"],

@@ -66,10 +66,10 @@ def test_networks_compute_in_the_browser_what_they_do_natively(page, network, na
     folder.mkdir(exist_ok=True)
     sys.path[:0] = [str(ROOT / "bench/web")]
     try:
-        import networks
+        import web_networks
     finally:
         sys.path.remove(str(ROOT / "bench/web"))
-    networks.write(name, folder)
+    web_networks.write(name, folder)
     shutil.copy(ROOT / "bench/web/measure.mjs", folder / "measure.js")
     distance = page.evaluate(f"""(async () => {{
         const {{ load }} = await import("./relaxide/index.js");

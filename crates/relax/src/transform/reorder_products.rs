@@ -126,7 +126,7 @@ fn pieces(known: &Known, e: &Expr) -> Result<Option<[Piece; 2]>, BuildError> {
         return Ok(None);
     }
     let turned = |x: &Expr| -> Result<Piece, BuildError> {
-        let value = op::call("permute_dims", [x.clone()], permuted.attrs.clone())?;
+        let value = op::call("permute_dims", [x.clone()], Attrs::new())?;
         Ok(Piece { value, is_known: known.is_compile_time(x) })
     };
     Ok(Some([turned(b)?, turned(a)?]))

@@ -34,7 +34,7 @@ mod weights;
 use std::sync::LazyLock;
 
 use relaxide_ffi::fork::Held;
-use relaxide_ffi::{Any, AnyView, Error, Function, get_global, register_global};
+use relaxide_ffi::{Any, AnyView, Device, Error, Function, get_global, register_global};
 
 pub(crate) use alloc::{ALLOC_STORAGE, ALLOC_TENSOR, impossible_storage, is_plain_scope, storage_bytes};
 pub(crate) use args::Args;
@@ -62,8 +62,9 @@ pub(crate) fn hold() -> impl Iterator<Item = Held> {
 pub(crate) enum Body {
     /// A function of its arguments.
     Plain(fn(&Args<'_, '_>) -> Result<Any, Error>),
-    /// A function of its arguments which do not say where its tensors are to be: those go to the VM's first device.
-    Placed(fn(&Args<'_, '_>) -> Result<Any, Error>),
+    /// A function of its arguments which do not say where its tensors are to be, and what brings those to the VM's first device: a
+    /// pointer, so that programs without such builtins are linked without it.
+    Placed(fn(&Args<'_, '_>) -> Result<Any, Error>, fn(Any, Device) -> Result<Any, Error>),
     /// A function of the VM and its arguments; the first of these is the VM's handle.
     WithVm(fn(&Vm, &Args<'_, '_>) -> Result<Any, Error>),
 }
@@ -80,7 +81,7 @@ impl Builtin {
     }
 
     const fn placed(name: &'static str, body: fn(&Args<'_, '_>) -> Result<Any, Error>) -> Self {
-        Self { name, body: Body::Placed(body) }
+        Self { name, body: Body::Placed(body, device::placed) }
     }
 
     const fn with_vm(name: &'static str, body: fn(&Vm, &Args<'_, '_>) -> Result<Any, Error>) -> Self {
@@ -93,7 +94,7 @@ impl Builtin {
         let args = Args::new(self.name, args);
         match self.body {
             Body::Plain(body) => body(&args),
-            Body::Placed(body) => device::placed(body(&args)?, vm.main_device()),
+            Body::Placed(body, place) => place(body(&args)?, vm.main_device()),
             Body::WithVm(body) => body(vm, &args),
         }
     }
@@ -101,7 +102,7 @@ impl Builtin {
     /// It as a function for everybody.
     fn to_function(&'static self) -> Function {
         match self.body {
-            Body::Plain(body) | Body::Placed(body) => Function::new(move |args| body(&Args::new(self.name, args))),
+            Body::Plain(body) | Body::Placed(body, _) => Function::new(move |args| body(&Args::new(self.name, args))),
             Body::WithVm(body) => Function::new(move |args| {
                 let args = Args::new(self.name, args);
                 let vm = live::find(args.view(0, "vm")?).map_err(|error| error.context(self.name))?;
