@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/models"), str(ROOT / "examples/sentence_embedding")]
 
 import minilm  # noqa: E402
-import resnet18  # noqa: E402
+import mobilenetv2  # noqa: E402
 import silero  # noqa: E402
 import zoo  # noqa: E402
 
@@ -68,47 +68,6 @@ def sentence():
     return {"input_ids": ids, "token_type_ids": np.zeros_like(ids), "attention_mask": np.ones_like(ids)}
 
 
-class _MobileNet(resnet18._Graph):
-    """The blocks of MobileNetV2 (Sandler et al., 2018), with batch normalization folded, as exporters write it."""
-
-    def conv(self, x, name, channels_in, channels, kernel=1, stride=1, group=1, is_linear=False):
-        scale = (2.0 / (channels_in // group * kernel * kernel)) ** 0.5
-        weight = self.rng.standard_normal((channels, channels_in // group, kernel, kernel)) * scale
-        bias = self.weight(f"{name}.bias", self.rng.uniform(-0.1, 0.1, channels))
-        inputs = [x, self.weight(f"{name}.weight", weight), bias]
-        pads = [kernel // 2] * 4
-        shape = {"kernel_shape": [kernel, kernel], "strides": [stride, stride], "pads": pads, "group": group}
-        y = self.node("Conv", inputs, f"{name}.conv", **shape)
-        return y if is_linear else self.node("Clip", [y, "zero", "six"], f"{name}.clip")
-
-    def bottleneck(self, x, name, channels_in, channels, stride, expansion):
-        wide = channels_in * expansion
-        y = x if expansion == 1 else self.conv(x, f"{name}.expand", channels_in, wide)
-        y = self.conv(y, f"{name}.depthwise", wide, wide, 3, stride, wide)
-        y = self.conv(y, f"{name}.project", wide, channels, is_linear=True)
-        return self.node("Add", [x, y], f"{name}.add") if stride == 1 and channels_in == channels else y
-
-
-def mobilenetv2():
-    """MobileNetV2 at full width, for pictures of 224 by 224."""
-    graph = _MobileNet(2)
-    graph.weight("zero", np.array(0.0))
-    graph.weight("six", np.array(6.0))
-    x, channels = graph.conv("x", "stem", 3, 32, 3, 2), 32
-    blocks = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
-    for stage, (expansion, width, count, stride) in enumerate(blocks):
-        for i in range(count):
-            x = graph.bottleneck(x, f"{stage}.{i}", channels, width, stride if i == 0 else 1, expansion)
-            channels = width
-    x = graph.conv(x, "last", channels, 1280)
-    x = graph.node("Flatten", [graph.node("GlobalAveragePool", [x], "pool")], "features")
-    weight = graph.weight("fc.weight", graph.rng.standard_normal((1000, 1280)) * 1280**-0.5)
-    graph.node("Gemm", [x, weight, graph.weight("fc.bias", np.zeros(1000))], "logits", transB=1)
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", [1, 3, 224, 224]), ("logits", [1, 1000]))]
-    graph = helper.make_graph(graph.nodes, "mobilenetv2", ends[:1], ends[1:], graph.weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-
-
 def _text(name, shape):
     return lambda: (zoo.MODELS[name].path.read_bytes(), {"x": zoo.text_image(shape)})
 
@@ -126,7 +85,7 @@ NETWORKS = {
     "rec": _text("rec", (1, 3, 48, 320)),
     "cls": _text("cls", (1, 3, 48, 192)),
     "silero_vad": _voice,
-    "mobilenetv2": lambda: (mobilenetv2().SerializeToString(), {"x": zoo.text_image((1, 3, 224, 224))}),
+    "mobilenetv2": lambda: (mobilenetv2.build().SerializeToString(), {"x": zoo.text_image((1, 3, 224, 224))}),
 }
 
 

@@ -191,10 +191,10 @@ def test_all_files_are_in_the_package(tmp_path):
 def test_networks_of_the_benchmark_compute_what_they_do_natively(name, tmp_path):
     sys.path[:0] = [str(ROOT / "bench/web")]
     try:
-        import networks
+        import web_networks
     finally:
         sys.path.remove(str(ROOT / "bench/web"))
-    networks.write(name, tmp_path)
+    web_networks.write(name, tmp_path)
     subprocess.run([COMMAND, "compile", "-q", tmp_path / f"{name}.onnx", "--target", "wasm", "-o", tmp_path / f"{name}.wasm"], check=True)
     options = json.dumps({"names": [name], "rounds": 0, "seconds": 0})
     done = subprocess.run(["node", ROOT / "bench/web/node.mjs", tmp_path, "", options], capture_output=True, text=True, check=True)
