@@ -227,12 +227,9 @@ impl Vm {
             let _depth = interpreter::NativeDepth::enter()?;
             return self.run_tir(function, index, args);
         }
-        self.with_stack(|stack| {
-            if self.watch.is_on() {
-                self.run_instrumented(stack, index, args, None)
-            } else {
-                self.run(stack, index, args)
-            }
+        self.with_stack(|stack| match self.watch.instrumented_run() {
+            Some(run) => run(self, stack, index, args, None),
+            None => self.run(stack, index, args),
         })
     }
 

@@ -3,11 +3,14 @@
 //! Every call of a machine looks here, so a place that is empty costs one load.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use relaxide_ffi::Function;
+use relaxide_ffi::{Any, AnyView, Error, Function};
 
+use super::Vm;
 use super::limits::Limited;
+use super::profile::Profile;
+use super::stack::Stack;
 
 /// A value that is rarely there.
 struct Place<T> {
@@ -46,9 +49,15 @@ impl<T: Clone> Place<T> {
     }
 }
 
+/// An instrumented run of a function of the table.
+pub(super) type InstrumentedRun =
+    fn(&Vm, &mut Stack, usize, &[AnyView<'_>], Option<&mut Profile>) -> Result<Any, Error>;
+
 /// What watches the runs of a machine.
 #[derive(Default)]
 pub(super) struct Watch {
+    /// How they run then: kept by what sets a watch, so that programs that never do are linked without it.
+    run: OnceLock<InstrumentedRun>,
     instrument: Place<Function>,
     limited: Place<Arc<Limited>>,
 }
@@ -58,6 +67,12 @@ impl Watch {
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.has_instrument() || self.limited.is_set()
+    }
+
+    /// How a run goes that something watches.
+    #[inline]
+    pub(super) fn instrumented_run(&self) -> Option<InstrumentedRun> {
+        if self.is_on() { self.run.get().copied() } else { None }
     }
 
     #[inline]
@@ -70,6 +85,7 @@ impl Watch {
     }
 
     pub(super) fn set_instrument(&self, instrument: Option<Function>) {
+        self.run.get_or_init(|| Vm::run_instrumented);
         self.instrument.set(instrument);
     }
 
@@ -79,6 +95,7 @@ impl Watch {
     }
 
     pub(super) fn set_limited(&self, limited: Option<Arc<Limited>>) {
+        self.run.get_or_init(|| Vm::run_instrumented);
         self.limited.set(limited);
     }
 }
