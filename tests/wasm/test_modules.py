@@ -319,7 +319,7 @@ def test_what_is_wrong_is_an_error_and_the_model_goes_on(answers):
 
 
 def test_a_small_model_is_small(modules):
-    assert len(gzip.compress(modules["perceptron"].read_bytes(), 9)) < 200 * 1024
+    assert len(gzip.compress(modules["perceptron"].read_bytes(), 9)) < 200_000
 
 
 def test_tensors_are_views_and_memory_is_given_back(modules, tmp_path):
