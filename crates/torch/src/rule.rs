@@ -314,7 +314,7 @@ impl Cx<'_> {
 
     /// Adds a binding of an expression.
     pub fn emit(&mut self, value: Expr) -> Result<Expr> {
-        Ok(self.builder.emit(value)?)
+        self.scope().emit(value)
     }
 
     /// Adds a kernel that is described here and now.
@@ -324,7 +324,7 @@ impl Cx<'_> {
         args: Vec<Expr>,
         f: impl FnOnce(&[te::Tensor]) -> Vec<te::Tensor>,
     ) -> Result<Expr> {
-        Ok(self.builder.emit_te(name, args, f)?)
+        self.scope().te(name, args, f)
     }
 
     /// A field of a tuple.
