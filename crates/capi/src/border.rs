@@ -2,16 +2,16 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use relaxide_ffi::{Error, ErrorKind, raised};
+use relaxide_ffi::{Error, ErrorKind, error_slot};
 
 use crate::error;
 
 /// Runs the body of a function: 0, or -1 with the last error set.
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
     // The C ABI below catches panics the same way and leaves the error in its own slot; from there it becomes the last one.
-    let code = raised::guard(body);
+    let code = error_slot::guard(body);
     if code != 0 {
-        error::set(&raised::take_after(code));
+        error::set(&error_slot::take_after(code));
     }
     code
 }

@@ -14,7 +14,7 @@ use crate::compile::size_text;
 use crate::error::CliError;
 use crate::inputs::{Call, Machine, Missing};
 use crate::onnxruntime::{Graph, OnnxRuntime};
-use crate::program::Kind;
+use crate::program::FileKind;
 use crate::progress::{Bar, Show};
 use crate::remote::Far;
 
@@ -163,7 +163,7 @@ fn there(far: &Far, call: &Call, args: &BenchArgs, form: Form) -> Result<(), Cli
 /// ONNX Runtime with the model and the inputs, warmed up.
 fn open_rival(args: &BenchArgs, call: &Call) -> Result<OnnxRuntime, CliError> {
     let model = &args.model.file;
-    if Kind::of(model)? != Kind::Onnx {
+    if FileKind::of(model)? != FileKind::Onnx {
         return Err(CliError::usage(
             format!("--vs runs the ONNX model, which {} is not", model.display()),
             "give the .onnx file: it is compiled first",

@@ -14,7 +14,7 @@ use crate::args::ProgramArgs;
 use crate::error::CliError;
 use crate::inputs::{parse_dims, parse_shape, sample_dims};
 use crate::passes::PassArgs;
-use crate::program::{Kind, Program, check_file};
+use crate::program::{FileKind, Program, check_file};
 use crate::progress::{Bar, Show};
 use crate::{inspect, outputs, program, style};
 
@@ -126,7 +126,7 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
         WeightsArg::Safetensors => WeightsIn::Safetensors,
     };
     // Before the work: what would be lost at its end is said now.
-    Kind::of(&args.model)?;
+    FileKind::of(&args.model)?;
     check_file(&args.model)?;
     outputs::check_place(&output, &[&args.model])?;
     relaxide::check_output(&output, weights)?;

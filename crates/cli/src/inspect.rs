@@ -13,7 +13,7 @@ use crate::answer::{self, Form};
 use crate::compile::size_text;
 use crate::error::CliError;
 use crate::outputs;
-use crate::program::{self, Kind};
+use crate::program::{self, FileKind};
 use relaxide::runtime::processor::Needed;
 
 /// Arguments of `relaxide inspect`.
@@ -57,9 +57,9 @@ pub fn run(args: &InspectArgs, form: Form) -> Result<(), CliError> {
     if let Some(output) = &args.output {
         outputs::check_place(output, &[&args.file])?;
     }
-    let text = match Kind::of(&args.file)? {
-        Kind::Compiled => compiled(args, form)?,
-        Kind::Onnx | Kind::Torch | Kind::Script | Kind::Relay => of_program(args, form)?,
+    let text = match FileKind::of(&args.file)? {
+        FileKind::Compiled => compiled(args, form)?,
+        FileKind::Onnx | FileKind::Torch | FileKind::Script | FileKind::Relay => of_program(args, form)?,
     };
     match &args.output {
         Some(path) => outputs::write_text(path, &(text + "\n")),
@@ -68,7 +68,7 @@ pub fn run(args: &InspectArgs, form: Form) -> Result<(), CliError> {
 }
 
 fn of_program(args: &InspectArgs, form: Form) -> Result<String, CliError> {
-    if args.show == View::Signature && Kind::of(&args.file)? == Kind::Relay {
+    if args.show == View::Signature && FileKind::of(&args.file)? == FileKind::Relay {
         // Of every program in Relay, also of those that Relax cannot say.
         program::check_file(&args.file)?;
         return Ok(signature_answer(&relaxide::relay_signature(&relaxide::read_relay(&args.file)?)?, None, form));

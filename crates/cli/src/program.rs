@@ -13,7 +13,7 @@ use crate::progress::Bar;
 
 /// What a file is, by its ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A compiled model.
     Compiled,
     /// An ONNX model.
@@ -26,17 +26,17 @@ pub enum Kind {
     Relay,
 }
 
-impl Kind {
+impl FileKind {
     /// What a file is.
-    pub fn of(path: &Path) -> Result<Kind, CliError> {
+    pub fn of(path: &Path) -> Result<FileKind, CliError> {
         match path.extension().and_then(|ending| ending.to_str()) {
-            Some("so") => Ok(Kind::Compiled),
-            Some("onnx") => Ok(Kind::Onnx),
-            Some("pt2") => Ok(Kind::Torch),
-            Some("py" | "relax") => Ok(Kind::Script),
-            Some("rly" | "relay" | "json") => Ok(Kind::Relay),
+            Some("so") => Ok(FileKind::Compiled),
+            Some("onnx") => Ok(FileKind::Onnx),
+            Some("pt2") => Ok(FileKind::Torch),
+            Some("py" | "relax") => Ok(FileKind::Script),
+            Some("rly" | "relay" | "json") => Ok(FileKind::Relay),
             // Whatever it is called.
-            _ if is_library(path) => Ok(Kind::Compiled),
+            _ if is_library(path) => Ok(FileKind::Compiled),
             _ => Err(CliError::usage(
                 format!("{} is not a kind of file that is known here", path.display()),
                 "give an ONNX model (.onnx), a program that PyTorch exported (.pt2), a TVMScript program (.py, .relax), a program \
@@ -63,28 +63,28 @@ pub fn check_file(path: &Path) -> Result<(), CliError> {
 
 /// Reads a program of any kind that can be compiled.
 pub fn load(path: &Path, shapes: &[(String, Vec<DimSpec>)]) -> Result<IRModule, CliError> {
-    let kind = Kind::of(path)?;
+    let kind = FileKind::of(path)?;
     check_file(path)?;
     match kind {
-        Kind::Onnx => {
+        FileKind::Onnx => {
             let options = OnnxOptions { shapes: shapes.to_vec(), ..OnnxOptions::default() };
             Ok(relaxide::import_onnx_file(path, &options)?)
         }
-        Kind::Torch if !shapes.is_empty() => Err(CliError::usage(
+        FileKind::Torch if !shapes.is_empty() => Err(CliError::usage(
             format!("{} has the shapes that it was exported with", path.display()),
             "export the model again, with `dynamic_shapes` where lengths shall be open",
         )),
-        Kind::Torch => Ok(relaxide::import_torch_file(path, &relaxide::torch::ImportOptions::default())?),
-        Kind::Script => {
+        FileKind::Torch => Ok(relaxide::import_torch_file(path, &relaxide::torch::ImportOptions::default())?),
+        FileKind::Script => {
             refuse_shapes(path, shapes)?;
             let text = std::fs::read_to_string(path).map_err(CliError::file(path))?;
             Ok(relaxide::parse_script(&text, &path.display().to_string())?)
         }
-        Kind::Relay => {
+        FileKind::Relay => {
             refuse_shapes(path, shapes)?;
             in_relax(&relaxide::read_relay(path)?)
         }
-        Kind::Compiled => Err(CliError::usage(
+        FileKind::Compiled => Err(CliError::usage(
             format!("{} is compiled already", path.display()),
             "give the .onnx, .pt2, .py, .relax, .relay or .json file that it was compiled from",
         )),
@@ -117,7 +117,7 @@ pub fn load_for_machine(
     args: &ProgramArgs,
 ) -> Result<Program, CliError> {
     let params = args.params.as_deref().map(read_params).transpose()?.unwrap_or_default();
-    if Kind::of(path)? != Kind::Relay {
+    if FileKind::of(path)? != FileKind::Relay {
         if args.machine == Some(MachineArg::Relay) {
             return Err(CliError::usage(
                 format!("--machine relay runs programs in Relay, and {} is none", path.display()),
@@ -188,7 +188,7 @@ fn prepare(module: IRModule, precision: Precision, dims: &[DimRange]) -> Result<
 
 /// Opens a compiled model, or compiles one in memory.
 pub fn open(args: &ModelArgs, bar: &mut Bar) -> Result<Module, CliError> {
-    if Kind::of(&args.file)? == Kind::Compiled {
+    if FileKind::of(&args.file)? == FileKind::Compiled {
         args.program.refuse_for_compiled(&args.file)?;
         let module = load_compiled(&args.file)?;
         if let Some(weights) = &args.weights {

@@ -12,7 +12,7 @@ use relaxide::{CompileOptions, Signature};
 
 use crate::args::{ModelArgs, ProgramArgs};
 use crate::error::CliError;
-use crate::program::{self, Kind};
+use crate::program::{self, FileKind};
 use crate::progress::Bar;
 
 /// The variable with the fingerprint of a tracker that speaks our protocol.
@@ -59,8 +59,8 @@ impl Server {
                 "compile it with its weights inside, without --weights",
             ));
         }
-        let (bytes, signature) = match Kind::of(&model.file)? {
-            Kind::Compiled => {
+        let (bytes, signature) = match FileKind::of(&model.file)? {
+            FileKind::Compiled => {
                 let module = program::load_compiled(&model.file)?;
                 if relaxide::relay_vm::Executable::of_module(&module).is_some() {
                     return Err(not_there());

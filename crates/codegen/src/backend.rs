@@ -6,7 +6,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use relaxide_ffi::Module;
-use relaxide_ir::{Ref, Target, target::Kind};
+use relaxide_ir::{Ref, Target, target::TargetKind};
 use relaxide_runtime::processor::Needed;
 use relaxide_tir::PrimFunc;
 use relaxide_tir::lower::Launch;
@@ -58,7 +58,7 @@ pub struct Processor {
 /// What makes kernels of one kind of target.
 pub trait Backend: Sync {
     /// The kind.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> TargetKind;
 
     /// How kernels are lowered for it.
     fn profile(&self) -> Profile;

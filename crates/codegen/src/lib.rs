@@ -38,7 +38,7 @@ pub use error::{CodegenError, TargetPart};
 use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary, WebAssemblyModule};
 pub use llvm::DebugInfo;
 use llvm::{ENTRY_PREFIX, REGISTER};
-use relaxide_ffi::Saved;
+use relaxide_ffi::SavedBytes;
 use relaxide_runtime::processor;
 pub use target::{Architecture, NativeTarget, architectures, llvm_version};
 
@@ -92,9 +92,9 @@ impl CompiledLib {
     pub fn webassembly_module(
         &self,
         runtime: &[u8],
-        tree: Saved,
+        tree: SavedBytes,
         parts: WebAssemblyParts,
-    ) -> Result<Saved, CodegenError> {
+    ) -> Result<SavedBytes, CodegenError> {
         let mut module = WebAssemblyModule::new(runtime)?;
         let registration = self.registration((!tree.is_empty()).then_some(LIBRARY_BIN_SYMBOL), "")?;
         module.object("registration.o", &registration)?;
@@ -132,7 +132,7 @@ pub fn register_symbol(prefix: &str) -> String {
 }
 
 /// Writes kernels and the serialized module tree (empty for kernels alone) as one shared library.
-pub fn export_library(tree: &Saved, kernels: &CompiledLib, path: &Path) -> Result<(), CodegenError> {
+pub fn export_library(tree: &SavedBytes, kernels: &CompiledLib, path: &Path) -> Result<(), CodegenError> {
     let mut library = kernels.library()?;
     let needed = kernels.target.needed().to_text();
     let section = ExtraSection::new(".rodata.relaxide").symbol(processor::SYMBOL);

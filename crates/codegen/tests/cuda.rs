@@ -9,7 +9,7 @@ mod devices;
 use std::path::Path;
 use std::process::Command;
 
-use devices::{F32, Kind, loaded, named};
+use devices::{DeviceKind, F32, loaded, named};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -21,7 +21,8 @@ use relaxide_runtime::device::payload::Payload;
 use relaxide_runtime::device::{Stream, copy_tensor, device_api, empty_tensor, on_host};
 use relaxide_tir::{PrimFunc, te};
 
-const CUDA: Kind = Kind { device: Device::new(Device::CUDA, 0), target: "cuda -arch=sm_80", changed: emulated };
+const CUDA: DeviceKind =
+    DeviceKind { device: Device::new(Device::CUDA, 0), target: "cuda -arch=sm_80", changed: emulated };
 
 /// Says that this process is one that the test has started, with the driver in its way.
 const CHILD: &str = "RELAXIDE_TEST_WITH_DRIVER";

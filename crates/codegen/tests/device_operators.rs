@@ -3,7 +3,7 @@
 
 mod devices;
 
-use devices::{F32, Kind, named};
+use devices::{DeviceKind, F32, named};
 use relaxide_ffi::{DataType, Device, Tensor};
 use relaxide_ir::Target;
 use relaxide_ir::pass::PassContext;
@@ -13,7 +13,8 @@ use relaxide_script::parse_module;
 use relaxide_tir::testing::Sample;
 use relaxide_tir::{PrimFunc, schedule};
 
-const OPENCL: Kind = Kind { device: Device::new(Device::OPENCL, 0), target: "opencl", changed: |_, code| code };
+const OPENCL: DeviceKind =
+    DeviceKind { device: Device::new(Device::OPENCL, 0), target: "opencl", changed: |_, code| code };
 const I32: DataType = DataType::int(32);
 const I64: DataType = DataType::int(64);
 

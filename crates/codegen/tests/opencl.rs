@@ -4,14 +4,15 @@
 
 mod devices;
 
-use devices::{F32, Kind, named};
+use devices::{DeviceKind, F32, named};
 use relaxide_ffi::{DataType, Device, Ref};
 use relaxide_ir::{Buffer, PrimExpr, Var, prim};
 use relaxide_runtime::device::device_exists;
 use relaxide_tir::testing::Sample;
 use relaxide_tir::{ForKind, Stmt, lower, te};
 
-const OPENCL: Kind = Kind { device: Device::new(Device::OPENCL, 0), target: "opencl", changed: |_, code| code };
+const OPENCL: DeviceKind =
+    DeviceKind { device: Device::new(Device::OPENCL, 0), target: "opencl", changed: |_, code| code };
 
 /// Whether there is a device; says so if not.
 fn has_device() -> bool {
@@ -179,7 +180,7 @@ fn elements_of_less_than_a_byte_share_bytes_on_the_device_too() {
     }
     for kernel in &kernels {
         for launch in lower::split_device(kernel, Device::OPENCL).unwrap().launches {
-            let text = lower::open_packed(&launch.func).to_string();
+            let text = lower::decompose_packed(&launch.func).to_string();
             assert!(!text.contains("int4") && !text.contains("int2"), "{text}");
         }
     }

@@ -1,7 +1,7 @@
 //! Kernels call functions of the runtime by name, and are loaded by it.
 
 use relaxide_codegen::{compile, export_library};
-use relaxide_ffi::{Any, AnyView, Error, Function, Saved, Tensor, register_global};
+use relaxide_ffi::{Any, AnyView, Error, Function, SavedBytes, Tensor, register_global};
 use relaxide_ir::{Attrs, Buffer, DataType, PrimExpr, Ref, Target, Var, prim};
 use relaxide_tir::{PrimFunc, Stmt};
 
@@ -10,7 +10,7 @@ fn load(func: PrimFunc) -> Function {
     let compiled = compile(&[Ref::new(func)], &Target::default()).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("kernels.so");
-    export_library(&Saved::default(), &compiled, &path).unwrap();
+    export_library(&SavedBytes::default(), &compiled, &path).unwrap();
     relaxide_runtime::load_module(&path).unwrap().get_function(&name, false).unwrap()
 }
 
@@ -65,7 +65,7 @@ fn library(funcs: Vec<PrimFunc>) -> relaxide_ffi::Module {
     let compiled = compile(&funcs, &Target::default()).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("kernels.so");
-    export_library(&Saved::default(), &compiled, &path).unwrap();
+    export_library(&SavedBytes::default(), &compiled, &path).unwrap();
     relaxide_runtime::load_module(&path).unwrap()
 }
 

@@ -13,7 +13,7 @@ use crate::abi::{RawAny, SafeCall, type_index};
 use crate::handle::{exact_from_any, object_handle};
 use crate::host::HostLock;
 use crate::object::{ObjectBox, Ref, allocate, deleter};
-use crate::{Any, AnyView, Error, ErrorKind, FromAny, Handle, raised};
+use crate::{Any, AnyView, Error, ErrorKind, FromAny, Handle, error_slot};
 
 /// The cell that the interface fixes.
 #[repr(C)]
@@ -215,7 +215,7 @@ unsafe fn call_c(call: SafeCall, handle: *mut c_void, args: &[AnyView<'_>], plac
     // SAFETY: views have the layout of raw values and are borrowed for the call; the result is preset to None.
     let code = unsafe { call(handle, args.as_ptr().cast(), count, &raw mut result) };
     if code != 0 {
-        return Err(raised::take_after(code));
+        return Err(error_slot::take_after(code));
     }
     // SAFETY: a successful call leaves an owned value.
     *place = unsafe { Any::from_raw(result) };
@@ -250,7 +250,7 @@ unsafe extern "C" fn closure_safe_call(
             0
         }
         Err(error) => {
-            raised::set(error);
+            error_slot::set(error);
             -1
         }
     }

@@ -11,7 +11,7 @@ use crate::capi::CFieldInfo;
 use crate::handle::{exact_from_any, object_handle};
 use crate::object::{ObjectHeader, Ref};
 use crate::reflect::flags;
-use crate::{Any, Array, Error, ErrorKind, Function, Handle, Saved, get_global};
+use crate::{Any, Array, Error, ErrorKind, Function, Handle, SavedBytes, get_global};
 
 /// What can be done with a module, as the bits that the interface gives them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ pub trait ModuleImpl: std::any::Any + Send + Sync {
     }
 
     /// The same bytes in pieces, for kinds that hold weights.
-    fn save(&self) -> Result<Saved, Error> {
-        self.save_to_bytes().map(Saved::from)
+    fn save(&self) -> Result<SavedBytes, Error> {
+        self.save_to_bytes().map(SavedBytes::from)
     }
 
     /// Writes the module to a file in one of its formats.

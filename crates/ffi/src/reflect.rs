@@ -11,7 +11,7 @@ use crate::builtin::FRONT_ENDS;
 use crate::capi::CFieldInfo;
 use crate::object::{ObjectHeader, ObjectRef};
 use crate::type_info::type_info;
-use crate::{Any, AnyView, Error, ErrorKind, Field, FromAny, Storage, raised};
+use crate::{Any, AnyView, Error, ErrorKind, Field, FromAny, Storage, error_slot};
 
 /// Reads a field, given its address; returns 0 on success.
 pub type Getter = unsafe extern "C" fn(field: *mut c_void, out: *mut RawAny) -> c_int;
@@ -288,7 +288,7 @@ pub(crate) fn get_field(object: &ObjectRef, field: &CFieldInfo) -> Result<Any, E
         let address = object.as_ptr().cast::<c_void>().byte_offset(field.offset as isize);
         match getter(address, &raw mut out) {
             0 => Ok(Any::from_raw(out)),
-            code => Err(raised::take_after(code)),
+            code => Err(error_slot::take_after(code)),
         }
     }
 }
@@ -315,7 +315,7 @@ pub(crate) unsafe fn write_field(object: &ObjectRef, field: &CFieldInfo, value: 
     // SAFETY: as above.
     match unsafe { setter(address, &raw const raw) } {
         0 => Ok(()),
-        code => Err(raised::take_after(code)),
+        code => Err(error_slot::take_after(code)),
     }
 }
 
@@ -333,7 +333,7 @@ unsafe extern "C" fn get<F: Field>(field: *mut c_void, out: *mut RawAny) -> c_in
 }
 
 unsafe extern "C" fn set<F: Field + FromAny>(field: *mut c_void, value: *const RawAny) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the caller passes the address of an `F` that nobody else reads, and a value that lives for the call.
         unsafe {
             let new = F::from_any(AnyView::from_raw(*value))?;

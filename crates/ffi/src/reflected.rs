@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{ByteArray, RawAny};
+use crate::append_only::AppendOnly;
 use crate::capi::{CFieldInfo, CMethodInfo, CTypeInfo, CTypeMetadata};
-use crate::growing::Growing;
 use crate::reflect::{FieldInfo, FieldRole, flags};
 use crate::{Error, ErrorKind};
 
@@ -18,8 +18,8 @@ pub(crate) struct Reflected {
 
 #[derive(Default)]
 struct Tables {
-    fields: Growing<CFieldInfo>,
-    methods: Growing<CMethodInfo>,
+    fields: AppendOnly<CFieldInfo>,
+    methods: AppendOnly<CMethodInfo>,
 }
 
 // SAFETY: the view is written under the lock only, except for its constant part; what it points at lives for ever.

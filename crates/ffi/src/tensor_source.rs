@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock};
 
 use crate::dlpack::{DLManagedTensorVersioned, DLTensor, Requirements};
 use crate::fork::{self, Held};
-use crate::{Error, ErrorKind, Tensor, raised};
+use crate::{Error, ErrorKind, Tensor, error_slot};
 
 /// What an allocator calls when it fails: with its context, a kind of error and a message.
 type SetError = unsafe extern "C" fn(context: *mut c_void, kind: *const c_char, message: *const c_char);
@@ -52,7 +52,7 @@ unsafe extern "C" fn raise(_context: *mut c_void, kind: *const c_char, message: 
         // SAFETY: the allocator passes text that ends in NUL.
         false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
     };
-    raised::set(Error::new(text(kind), text(message)));
+    error_slot::set(Error::new(text(kind), text(message)));
 }
 
 /// A tensor of the thread's allocator.
@@ -68,7 +68,7 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor, Error>
     // SAFETY: the allocator was given as one; the description is the caller's.
     let code = unsafe { allocator(prototype, &raw mut made, std::ptr::null_mut(), raise) };
     if code != 0 {
-        return Err(raised::take_after(code));
+        return Err(error_slot::take_after(code));
     }
     if made.is_null() {
         return Err(Error::new(ErrorKind::RuntimeError, "the allocator of tensors made none"));

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::abi::type_index;
+use crate::append_only::AppendOnly;
 use crate::capi::CTypeAttrColumn;
 use crate::fork::{self, Held};
-use crate::growing::Growing;
 use crate::type_info;
 use crate::{Any, Error, ErrorKind};
 
@@ -78,7 +78,7 @@ attributes! {
 /// An attribute's column as C sees it, and its values.
 struct Column {
     view: *mut CTypeAttrColumn,
-    values: Growing<Any>,
+    values: AppendOnly<Any>,
 }
 
 // SAFETY: the view is written under the table's lock only; values are `Send + Sync`.
@@ -157,7 +157,7 @@ pub(crate) fn has_foreign_hash() -> bool {
 impl Column {
     fn new() -> Column {
         let view = CTypeAttrColumn { data: std::ptr::null(), size: 0, begin_index: 0 };
-        Column { view: Box::into_raw(Box::new(view)), values: Growing::new() }
+        Column { view: Box::into_raw(Box::new(view)), values: AppendOnly::new() }
     }
 
     fn put(&mut self, position: usize, value: Any) {

@@ -8,7 +8,7 @@ use relaxide_ffi::abi::{ByteArray, RawAny, type_index};
 use relaxide_ffi::capi::*;
 use relaxide_ffi::{
     Any, DataType, Error, FromAny, Function, Handle, Module, ModuleImpl, Object, ObjectRef, Ref, Tensor,
-    describe_global, env, raised, register_global,
+    describe_global, env, error_slot, register_global,
 };
 
 fn array(text: &str) -> ByteArray {
@@ -23,7 +23,7 @@ fn take<T: FromAny>(handle: *mut c_void) -> T {
 }
 
 fn raised_message() -> String {
-    raised::take().expect("an error was raised").to_string()
+    error_slot::take().expect("an error was raised").to_string()
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_pending_signal_is_an_error_once_the_interpreter_is_lent() {
         assert_eq!(TVMFFIEnvRegisterCAPI(c"PyErr_CheckSignals".as_ptr(), null_mut()), 0);
         assert_eq!(TVMFFIEnvCheckSignals(), 0);
         assert_eq!(TVMFFIEnvRegisterCAPI(c"Other".as_ptr(), null_mut()), -1);
-        raised::take();
+        error_slot::take();
     }
     assert_eq!(LOCKED.load(Ordering::SeqCst), 0);
 }
@@ -257,7 +257,7 @@ fn a_handle_is_initialized_once_and_again_after_a_failure() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     unsafe extern "C" fn init(result: *mut *mut c_void) -> c_int {
         if CALLS.fetch_add(1, Ordering::SeqCst) == 0 {
-            raised::set(Error::new("RuntimeError", "not yet"));
+            error_slot::set(Error::new("RuntimeError", "not yet"));
             return -1;
         }
         // SAFETY: the caller gives a place.
@@ -333,7 +333,7 @@ fn compiled_code_borrows_what_its_module_keeps() {
         assert_eq!(TVMFFIEnvModLookupFromImports(handle, c"test.capi.none".as_ptr(), &mut found), -1);
         assert!(raised_message().contains("Cannot find function test.capi.none"));
         assert_eq!(TVMFFIEnvModLookupFromImports(null_mut(), c"f".as_ptr(), &mut found), -1);
-        assert!(raised::take().is_some());
+        assert!(error_slot::take().is_some());
         assert_eq!(TVMFFIEnvModRegisterContextSymbol(c"__Test".as_ptr(), 8 as *mut c_void), 0);
         assert_eq!(TVMFFIEnvModRegisterSystemLibSymbol(c"test_symbol".as_ptr(), 24 as *mut c_void), 0);
     }
@@ -445,7 +445,7 @@ fn members_and_attributes_are_registered_once() {
         let column = &*TVMFFIGetTypeAttrColumn(&array("__test__"));
         assert_eq!((*column.data.add(index as usize)).word(), 5);
         assert_eq!(TVMFFITypeRegisterField(i32::MAX, &field), -1);
-        raised::take();
+        error_slot::take();
     }
 }
 
@@ -466,7 +466,7 @@ fn opaque_objects_are_released_once() {
         assert_eq!(TVMFFIObjectDecRef(out), 0);
         assert_eq!(RELEASED.load(Ordering::SeqCst), 3);
         assert_eq!(TVMFFIObjectCreateOpaque(null_mut(), type_index::TENSOR, None, &mut out), -1);
-        raised::take();
+        error_slot::take();
         let mut version = Version { major: 9, minor: 9, patch: 9 };
         TVMFFIGetVersion(&mut version);
         assert_eq!(version, VERSION);

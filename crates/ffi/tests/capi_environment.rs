@@ -8,7 +8,7 @@ use relaxide_ffi::abi::{ByteArray, RawAny, type_index};
 use relaxide_ffi::capi::*;
 use relaxide_ffi::{
     Any, BigInt, CustomAllocator, DLManagedTensorVersioned, DLTensor, DataType, Device, FromAny, ObjectRef, Tensor,
-    raised,
+    error_slot,
 };
 
 fn bytes(words: &[i64]) -> Vec<u8> {
@@ -49,7 +49,7 @@ fn integers_of_any_size_pass_and_small_ones_stay_plain() {
     let mut raw = RawAny::NONE;
     // SAFETY: as above.
     unsafe { assert_eq!(TVMFFIBigIntFromByteArray(&ByteArray::new(b"123"), &mut raw), -1) };
-    assert_eq!(raised::take().unwrap().message(), "an integer has whole 64-bit words, but 3 bytes came");
+    assert_eq!(error_slot::take().unwrap().message(), "an integer has whole 64-bit words, but 3 bytes came");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn objects_come_from_the_front_ends_allocator_and_return_to_it() {
         assert!(FREED.load(Ordering::SeqCst) >= 2);
         let none = CustomAllocator { allocate: None, context: null_mut() };
         assert_eq!(TVMFFISetCustomAllocator((&raw const none).cast_mut()), -1);
-        raised::take();
+        error_slot::take();
     }
 }
 
@@ -140,7 +140,7 @@ fn tensors_come_from_the_threads_allocator() {
     unsafe {
         assert!(TVMFFIEnvGetDLPackManagedTensorAllocator().is_none());
         assert_eq!(TVMFFIEnvTensorAlloc(&mut like, &mut out), -1);
-        assert!(raised::take().unwrap().message().starts_with("no allocator of tensors is set"));
+        assert!(error_slot::take().unwrap().message().starts_with("no allocator of tensors is set"));
         let mut old = Some(make as _);
         assert_eq!(TVMFFIEnvSetDLPackManagedTensorAllocator(Some(make), 0, &mut old), 0);
         assert!(old.is_none());
@@ -150,7 +150,7 @@ fn tensors_come_from_the_threads_allocator() {
         assert_eq!((tensor.shape(), tensor.to_vec::<f32>().unwrap()), (&[2i64, 3][..], vec![2f32; 6]));
         like.device = Device::new(2, 0);
         assert_eq!(TVMFFIEnvTensorAlloc(&mut like, &mut out), -1);
-        assert_eq!(raised::take().unwrap().to_string(), "NotImplementedError: only the host");
+        assert_eq!(error_slot::take().unwrap().to_string(), "NotImplementedError: only the host");
         std::thread::spawn(|| assert!(TVMFFIEnvGetDLPackManagedTensorAllocator().is_none())).join().unwrap();
         TVMFFIEnvSetDLPackManagedTensorAllocator(Some(make), 1, null_mut());
         std::thread::spawn(|| assert!(TVMFFIEnvGetDLPackManagedTensorAllocator().is_some())).join().unwrap();
@@ -165,7 +165,7 @@ fn only_opaque_objects_are_made_opaque() {
     for index in [type_index::OBJECT, type_index::TENSOR, type_index::OPAQUE_PY_OBJECT + 1, 1 << 20, -1] {
         // SAFETY: a place for the handle.
         unsafe { assert_eq!(TVMFFIObjectCreateOpaque(null_mut(), index, None, &mut out), -1) };
-        let message = raised::take().unwrap().message().to_string();
+        let message = error_slot::take().unwrap().message().to_string();
         assert_eq!(message, format!("type index {index} is not that of an opaque object"));
     }
 }

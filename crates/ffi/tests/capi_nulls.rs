@@ -5,7 +5,7 @@ use std::ptr::{null, null_mut};
 
 use relaxide_ffi::abi::{ByteArray, RawAny, type_index};
 use relaxide_ffi::capi::*;
-use relaxide_ffi::{Any, DataType, Function, Module, ModuleImpl, Tensor, raised};
+use relaxide_ffi::{Any, DataType, Function, Module, ModuleImpl, Tensor, error_slot};
 
 fn array(text: &str) -> ByteArray {
     ByteArray::new(text.as_bytes())
@@ -109,16 +109,16 @@ fn null_arguments_are_errors_that_say_so() {
     };
     let accepted: Vec<_> = codes.iter().filter(|(_, code)| *code != -1).collect();
     assert!(accepted.is_empty(), "no error from {accepted:?}");
-    let message = raised::take().unwrap().to_string();
+    let message = error_slot::take().unwrap().to_string();
     assert!(message.starts_with("ValueError: ") && message.ends_with(" is null"), "{message}");
     // SAFETY: as above.
     unsafe {
         TVMFFIFunctionGetGlobal(&name, null_mut());
-        assert_eq!(raised::take().unwrap().message(), "the place for the result is null");
+        assert_eq!(error_slot::take().unwrap().message(), "the place for the result is null");
         TVMFFIDataTypeToString(null(), &mut value);
-        assert_eq!(raised::take().unwrap().message(), "the element type is null");
+        assert_eq!(error_slot::take().unwrap().message(), "the element type is null");
         TVMFFIStringFromByteArray(&absent, &mut value);
-        assert_eq!(raised::take().unwrap().message(), "the address of 3 bytes is null");
+        assert_eq!(error_slot::take().unwrap().message(), "the address of 3 bytes is null");
     }
 }
 
@@ -136,8 +136,8 @@ fn what_cannot_fail_does_nothing_with_null() {
         assert_eq!(TVMFFIBigIntGetContentByteArray(&RawAny::from_word(type_index::BIG_INT, 0)).size, 0);
         assert_eq!((*TVMFFIBacktrace(null(), 0, null(), 0)).size, 0);
         TVMFFIErrorSetRaisedFromCStr(null(), null());
-        assert_eq!(raised::take().unwrap().to_string(), ": ");
+        assert_eq!(error_slot::take().unwrap().to_string(), ": ");
         TVMFFIErrorSetRaised(null_mut());
-        assert!(raised::take().unwrap().message().contains("null"));
+        assert!(error_slot::take().unwrap().message().contains("null"));
     }
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use relaxide_ffi::abi::RawAny;
 use relaxide_ffi::{
-    Any, AnyView, Error, ErrorKind, Function, Handle, Module, ModuleImpl, Tensor, get_global, raised, register_global,
-    remove_global,
+    Any, AnyView, Error, ErrorKind, Function, Handle, Module, ModuleImpl, Tensor, error_slot, get_global,
+    register_global, remove_global,
 };
 
 fn call_from_c(function: &Function, args: &[AnyView<'_>]) -> Result<Any, Error> {
@@ -18,7 +18,7 @@ fn call_from_c(function: &Function, args: &[AnyView<'_>]) -> Result<Any, Error> 
     match code {
         // SAFETY: a successful call leaves an owned value.
         0 => Ok(unsafe { Any::from_raw(result) }),
-        _ => Err(raised::take().expect("a failed call raises")),
+        _ => Err(error_slot::take().expect("a failed call raises")),
     }
 }
 
@@ -49,7 +49,7 @@ fn errors_cross_the_border_as_the_same_object() {
     let error = call_from_c(&f, &[]).unwrap_err();
     assert!(error.ptr_eq(&original));
     assert_eq!((error.kind(), error.message()), ("CustomError", "something odd"));
-    assert!(raised::take().is_none(), "taking an error clears the slot");
+    assert!(error_slot::take().is_none(), "taking an error clears the slot");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use relaxide_ffi::{Any, AnyView, Error, Field, FromAny, Object, ObjectRef, Ref, StructuralEqual, StructuralHash};
 
-use crate::target::Kind;
+use crate::target::TargetKind;
 use crate::{Attrs, Target, Type};
 
 /// The name of a function of a module. Two of one name in one module are the same function.
@@ -48,7 +48,7 @@ impl VDevice {
     }
 
     /// The kind of its target.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<TargetKind> {
         self.target.as_ref().map(|target| target.kind)
     }
 

@@ -28,7 +28,7 @@ impl Default for Budget {
 
 /// The messages that are entered.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum MessageKind {
     Model,
     Graph,
     Node,
@@ -45,8 +45,8 @@ enum Kind {
 }
 
 /// The message in field `tag` of a message, if it is one that is entered.
-fn child(parent: Kind, tag: u64) -> Option<Kind> {
-    use Kind::*;
+fn child(parent: MessageKind, tag: u64) -> Option<MessageKind> {
+    use MessageKind::*;
     Some(match (parent, tag) {
         (Model, 7) => Graph,
         (Model, 8 | 14) => Entry,
@@ -81,7 +81,7 @@ pub fn check(bytes: &[u8], budget: Budget) -> Result<(), ModelError> {
         return Err(ModelError::TooLarge { bytes: size, limit: budget.bytes });
     }
     let mut walk = Walk { bytes, fields: 0, budget };
-    walk.message(Kind::Model, 0, bytes.len(), 0)
+    walk.message(MessageKind::Model, 0, bytes.len(), 0)
 }
 
 struct Walk<'a> {
@@ -91,7 +91,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn message(&mut self, kind: Kind, mut at: usize, end: usize, depth: u32) -> Result<(), ModelError> {
+    fn message(&mut self, kind: MessageKind, mut at: usize, end: usize, depth: u32) -> Result<(), ModelError> {
         if depth > self.budget.depth {
             return Err(ModelError::Limit { what: "nested messages", limit: u64::from(self.budget.depth) });
         }

@@ -93,7 +93,7 @@ pub enum TensorError {
 
 /// Where a problem is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum Location {
     /// The model as a whole.
     Model,
     /// An input of the graph.
@@ -117,7 +117,7 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     /// Where.
-    pub place: Place,
+    pub place: Location,
     /// What.
     pub reason: String,
     /// What to try.
@@ -135,7 +135,7 @@ impl std::error::Error for ImportError {}
 
 impl From<BuildError> for ImportError {
     fn from(error: BuildError) -> Self {
-        ImportError { problems: vec![Problem { place: Place::Model, reason: error.to_string(), help: None }] }
+        ImportError { problems: vec![Problem { place: Location::Model, reason: error.to_string(), help: None }] }
     }
 }
 
@@ -153,14 +153,14 @@ impl fmt::Display for ImportError {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Model => write!(f, "model"),
-            Place::Input(name) => write!(f, "input `{name}`"),
-            Place::Initializer(name) => write!(f, "initializer `{name}`"),
-            Place::Node { op, name, opset } => write!(f, "{op} (node `{name}`, opset {opset})"),
-            Place::Output(name) => write!(f, "output `{name}`"),
+            Location::Model => write!(f, "model"),
+            Location::Input(name) => write!(f, "input `{name}`"),
+            Location::Initializer(name) => write!(f, "initializer `{name}`"),
+            Location::Node { op, name, opset } => write!(f, "{op} (node `{name}`, opset {opset})"),
+            Location::Output(name) => write!(f, "output `{name}`"),
         }
     }
 }

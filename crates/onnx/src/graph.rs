@@ -10,7 +10,7 @@ use relaxide_ir::span::Span;
 use relaxide_relax::BlockBuilder;
 
 use crate::constant;
-use crate::error::{NodeError, Place, Problem};
+use crate::error::{Location, NodeError, Problem};
 use crate::flow::branch::{self, Facts, Split};
 use crate::functions::Calls;
 use crate::long_dims;
@@ -71,7 +71,7 @@ impl<'m> Graphs<'m> {
     }
 
     /// Notes a problem that is none of a node's.
-    pub fn problem(&mut self, place: Place, reason: impl Into<String>, help: Option<&str>) {
+    pub fn problem(&mut self, place: Location, reason: impl Into<String>, help: Option<&str>) {
         let problem = Problem { place, reason: reason.into(), help: help.map(str::to_string) };
         self.notes.push(Note { problem, invalid: false });
     }
@@ -130,7 +130,7 @@ impl<'m> Graphs<'m> {
                 [other] => format!(" (so for `{other}`)"),
                 [other, ..] => format!(" (so for {} others: `{other}` …)", others.len()),
             };
-            self.problem(Place::Initializer((*first).to_string()), reason + &more, None);
+            self.problem(Location::Initializer((*first).to_string()), reason + &more, None);
         }
     }
 
@@ -161,7 +161,7 @@ impl<'m> Graphs<'m> {
     pub fn values(&mut self, builder: &mut BlockBuilder, nodes: &[NodeProto], outputs: &[&str]) -> Option<Vec<Value>> {
         if self.names.depth() > MAX_DEPTH {
             self.problem(
-                Place::Model,
+                Location::Model,
                 format!("graphs and functions are more than {MAX_DEPTH} deep inside each other"),
                 None,
             );
@@ -184,7 +184,7 @@ impl<'m> Graphs<'m> {
             match self.names.get(name) {
                 Some(Known::Value(value)) => values.push(value),
                 Some(Known::Failed) => {}
-                None => self.problem(Place::Output(name.to_string()), "nothing in the graph makes it", None),
+                None => self.problem(Location::Output(name.to_string()), "nothing in the graph makes it", None),
             }
         }
         (values.len() == outputs.len()).then_some(values)
@@ -273,7 +273,7 @@ impl<'m> Graphs<'m> {
         let op = if domain.is_empty() { proto.op_type.clone() } else { format!("{domain}.{}", proto.op_type) };
         let first = || proto.output.first().cloned().unwrap_or_default();
         let name = if proto.name.is_empty() { first() } else { proto.name.clone() };
-        let place = Place::Node { op, name, opset };
+        let place = Location::Node { op, name, opset };
         self.notes.push(Note { problem: Problem { place, reason: error.to_string(), help }, invalid });
     }
 

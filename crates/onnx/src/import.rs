@@ -22,7 +22,7 @@ use relaxide_relax::{BlockBuilder, Expr, transform};
 
 use crate::constant;
 use crate::dim_name;
-use crate::error::{ImportError, NodeError, Place, Problem};
+use crate::error::{ImportError, Location, NodeError, Problem};
 use crate::flow::optional::{Held, Optional};
 use crate::flow::sequence::{self, Sequence};
 use crate::graph::Graphs;
@@ -89,7 +89,7 @@ impl<'m> Importer<'m> {
         }
     }
 
-    fn problem(&mut self, place: Place, reason: impl Into<String>, help: Option<&str>) {
+    fn problem(&mut self, place: Location, reason: impl Into<String>, help: Option<&str>) {
         self.graphs.problem(place, reason, help);
     }
 
@@ -97,11 +97,11 @@ impl<'m> Importer<'m> {
         let version = self.model.frame.ir_version;
         if version < MIN_IR_VERSION {
             let reason = format!("the file format is version {version}; the oldest that is read is {MIN_IR_VERSION}");
-            self.problem(Place::Model, reason, Some("convert the file with a current `onnx` package"));
+            self.problem(Location::Model, reason, Some("convert the file with a current `onnx` package"));
         }
         if let Some(sparse) = self.model.graph.sparse_initializer.first() {
             let name = sparse.values.as_ref().map(|v| v.name.clone()).unwrap_or_default();
-            self.problem(Place::Initializer(name), "sparse tensors are not supported", None);
+            self.problem(Location::Initializer(name), "sparse tensors are not supported", None);
         }
     }
 
@@ -112,7 +112,7 @@ impl<'m> Importer<'m> {
                 let mut names: Vec<_> = inputs.iter().copied().collect();
                 names.sort_unstable();
                 let reason = format!("a shape or type is given for it, but the model has: {}", names.join(", "));
-                self.problem(Place::Input(unknown.clone()), reason, None);
+                self.problem(Location::Input(unknown.clone()), reason, None);
             }
         }
         let mut objects = Vec::new();
@@ -130,7 +130,7 @@ impl<'m> Importer<'m> {
                 let dims = match self.input_type(info) {
                     Ok(ty) => ty.as_tensor().and_then(|ty| ty.shape.clone()).unwrap_or_default(),
                     Err((reason, help)) => {
-                        self.problem(Place::Input(info.name.clone()), reason, help);
+                        self.problem(Location::Input(info.name.clone()), reason, help);
                         continue;
                     }
                 };
@@ -145,14 +145,14 @@ impl<'m> Importer<'m> {
                     self.params.push(var.clone());
                     self.graphs.names.set(&info.name, Known::Value(Value::Computed(Expr::Var(var))));
                 }
-                Err((reason, help)) => self.problem(Place::Input(info.name.clone()), reason, help),
+                Err((reason, help)) => self.problem(Location::Input(info.name.clone()), reason, help),
             }
         }
         // Names of dimensions have variables where a tensor binds them, which the others may come before.
         for (info, kind, object) in objects {
             match self.object_input(info, kind, object) {
                 Ok(value) => self.graphs.names.set(&info.name, Known::Value(value)),
-                Err(error) => self.problem(Place::Input(info.name.clone()), error.to_string(), None),
+                Err(error) => self.problem(Location::Input(info.name.clone()), error.to_string(), None),
             }
         }
         self.inputs = self.params.len();
@@ -338,7 +338,7 @@ impl<'m> Importer<'m> {
             return Ok(module);
         }
         transform::into_dataflow_blocks(module).map_err(|error| ImportError {
-            problems: vec![Problem { place: Place::Model, reason: error.to_string(), help: None }],
+            problems: vec![Problem { place: Location::Model, reason: error.to_string(), help: None }],
         })
     }
 
@@ -373,13 +373,13 @@ impl<'m> Importer<'m> {
     fn outputs(&mut self, builder: &mut BlockBuilder) -> Option<Vec<Expr>> {
         let graph = &self.model.graph;
         if graph.output.is_empty() {
-            self.problem(Place::Model, "the graph has no outputs", None);
+            self.problem(Location::Model, "the graph has no outputs", None);
         }
         for (name, var, dims) in std::mem::take(&mut self.texts) {
             let dims = dims.into_iter().map(Some).collect();
-            match Texts::opened(&mut Scope::new(builder), Expr::Var(var), dims) {
+            match Texts::unpack(&mut Scope::new(builder), Expr::Var(var), dims) {
                 Ok(texts) => self.graphs.names.set(&name, Known::Value(Value::Texts(texts))),
-                Err(error) => self.problem(Place::Input(name), error.to_string(), None),
+                Err(error) => self.problem(Location::Input(name), error.to_string(), None),
             }
         }
         let names: Vec<&str> = graph.output.iter().map(|o| o.name.as_str()).collect();
@@ -388,7 +388,7 @@ impl<'m> Importer<'m> {
         for (name, value) in names.into_iter().zip(&values) {
             match Scope::new(builder).object(value) {
                 Ok(expr) => outputs.push(expr),
-                Err(error) => self.problem(Place::Output(name.to_string()), error.to_string(), None),
+                Err(error) => self.problem(Location::Output(name.to_string()), error.to_string(), None),
             }
         }
         Some(outputs)

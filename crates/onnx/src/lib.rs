@@ -17,6 +17,7 @@
 //! What is not here: sparse tensors, training.
 
 pub mod budget;
+pub mod com_microsoft;
 pub mod constant;
 mod dim_name;
 pub mod error;
@@ -42,11 +43,10 @@ pub mod symbolic;
 pub mod text;
 mod text_ops;
 pub mod value;
-pub mod vendor;
 
 pub use relaxide_frontend::dims;
 
-pub use error::{ImportError, ModelError, NodeError, Place, Problem, TensorError};
+pub use error::{ImportError, Location, ModelError, NodeError, Problem, TensorError};
 pub use import::{OUTPUT_NAMES, TEXT_INPUTS, identifier, import};
 pub use model::Model;
 pub use options::{ImportOptions, InputDim, InputNames, Weights};

@@ -165,7 +165,7 @@ impl Table {
 
 impl Texts {
     /// A tensor of texts of the program: a value that is one when the program runs, with dimensions as far as they are known.
-    pub fn opened(scope: &mut Scope, value: Expr, dims: Vec<Option<PrimExpr>>) -> Result<Texts> {
+    pub fn unpack(scope: &mut Scope, value: Expr, dims: Vec<Option<PrimExpr>>) -> Result<Texts> {
         let rank = dims.len() as i64;
         let args = vec![value, Expr::prim(prim::int(rank))];
         let tensor = builtin(scope, "relaxide.vm.text_tensor", args, Type::any())?;

@@ -127,7 +127,7 @@ fn cast(scope: &mut Scope, node: &Node) -> Result<Option<Vec<Value>>> {
         let x = scope.tensor(node.input(0)?)?;
         let dims = scope.dims(&x)?;
         let made = builtin(scope, "relaxide.vm.text_of_numbers", vec![x], Type::any())?;
-        let texts = Texts::opened(scope, made, dims.into_iter().map(Some).collect())?;
+        let texts = Texts::unpack(scope, made, dims.into_iter().map(Some).collect())?;
         return Ok(Some(vec![Value::Texts(texts)]));
     };
     let Some(to) = to.filter(|to| *to != STRING) else {
@@ -182,7 +182,7 @@ pub fn concat(scope: &mut Scope, node: &Node) -> Outputs {
     let dims = both[0].dims(scope)?;
     let args = both.iter().map(|texts| texts.object(scope)).collect::<Result<Vec<_>>>()?;
     let texts = builtin(scope, "relaxide.vm.text_appended", args, Type::any())?;
-    made(Texts::opened(scope, texts, known(dims))?)
+    made(Texts::unpack(scope, texts, known(dims))?)
 }
 
 /// `RegexFullMatch`: whether the whole of each text matches.
@@ -220,7 +220,7 @@ pub fn normalize(scope: &mut Scope, node: &Node) -> Outputs {
     let sensitive = Expr::prim(prim::boolean(node.flag("is_case_sensitive", false)?));
     let args = vec![texts.object(scope)?, Expr::string(case), sensitive, packed(&stops)?];
     let texts = builtin(scope, "relaxide.vm.text_normalized", args, Type::any())?;
-    made(Texts::opened(scope, texts, dims)?)
+    made(Texts::unpack(scope, texts, dims)?)
 }
 
 /// `StringSplit`: the parts of each text, and how many there are.
@@ -237,7 +237,7 @@ pub fn split(scope: &mut Scope, node: &Node) -> Outputs {
     let counts = scope.bind_type(counts, Type::tensor(dims.iter().cloned(), int))?;
     let mut open = known(dims);
     open.push(None);
-    Ok(vec![Value::Texts(Texts::opened(scope, parts, open)?), Value::Computed(counts)])
+    Ok(vec![Value::Texts(Texts::unpack(scope, parts, open)?), Value::Computed(counts)])
 }
 
 /// `Tokenizer` of ONNX Runtime.
@@ -256,5 +256,5 @@ pub fn tokenize(scope: &mut Scope, node: &Node) -> Outputs {
     let mut open = known(texts.dims(scope)?);
     open.push(None);
     let tokens = builtin(scope, "relaxide.vm.text_tokens", args, Type::any())?;
-    made(Texts::opened(scope, tokens, open)?)
+    made(Texts::unpack(scope, tokens, open)?)
 }

@@ -4,7 +4,7 @@ use std::ffi::c_char;
 
 use crate::border::{check_place, put, text};
 use crate::content::Content;
-use crate::handle::{Handle, Kind, at, at_mut, give, put_new, release};
+use crate::handle::{Handle, HandleKind, at, at_mut, give, put_new, release};
 use crate::memory::{OrtAllocator, OrtMemoryInfo, allocate_array, check_host};
 use crate::run::{placed, stop_flag};
 use crate::run_options::OrtRunOptions;
@@ -29,7 +29,7 @@ struct Output {
 /// What is bound, for C.
 pub type OrtIoBinding = Handle<Binding>;
 
-impl Kind for Binding {
+impl HandleKind for Binding {
     const NAME: &str = "OrtIoBinding";
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::border::{c_string, check_place, text};
-use crate::handle::{Handle, Kind, at, at_mut, put_new, release};
+use crate::handle::{Handle, HandleKind, at, at_mut, put_new, release};
 use crate::pairs::OrtKeyValuePairs;
 use crate::status::{OrtStatus, Result, guard, invalid};
 
@@ -65,7 +65,7 @@ pub struct Env {
 /// The environment for C.
 pub type OrtEnv = Handle<Env>;
 
-impl Kind for Env {
+impl HandleKind for Env {
     const NAME: &str = "OrtEnv";
 }
 
@@ -78,7 +78,7 @@ pub struct ThreadingOptions {
 /// The same for C.
 pub type OrtThreadingOptions = Handle<ThreadingOptions>;
 
-impl Kind for ThreadingOptions {
+impl HandleKind for ThreadingOptions {
     const NAME: &str = "OrtThreadingOptions";
 }
 

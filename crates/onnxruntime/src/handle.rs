@@ -10,7 +10,7 @@ use crate::border::{check_place, put};
 use crate::status::{Result, invalid, quietly};
 
 /// What can stand behind a handle.
-pub trait Kind: Sized {
+pub trait HandleKind: Sized {
     /// The name of the handle in C.
     const NAME: &str;
 }
@@ -23,7 +23,7 @@ pub struct Handle<T> {
     value: T,
 }
 
-impl<T: Kind> Handle<T> {
+impl<T: HandleKind> Handle<T> {
     const MARK: u64 = mark(T::NAME);
 
     /// An object that another one holds, and that callers borrow.
@@ -51,7 +51,7 @@ impl<T> DerefMut for Handle<T> {
     }
 }
 
-impl<T: Kind + Clone> Clone for Handle<T> {
+impl<T: HandleKind + Clone> Clone for Handle<T> {
     fn clone(&self) -> Handle<T> {
         Handle::new(self.value.clone())
     }
@@ -68,7 +68,7 @@ const fn mark(name: &str) -> u64 {
 }
 
 /// Gives an object to the caller.
-pub fn give<T: Kind>(value: T) -> *mut Handle<T> {
+pub fn give<T: HandleKind>(value: T) -> *mut Handle<T> {
     Box::into_raw(Box::new(Handle::new(value)))
 }
 
@@ -76,7 +76,7 @@ pub fn give<T: Kind>(value: T) -> *mut Handle<T> {
 ///
 /// # Safety
 /// `place` is null or can be written.
-pub unsafe fn put_new<T: Kind>(place: *mut *mut Handle<T>, value: T) -> Result<()> {
+pub unsafe fn put_new<T: HandleKind>(place: *mut *mut Handle<T>, value: T) -> Result<()> {
     check_place(place)?;
     // SAFETY: the caller's promise.
     unsafe { put(place, give(value)) }
@@ -86,12 +86,12 @@ pub unsafe fn put_new<T: Kind>(place: *mut *mut Handle<T>, value: T) -> Result<(
 ///
 /// # Safety
 /// The address is null, or its first eight bytes can be read.
-unsafe fn is_live<T: Kind>(handle: *const Handle<T>) -> bool {
+unsafe fn is_live<T: HandleKind>(handle: *const Handle<T>) -> bool {
     // SAFETY: the caller's promise.
     !handle.is_null() && handle.is_aligned() && unsafe { (*handle).mark.load(Ordering::Relaxed) } == Handle::<T>::MARK
 }
 
-fn refused<T: Kind, R>(handle: *const Handle<T>, what: &str) -> Result<R> {
+fn refused<T: HandleKind, R>(handle: *const Handle<T>, what: &str) -> Result<R> {
     let kind = T::NAME;
     Err(match handle.is_null() {
         true => invalid(format!("{what} is null; an {kind} is expected")),
@@ -103,7 +103,7 @@ fn refused<T: Kind, R>(handle: *const Handle<T>, what: &str) -> Result<R> {
 ///
 /// # Safety
 /// The address is null, or that of a handle of this library that lives for as long as the result is used.
-pub unsafe fn at<'a, T: Kind>(handle: *const Handle<T>, what: &str) -> Result<&'a T> {
+pub unsafe fn at<'a, T: HandleKind>(handle: *const Handle<T>, what: &str) -> Result<&'a T> {
     // SAFETY: the caller's promise.
     match unsafe { is_live(handle) } {
         // SAFETY: as above.
@@ -116,7 +116,7 @@ pub unsafe fn at<'a, T: Kind>(handle: *const Handle<T>, what: &str) -> Result<&'
 ///
 /// # Safety
 /// As for [`at`]; nobody else uses the object meanwhile.
-pub unsafe fn at_mut<'a, T: Kind>(handle: *mut Handle<T>, what: &str) -> Result<&'a mut T> {
+pub unsafe fn at_mut<'a, T: HandleKind>(handle: *mut Handle<T>, what: &str) -> Result<&'a mut T> {
     // SAFETY: the caller's promise.
     match unsafe { is_live(handle) } {
         // SAFETY: as above.
@@ -129,7 +129,7 @@ pub unsafe fn at_mut<'a, T: Kind>(handle: *mut Handle<T>, what: &str) -> Result<
 ///
 /// # Safety
 /// As for [`at`]; the object was given by [`give`], and nobody uses it any more.
-pub unsafe fn release<T: Kind>(handle: *mut Handle<T>) {
+pub unsafe fn release<T: HandleKind>(handle: *mut Handle<T>) {
     // SAFETY: the caller's promise.
     if unsafe { is_live(handle) } {
         // SAFETY: as above. The mark goes first, so that a second release finds none.

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 
 use crate::border::{array, check_place, put};
-use crate::handle::{Handle, Kind, put_new, release};
+use crate::handle::{Handle, HandleKind, put_new, release};
 use crate::memory::{allocate_array, allocate_text, default_allocator, free};
 use crate::options::PROVIDER;
 use crate::status::{OrtStatus, guard};
@@ -50,7 +50,7 @@ pub struct Container;
 /// The same for C.
 pub type OrtPrepackedWeightsContainer = Handle<Container>;
 
-impl Kind for Container {
+impl HandleKind for Container {
     const NAME: &str = "OrtPrepackedWeightsContainer";
 }
 
@@ -70,7 +70,7 @@ pub struct Arena;
 /// The same for C.
 pub type OrtArenaCfg = Handle<Arena>;
 
-impl Kind for Arena {
+impl HandleKind for Arena {
     const NAME: &str = "OrtArenaCfg";
 }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use relaxide::ffi::ALIGNMENT;
 
 use crate::border::{c_string, check_place, put, text};
-use crate::handle::{Handle, Kind, at, put_new, release};
+use crate::handle::{Handle, HandleKind, at, put_new, release};
 use crate::pairs::{OrtKeyValuePairs, Pairs};
 use crate::status::{OrtStatus, Result, guard, invalid, quietly};
 
@@ -25,7 +25,7 @@ pub struct MemoryInfo {
 /// A place of memory for C.
 pub type OrtMemoryInfo = Handle<MemoryInfo>;
 
-impl Kind for MemoryInfo {
+impl HandleKind for MemoryInfo {
     const NAME: &str = "OrtMemoryInfo";
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 
 use crate::border::{check_place, put, text};
-use crate::handle::{Handle, Kind, at, release};
+use crate::handle::{Handle, HandleKind, at, release};
 use crate::memory::{OrtAllocator, allocate_array, allocate_text};
 use crate::model::Notes;
 use crate::status::{OrtStatus, guard};
@@ -14,7 +14,7 @@ pub struct Metadata(Notes);
 /// The same for C.
 pub type OrtModelMetadata = Handle<Metadata>;
 
-impl Kind for Metadata {
+impl HandleKind for Metadata {
     const NAME: &str = "OrtModelMetadata";
 }
 

@@ -47,7 +47,7 @@ pub struct Notes {
 
 /// How a model is compiled.
 #[derive(Clone, Debug, Default)]
-pub struct Shaping {
+pub struct ShapeOptions {
     /// Lengths of named dimensions.
     pub dims: BTreeMap<String, i64>,
     /// Whether dimensions of equal names in several inputs may differ: files exist in which they do.
@@ -111,7 +111,7 @@ pub fn program(
     source: &Source,
     model: &Model,
     head: &Head,
-    shaping: &Shaping,
+    shaping: &ShapeOptions,
     log: &Log,
     cancelled: &Arc<AtomicBool>,
 ) -> Result<Program> {
@@ -140,7 +140,12 @@ fn load(library: &Path) -> std::result::Result<Program, relaxide::ffi::Error> {
     Ok(Program(VirtualMachine::of(&relaxide::load_module(library)?)?))
 }
 
-fn compile(model: &Model, head: &Head, shaping: &Shaping, cancelled: &Arc<AtomicBool>) -> Result<relaxide::Executable> {
+fn compile(
+    model: &Model,
+    head: &Head,
+    shaping: &ShapeOptions,
+    cancelled: &Arc<AtomicBool>,
+) -> Result<relaxide::Executable> {
     let options = OnnxOptions { shapes: shapes(&head.signature, shaping), ..OnnxOptions::default() };
     let module = relaxide::import_onnx_model(model, &options).map_err(|error| of_compiling(&error))?;
     check_cancelled(cancelled)?;
@@ -157,7 +162,7 @@ fn check_cancelled(cancelled: &AtomicBool) -> Result<()> {
 }
 
 /// All that a program follows from beside the model's bytes, as text.
-fn described(source: &Source, head: &Head, shaping: &Shaping) -> String {
+fn described(source: &Source, head: &Head, shaping: &ShapeOptions) -> String {
     let identity = |name: &String| match source.folder() {
         Some(folder) => cache::identity(&folder.join(name)).unwrap_or_else(|_| name.clone()),
         None => name.clone(),
@@ -167,7 +172,7 @@ fn described(source: &Source, head: &Head, shaping: &Shaping) -> String {
 }
 
 /// Shapes in place of the model's own, of the inputs for which they differ.
-fn shapes(signature: &Signature, shaping: &Shaping) -> Vec<(String, Vec<DimSpec>)> {
+fn shapes(signature: &Signature, shaping: &ShapeOptions) -> Vec<(String, Vec<DimSpec>)> {
     let mut shapes = Vec::new();
     for input in &signature.inputs {
         let mut differs = false;

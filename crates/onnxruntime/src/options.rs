@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::border::{check_place, put, text};
 use crate::env::{Log, LoggingFunction};
-use crate::handle::{Handle, Kind, at, at_mut, put_new, release};
+use crate::handle::{Handle, HandleKind, at, at_mut, put_new, release};
 use crate::pairs::{OrtKeyValuePairs, Pairs};
 use crate::status::{OrtStatus, Result, guard, invalid, not_here};
 
@@ -34,7 +34,7 @@ pub struct SessionOptions {
 /// The same for C.
 pub type OrtSessionOptions = Handle<SessionOptions>;
 
-impl Kind for SessionOptions {
+impl HandleKind for SessionOptions {
     const NAME: &str = "OrtSessionOptions";
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 
 use crate::border::{c_string, text};
-use crate::handle::{Handle, Kind, at, at_mut, give, release};
+use crate::handle::{Handle, HandleKind, at, at_mut, give, release};
 use crate::status::quietly;
 
 /// Texts by key, with lists of their addresses.
@@ -20,7 +20,7 @@ pub struct Pairs {
 /// Texts by key for C.
 pub type OrtKeyValuePairs = Handle<Pairs>;
 
-impl Kind for Pairs {
+impl HandleKind for Pairs {
     const NAME: &str = "OrtKeyValuePairs";
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::border::{c_string, put, text};
-use crate::handle::{Handle, Kind, at, at_mut, put_new, release};
+use crate::handle::{Handle, HandleKind, at, at_mut, put_new, release};
 use crate::options::check_entry;
 use crate::status::{OrtStatus, Result, guard};
 
@@ -24,7 +24,7 @@ pub struct RunOptions {
 /// The same for C.
 pub type OrtRunOptions = Handle<RunOptions>;
 
-impl Kind for RunOptions {
+impl HandleKind for RunOptions {
     const NAME: &str = "OrtRunOptions";
 }
 

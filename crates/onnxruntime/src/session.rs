@@ -14,10 +14,10 @@ use crate::border::{array, array_mut, check_place, put, text};
 use crate::cache::Source;
 use crate::content::Content;
 use crate::env::{Log, OrtEnv, set_threads};
-use crate::handle::{Handle, Kind, at, put_new, release};
+use crate::handle::{Handle, HandleKind, at, put_new, release};
 use crate::memory::{OrtAllocator, OrtMemoryInfo, allocate_text, host};
 use crate::metadata::{Metadata, OrtModelMetadata};
-use crate::model::{self, Head, Program, Shaping};
+use crate::model::{self, Head, Program, ShapeOptions};
 use crate::options::{OrtSessionOptions, SessionOptions};
 use crate::status::{Code, OrtStatus, Result, Status, guard, invalid};
 use crate::type_info::{OrtTypeInfo, TypeInfo};
@@ -41,7 +41,7 @@ struct Loaded {
 /// A session for C.
 pub type OrtSession = Handle<Session>;
 
-impl Kind for Session {
+impl HandleKind for Session {
     const NAME: &str = "OrtSession";
 }
 
@@ -52,7 +52,7 @@ impl Session {
         let model = model::open(&source)?;
         let head = model::head(&model);
         set_threads(options.intra_op)?;
-        let shaping = Shaping { dims: options.dims.clone(), is_loose: false };
+        let shaping = ShapeOptions { dims: options.dims.clone(), is_loose: false };
         let program = model::program(&source, &model, &head, &shaping, &log, &options.cancelled)?;
         let source = names_repeat(&head.signature.inputs).then_some(source);
         let program = RwLock::new(Loaded { program: Arc::new(program), is_loose: false });
@@ -142,7 +142,7 @@ impl Session {
     fn loosen(&self) -> Result<Arc<Program>> {
         let mut loaded = self.program.write().unwrap_or_else(PoisonError::into_inner);
         if let (false, Some(source)) = (loaded.is_loose, &self.source) {
-            let shaping = Shaping { dims: self.dims.clone(), is_loose: true };
+            let shaping = ShapeOptions { dims: self.dims.clone(), is_loose: true };
             let model = model::open(source)?;
             let program = model::program(source, &model, &self.head, &shaping, &self.log, &Arc::default())?;
             *loaded = Loaded { program: Arc::new(program), is_loose: true };

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::border::{c_string, text};
-use crate::handle::{self, Handle, Kind};
+use crate::handle::{self, Handle, HandleKind};
 
 /// What kind of failure it is, by ONNX Runtime's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub type OrtStatus = Handle<Status>;
 /// What functions do inside.
 pub type Result<T> = std::result::Result<T, Status>;
 
-impl Kind for Status {
+impl HandleKind for Status {
     const NAME: &str = "OrtStatus";
 }
 

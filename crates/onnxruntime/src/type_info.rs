@@ -7,7 +7,7 @@ use relaxide::onnx::proto::{Dimension, DimensionValue, TensorTypeProto, TypeKind
 use crate::border::{array, array_mut, c_string, put, text};
 use crate::content::{Content, count, inside};
 use crate::element::Element;
-use crate::handle::{Handle, Kind, at, at_mut, put_new, release};
+use crate::handle::{Handle, HandleKind, at, at_mut, put_new, release};
 use crate::status::{OrtStatus, Result, guard, invalid, quietly};
 
 /// Element type and shape of a tensor.
@@ -25,7 +25,7 @@ pub struct TensorInfo {
 /// The same for C.
 pub type OrtTensorTypeAndShapeInfo = Handle<TensorInfo>;
 
-impl Kind for TensorInfo {
+impl HandleKind for TensorInfo {
     const NAME: &str = "OrtTensorTypeAndShapeInfo";
 }
 
@@ -36,7 +36,7 @@ pub struct SequenceInfo(TypeInfo);
 /// The same for C.
 pub type OrtSequenceTypeInfo = Handle<SequenceInfo>;
 
-impl Kind for SequenceInfo {
+impl HandleKind for SequenceInfo {
     const NAME: &str = "OrtSequenceTypeInfo";
 }
 
@@ -50,7 +50,7 @@ pub struct MapInfo {
 /// The same for C.
 pub type OrtMapTypeInfo = Handle<MapInfo>;
 
-impl Kind for MapInfo {
+impl HandleKind for MapInfo {
     const NAME: &str = "OrtMapTypeInfo";
 }
 
@@ -61,7 +61,7 @@ pub struct OptionalInfo(TypeInfo);
 /// The same for C.
 pub type OrtOptionalTypeInfo = Handle<OptionalInfo>;
 
-impl Kind for OptionalInfo {
+impl HandleKind for OptionalInfo {
     const NAME: &str = "OrtOptionalTypeInfo";
 }
 
@@ -85,7 +85,7 @@ pub enum TypeInfo {
 /// The same for C.
 pub type OrtTypeInfo = Handle<TypeInfo>;
 
-impl Kind for TypeInfo {
+impl HandleKind for TypeInfo {
     const NAME: &str = "OrtTypeInfo";
 }
 

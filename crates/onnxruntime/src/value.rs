@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::border::{array, put};
 use crate::content::{Content, Numbers, Texts};
 use crate::element::{Element, TEXT};
-use crate::handle::{Handle, Kind, at, put_new, release};
+use crate::handle::{Handle, HandleKind, at, put_new, release};
 use crate::memory::{OrtAllocator, OrtMemoryInfo, check_host, host};
 use crate::status::{Code, OrtStatus, Result, Status, guard, invalid, not_here};
 use crate::type_info::{OrtTensorTypeAndShapeInfo, OrtTypeInfo, TensorInfo, TypeInfo, number_of};
@@ -14,7 +14,7 @@ use crate::type_info::{OrtTensorTypeAndShapeInfo, OrtTypeInfo, TensorInfo, TypeI
 /// A value for C.
 pub type OrtValue = Handle<Content>;
 
-impl Kind for Content {
+impl HandleKind for Content {
     const NAME: &str = "OrtValue";
 }
 

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use relaxide::ffi::abi::{ByteArray, RawAny, type_index};
 use relaxide::ffi::capi::{self, CFieldInfo, CTypeInfo, CTypeMetadata};
 use relaxide::ffi::reflect::{Getter, flags};
-use relaxide::ffi::{self, Any, AnyView, raised, type_attr, type_info};
+use relaxide::ffi::{self, Any, AnyView, error_slot, type_attr, type_info};
 
 use crate::{convert, error};
 
@@ -38,7 +38,7 @@ fn layout(storage: &str) -> (i64, i32) {
 }
 
 fn check(code: c_int) -> PyResult<()> {
-    if code == 0 { Ok(()) } else { Err(error::to_py(raised::take_after(code))) }
+    if code == 0 { Ok(()) } else { Err(error::to_py(error_slot::take_after(code))) }
 }
 
 fn global(name: &str, args: &[AnyView<'_>]) -> PyResult<Any> {
@@ -48,7 +48,7 @@ fn global(name: &str, args: &[AnyView<'_>]) -> PyResult<Any> {
 
 /// Converts the value of a field with the Python function that `converter` is.
 unsafe extern "C" fn convert_field(converter: *mut c_void, value: *const RawAny, result: *mut RawAny) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         Python::attach(|py| {
             // SAFETY: the function was leaked when the type was declared; the value is borrowed from the caller.
             let (converter, value) = unsafe { (Borrowed::from_ptr(py, converter.cast()), AnyView::from_raw(*value)) };

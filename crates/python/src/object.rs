@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use relaxide::ffi::abi::RawAny;
 use relaxide::ffi::capi::{self, CFieldInfo, CMethodInfo, CTypeInfo};
-use relaxide::ffi::{self, Any, AnyView, ObjectRef, raised, type_attr, type_info};
+use relaxide::ffi::{self, Any, AnyView, ObjectRef, error_slot, type_attr, type_info};
 
 use crate::{classes, convert, error};
 
@@ -252,7 +252,7 @@ fn read(object: &ObjectRef, field: &CFieldInfo) -> PyResult<Any> {
         let address = object.as_ptr().cast::<c_void>().byte_offset(field.offset as isize);
         match getter(address, &raw mut out) {
             0 => Ok(Any::from_raw(out)),
-            code => Err(error::to_py(raised::take_after(code))),
+            code => Err(error::to_py(error_slot::take_after(code))),
         }
     }
 }
@@ -284,7 +284,7 @@ fn write(object: &ObjectRef, field: &CFieldInfo, value: &Any) -> PyResult<()> {
     };
     match code {
         0 => Ok(()),
-        code => Err(error::to_py(raised::take_after(code))),
+        code => Err(error::to_py(error_slot::take_after(code))),
     }
 }
 

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 
 use pyo3::prelude::*;
 use relaxide::ffi::abi::type_index;
-use relaxide::ffi::{Any, AnyView, Error, ErrorKind, ObjectHeader, ObjectRef, capi, raised};
+use relaxide::ffi::{Any, AnyView, Error, ErrorKind, ObjectHeader, ObjectRef, capi, error_slot};
 
 /// Wraps an object, with a reference to it.
 pub fn wrap(object: &Bound<'_, PyAny>) -> Result<ObjectRef, Error> {
@@ -17,7 +17,7 @@ pub fn wrap(object: &Bound<'_, PyAny>) -> Result<ObjectRef, Error> {
     let code =
         unsafe { capi::TVMFFIObjectCreateOpaque(handle, type_index::OPAQUE_PY_OBJECT, Some(release), &raw mut made) };
     if code != 0 {
-        return Err(raised::take_after(code));
+        return Err(error_slot::take_after(code));
     }
     let header = std::ptr::NonNull::new(made.cast::<ObjectHeader>());
     let header = header.ok_or_else(|| Error::new(ErrorKind::InternalError, "an opaque object is null"))?;

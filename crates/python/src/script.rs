@@ -6,7 +6,7 @@ use pyo3::exceptions::PySyntaxError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use relaxide::ffi::{Any, Ref};
-use relaxide::script::{Host, Local, Macro, ParseOptions, Place, parse_module_with};
+use relaxide::script::{Host, Local, Macro, ParseOptions, ScopeIndex, parse_module_with};
 
 use crate::convert;
 use crate::ir::module::IRModule;
@@ -36,11 +36,11 @@ impl Surroundings {
 }
 
 impl Host for Surroundings {
-    fn knows(&self, place: Place, name: &str) -> bool {
+    fn knows(&self, place: ScopeIndex, name: &str) -> bool {
         self.ask(|_, object| object.call_method1("knows", (place, name))?.extract::<bool>()).unwrap_or(false)
     }
 
-    fn evaluate(&self, place: Place, source: &str, locals: &[Local]) -> Result<Any, String> {
+    fn evaluate(&self, place: ScopeIndex, source: &str, locals: &[Local]) -> Result<Any, String> {
         self.ask(|py, object| {
             let values = PyDict::new(py);
             for (name, value) in locals {

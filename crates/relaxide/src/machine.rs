@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use relaxide_ffi::{Any, AnyView, Array, Device, Error, Module, Tensor};
-use relaxide_ir::target::Kind;
+use relaxide_ir::target::TargetKind;
 use relaxide_relay_vm::MachineOptions;
 use relaxide_runtime::device;
 use relaxide_runtime::memory::AllocatorKind;
@@ -63,7 +63,7 @@ impl VirtualMachine {
 
 /// The device that a program's kernels are for, by the modules below it.
 fn device_of(module: &Module) -> Option<Device> {
-    let kind = Kind::named(module.kind()).filter(|kind| kind.is_gpu());
+    let kind = TargetKind::named(module.kind()).filter(|kind| kind.is_gpu());
     kind.map(|kind| Device::new(kind.device_type(), 0)).or_else(|| module.imports().iter().find_map(device_of))
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use relaxide_ffi::{
-    Any, AnyView, Error, ErrorKind, Function, ObjectRef, Ref, Saved, structural_equal, structural_hash,
+    Any, AnyView, Error, ErrorKind, Function, ObjectRef, Ref, SavedBytes, structural_equal, structural_hash,
 };
 use relaxide_ir::Target;
 use relaxide_ir::pass::KernelRunner;
@@ -54,7 +54,7 @@ fn compile(kernel: &PrimFunc) -> Result<Function, String> {
     let lowered = lower_with(&scheduled.func, LowerOptions::default()).map_err(|e| text(&e))?;
     let library = relaxide_codegen::compile(&[Ref::new(lowered)], &target).map_err(|e| text(&e))?;
     let file = tempfile::Builder::new().prefix("relaxide-").suffix(".so").tempfile().map_err(|e| text(&e))?;
-    relaxide_codegen::export_library(&Saved::default(), &library, file.path()).map_err(|e| text(&e))?;
+    relaxide_codegen::export_library(&SavedBytes::default(), &library, file.path()).map_err(|e| text(&e))?;
     let module = crate::load_module(file.path()).map_err(|e| text(&e))?;
     module.get_function(NAME, false).ok_or_else(|| format!("the library has no function {NAME}"))
 }

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use relaxide_codegen::{CompiledLib, WebAssemblyParts};
-use relaxide_ffi::{Error as FfiError, ErrorKind, Module, Saved};
+use relaxide_ffi::{Error as FfiError, ErrorKind, Module, SavedBytes};
 use relaxide_vm::{FuncKind, is_optional_builtin};
 
 use crate::Error;
@@ -22,9 +22,9 @@ const FOLDER_VARIABLE: &str = "RELAXIDE_WASM_RUNTIME";
 pub(crate) fn module_of(
     module: &Module,
     kernels: &CompiledLib,
-    tree: Saved,
+    tree: SavedBytes,
     folder: Option<&Path>,
-) -> Result<Saved, Error> {
+) -> Result<SavedBytes, Error> {
     let executable = relaxide_vm::Executable::of_module(module);
     let parts = WebAssemblyParts {
         has_optional_builtins: executable.as_deref().is_some_and(calls_optional_builtins),

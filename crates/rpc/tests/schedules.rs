@@ -16,12 +16,12 @@ use relaxide_rpc::wire::{Cancel, Copy, Dialect, Failure, Limits, Reply, Request,
 #[derive(Clone, Debug)]
 struct Ask {
     id: u64,
-    kind: Kind,
+    kind: AskKind,
     inside: Vec<Vec<Ask>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum AskKind {
     Call,
     Fails,
     CopyTo(u16),
@@ -30,10 +30,10 @@ enum Kind {
 
 fn ask(depth: u32) -> BoxedStrategy<Ask> {
     let kind = prop_oneof![
-        4 => Just(Kind::Call),
-        1 => Just(Kind::Fails),
-        1 => (0_u16..3000).prop_map(Kind::CopyTo),
-        1 => (0_u16..3000).prop_map(Kind::CopyFrom),
+        4 => Just(AskKind::Call),
+        1 => Just(AskKind::Fails),
+        1 => (0_u16..3000).prop_map(AskKind::CopyTo),
+        1 => (0_u16..3000).prop_map(AskKind::CopyFrom),
     ];
     let inside = match depth {
         0 => Just(Vec::new()).boxed(),
@@ -56,18 +56,20 @@ fn fill(id: u64, bytes: u16) -> Vec<u8> {
 impl Ask {
     fn request(&self) -> (Request, Vec<u8>) {
         match self.kind {
-            Kind::Call | Kind::Fails => (Request::Call { handle: self.id, args: vec![Value::Int(7)] }, Vec::new()),
-            Kind::CopyTo(bytes) => (Request::CopyTo(tensor(self.id, bytes), Vec::new()), fill(self.id, bytes)),
-            Kind::CopyFrom(bytes) => (Request::CopyFrom(tensor(self.id, bytes)), Vec::new()),
+            AskKind::Call | AskKind::Fails => {
+                (Request::Call { handle: self.id, args: vec![Value::Int(7)] }, Vec::new())
+            }
+            AskKind::CopyTo(bytes) => (Request::CopyTo(tensor(self.id, bytes), Vec::new()), fill(self.id, bytes)),
+            AskKind::CopyFrom(bytes) => (Request::CopyFrom(tensor(self.id, bytes)), Vec::new()),
         }
     }
 
     fn reply(&self) -> (Reply, Vec<u8>) {
         match self.kind {
-            Kind::Call => (Reply::Return(vec![Value::Ptr(self.id)]), Vec::new()),
-            Kind::Fails => (Reply::Exception(Failure::new("ValueError", self.id.to_string())), Vec::new()),
-            Kind::CopyTo(_) => (Reply::Return(vec![Value::None]), Vec::new()),
-            Kind::CopyFrom(bytes) => (Reply::CopyAck(bytes.into()), fill(self.id, bytes)),
+            AskKind::Call => (Reply::Return(vec![Value::Ptr(self.id)]), Vec::new()),
+            AskKind::Fails => (Reply::Exception(Failure::new("ValueError", self.id.to_string())), Vec::new()),
+            AskKind::CopyTo(_) => (Reply::Return(vec![Value::None]), Vec::new()),
+            AskKind::CopyFrom(bytes) => (Reply::CopyAck(bytes.into()), fill(self.id, bytes)),
         }
     }
 }
@@ -147,8 +149,8 @@ impl End {
         }
         if let Some((ask, bytes)) = self.payload.take() {
             match ask.kind {
-                Kind::CopyTo(count) => prop_assert_eq!(bytes, fill(ask.id, count)),
-                Kind::CopyFrom(count) => {
+                AskKind::CopyTo(count) => prop_assert_eq!(bytes, fill(ask.id, count)),
+                AskKind::CopyFrom(count) => {
                     prop_assert_eq!(bytes, fill(ask.id, count));
                     return Ok(true);
                 }
@@ -206,7 +208,7 @@ impl End {
                     Request::Call { handle, .. } => *handle,
                     Request::CopyFrom(copy) => copy.tensor.data,
                     Request::CopyTo(copy, payload) => {
-                        let Kind::CopyTo(count) = script(copy.tensor.data).kind else {
+                        let AskKind::CopyTo(count) = script(copy.tensor.data).kind else {
                             return Err(TestCaseError::fail("a copy that nobody asked for"));
                         };
                         prop_assert_eq!(payload, &fill(copy.tensor.data, count));
@@ -241,7 +243,7 @@ impl End {
                 };
                 prop_assert_eq!(reply, expected);
                 self.done += 1;
-                if let Kind::CopyFrom(_) = ask.kind {
+                if let AskKind::CopyFrom(_) = ask.kind {
                     self.payload = Some((ask, Vec::new()));
                 }
             }

@@ -17,7 +17,7 @@ fn report(result: Result<(), Error>) -> c_int {
     match result {
         Ok(()) => 0,
         Err(error) => {
-            relaxide_ffi::raised::set(error);
+            relaxide_ffi::error_slot::set(error);
             -1
         }
     }
@@ -76,7 +76,7 @@ pub extern "C" fn TVMBackendAllocWorkspace(
     // A size beyond the address space is refused as the largest of all.
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     workspace::allocate(device_of(device_type, device_id), bytes).unwrap_or_else(|error| {
-        relaxide_ffi::raised::set(error);
+        relaxide_ffi::error_slot::set(error);
         std::ptr::null_mut()
     })
 }

@@ -20,8 +20,8 @@ use relaxide_ir::prim::{PrimExpr, PrimVisitor};
 use relaxide_ir::{Ref, Var};
 
 use crate::PrimFunc;
+use crate::early_exit::EarlyExits;
 use crate::functor::StmtVisitor;
-use crate::jump::Jumps;
 use crate::stmt::*;
 use crate::verify::{VerifyError, headline};
 
@@ -107,7 +107,7 @@ impl Check {
                 n.else_case.as_ref().map_or(Ok(()), |other| this.stmt(other))
             }),
             Stmt::While(n) => {
-                let leaves = Jumps::of(&n.body).of_loop;
+                let leaves = EarlyExits::of(&n.body).of_loop;
                 self.under(leaves || self.varying.varies(&n.condition), stmt, |this| this.stmt(&n.body))
             }
             Stmt::Block(n) => {
@@ -140,7 +140,7 @@ impl Check {
         if self.varying.varies(&n.min) {
             self.varying.add(&n.var);
         }
-        let differs = self.varying.varies(&n.min) || self.varying.varies(&n.extent) || Jumps::of(&n.body).of_loop;
+        let differs = self.varying.varies(&n.min) || self.varying.varies(&n.extent) || EarlyExits::of(&n.body).of_loop;
         self.under(differs, stmt, |this| this.stmt(&n.body))
     }
 

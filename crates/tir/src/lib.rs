@@ -7,6 +7,7 @@
 pub mod analysis;
 mod barriers;
 mod display;
+pub mod early_exit;
 pub mod expand;
 pub mod func;
 pub mod functor;
@@ -14,7 +15,6 @@ pub mod index_map;
 pub mod inside;
 pub mod interp;
 pub mod intrin;
-pub mod jump;
 pub mod lines;
 pub mod lower;
 pub mod s_tir;
@@ -29,9 +29,9 @@ pub mod tensor_argument;
 pub mod testing;
 pub mod verify;
 
+pub use early_exit::{EarlyExit, EarlyExits};
 pub use func::{PrimFunc, SEPARATE_ROUNDING};
 pub use functor::{StmtMutator, StmtVisitor};
 pub use index_map::IndexMap;
-pub use jump::{Jump, Jumps};
 pub use specialize::specialize;
 pub use stmt::*;

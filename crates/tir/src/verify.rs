@@ -18,8 +18,8 @@ use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Buffer, Var};
 
 use crate::PrimFunc;
+use crate::early_exit::EarlyExit;
 use crate::intrin::Intrinsic;
-use crate::jump::Jump;
 use crate::stmt::*;
 
 /// Why a kernel is malformed. The fault of whoever made it: a pass, or the text that it was read from.
@@ -75,28 +75,28 @@ pub enum VerifyError {
         count: usize,
     },
     /// A `break` or `continue` without a loop that it could be of. The kernel's fault.
-    #[error("`{jump}` outside of a loop")]
+    #[error("`{exit}` outside of a loop")]
     NoLoop {
         /// The statement.
-        jump: &'static str,
+        exit: &'static str,
     },
-    /// A jump out of iterations that have no order. The kernel's fault.
+    /// An early exit out of iterations that have no order. The kernel's fault.
     #[error(
-        "`{jump}` in the {kind} loop over `{var}`, whose iterations have no order: only serial and `while` loops end early"
+        "`{exit}` in the {kind} loop over `{var}`, whose iterations have no order: only serial and `while` loops end early"
     )]
     UnorderedLoop {
         /// The statement.
-        jump: &'static str,
+        exit: &'static str,
         /// How the loop's iterations are executed.
         kind: &'static str,
         /// The loop's counter.
         var: String,
     },
     /// A `break` or `continue` of a loop around the block that it is in. The kernel's fault.
-    #[error("`{jump}` leaves block `{block}`, whose instances have no order: put the loop inside of the block")]
+    #[error("`{exit}` leaves block `{block}`, whose instances have no order: put the loop inside of the block")]
     LeavesBlock {
         /// The statement.
-        jump: &'static str,
+        exit: &'static str,
         /// The block.
         block: String,
     },
@@ -191,7 +191,7 @@ enum Target {
 /// How a loop without an order is called; `None` for one that has an order.
 fn unordered(kind: ForKind) -> Option<&'static str> {
     match kind {
-        // An unrolled loop is a serial one that is to be written out where it can.
+        // An unrolled loop is a serial one whose body is to be repeated where that can be.
         ForKind::Serial | ForKind::Unrolled => None,
         ForKind::Parallel => Some("parallel"),
         ForKind::Vectorized => Some("vectorized"),
@@ -346,23 +346,23 @@ impl Scope {
         }
     }
 
-    /// Whether a jump has a place to go to.
-    fn jump(&self, jump: Jump<'_>) -> Result<()> {
-        let word = jump.word();
-        let no_order = |(kind, var): (&'static str, String)| VerifyError::UnorderedLoop { jump: word, kind, var };
-        match (jump, self.target.clone()) {
-            (Jump::Return(_), _) => self.unordered.clone().map_or(Ok(()), |around| Err(no_order(around))),
+    /// Whether an early exit has a place to go to.
+    fn check_exit(&self, exit: EarlyExit<'_>) -> Result<()> {
+        let word = exit.word();
+        let no_order = |(kind, var): (&'static str, String)| VerifyError::UnorderedLoop { exit: word, kind, var };
+        match (exit, self.target.clone()) {
+            (EarlyExit::Return(_), _) => self.unordered.clone().map_or(Ok(()), |around| Err(no_order(around))),
             (_, Target::Serial) => Ok(()),
-            (_, Target::None) => Err(VerifyError::NoLoop { jump: word }),
+            (_, Target::None) => Err(VerifyError::NoLoop { exit: word }),
             (_, Target::Unordered(kind, var)) => Err(no_order((kind, var))),
-            (_, Target::AroundBlock(block)) => Err(VerifyError::LeavesBlock { jump: word, block }),
+            (_, Target::AroundBlock(block)) => Err(VerifyError::LeavesBlock { exit: word, block }),
         }
     }
 
     /// A statement; what it defines stays in scope for the statements behind it.
     fn stmt(&mut self, stmt: &Stmt) -> Result<()> {
-        if let Some(jump) = stmt.jump() {
-            self.jump(jump)?;
+        if let Some(exit) = stmt.early_exit() {
+            self.check_exit(exit)?;
         }
         match stmt {
             Stmt::For(n) => {

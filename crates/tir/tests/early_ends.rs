@@ -23,10 +23,10 @@ fn complaint(body: Stmt) -> Option<String> {
 
 #[test]
 fn only_loops_in_order_end_early() {
-    let sometimes = |jump: Stmt| move |i: &PrimExpr| Stmt::when(gt(i.clone(), 3), jump);
-    let no_order = |jump, kind| {
+    let sometimes = |exit: Stmt| move |i: &PrimExpr| Stmt::when(gt(i.clone(), 3), exit);
+    let no_order = |exit, kind| {
         Some(format!(
-            "`{jump}` in the {kind} loop over `i`, whose iterations have no order: only serial and `while` loops end early"
+            "`{exit}` in the {kind} loop over `i`, whose iterations have no order: only serial and `while` loops end early"
         ))
     };
     for kind in [ForKind::Serial, ForKind::Unrolled] {
@@ -123,11 +123,11 @@ fn what_stands_behind_a_jump_goes() {
 
 #[test]
 fn programs_with_early_ends_are_drawn() {
-    let mut jumps = 0;
+    let mut exits = 0;
     for seed in seeds(300) {
         let program = program(&mut Random::new(seed), ProgramOptions::default());
         verify(&program.sample.func).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", program.sample.func));
-        jumps += usize::from(program.sample.func.body.has_jump());
+        exits += usize::from(program.sample.func.body.has_early_exit());
     }
-    assert!(jumps > 50, "{jumps} of 300");
+    assert!(exits > 50, "{exits} of 300");
 }

@@ -25,7 +25,7 @@ use relaxide_ffi::abi::type_index;
 use crate::bytecode::{Arg, BytecodeError, Opcode, Register};
 use crate::executable::{Executable, FuncInfo, FuncKind, MemoryScope, UNDEFINED_NUM_ARGS, digest, same};
 use crate::formalize;
-use crate::labels::Place;
+use crate::labels::LabelUse;
 use crate::verifier::{VerifyError, check};
 
 /// Why an executable cannot be built. The caller emitted something that makes no sense.
@@ -99,7 +99,7 @@ pub struct ExecBuilder {
     open: Option<usize>,
     /// Constants by digest, so that equal ones share a place.
     constants: HashMap<u64, Vec<usize>>,
-    pub(crate) labels: Vec<Place>,
+    pub(crate) labels: Vec<LabelUse>,
 }
 
 impl ExecBuilder {

@@ -23,7 +23,7 @@ pub struct Label(usize);
 
 /// What a builder knows of a label.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct LabelUse {
     /// The instruction that it names.
     target: Option<usize>,
     /// The jumps that lead to it.
@@ -33,7 +33,7 @@ pub(crate) struct Place {
 impl ExecBuilder {
     /// A label that names no place yet.
     pub fn new_label(&mut self) -> Label {
-        self.labels.push(Place::default());
+        self.labels.push(LabelUse::default());
         Label(self.labels.len() - 1)
     }
 

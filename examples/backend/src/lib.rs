@@ -15,7 +15,7 @@ use relaxide::codegen::{self, Artifact, Backend, CodegenError, CompileSettings, 
 use relaxide::ffi::{
     self, Any, AnyView, DataType, Device, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Ref, Tensor,
 };
-use relaxide::ir::target::{self, Kind, KindInfo};
+use relaxide::ir::target::{self, KindInfo, TargetKind};
 use relaxide::ir::{IRModule, Target};
 use relaxide::tir::interp::{self, Arg};
 use relaxide::tir::stmt::{ForKind, Stmt};
@@ -28,8 +28,8 @@ const NAME: &str = "pseudo";
 const LOADER: &str = "ffi.Module.load_from_bytes.pseudo";
 
 /// Makes the target known to this process; once is enough, and more does no harm.
-pub fn register() -> Result<Kind, String> {
-    static KIND: OnceLock<Result<Kind, String>> = OnceLock::new();
+pub fn register() -> Result<TargetKind, String> {
+    static KIND: OnceLock<Result<TargetKind, String>> = OnceLock::new();
     KIND.get_or_init(|| {
         let info = KindInfo { name: NAME, device_type: Device::CPU, keys: &["cpu"], is_portable: true, options: &[] };
         let kind = target::register_kind(info).map_err(|error| error.to_string())?;
@@ -42,10 +42,10 @@ pub fn register() -> Result<Kind, String> {
 }
 
 /// The back end.
-struct Pseudo(Kind);
+struct Pseudo(TargetKind);
 
 impl Backend for Pseudo {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> TargetKind {
         self.0
     }
 

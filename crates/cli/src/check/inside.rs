@@ -8,7 +8,7 @@ use prost::Message;
 use relaxide::ffi::{DataType, Tensor};
 use relaxide::onnx::external::Beside;
 use relaxide::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
-use relaxide::onnx::{ImportError, ImportOptions, Model, Place};
+use relaxide::onnx::{ImportError, ImportOptions, Location, Model};
 
 use super::unfold::{Unfolded, count_inside, has_graphs, unfold};
 use super::{CheckArgs, Compared, Difference, Found, FoundNode, Theirs, compare_all, compile, tensors};
@@ -159,7 +159,7 @@ fn with_outputs(bytes: &[u8], names: &[String]) -> Vec<u8> {
 /// The outputs that the importer does not make, if that is all that is wrong.
 fn not_ours(error: &ImportError) -> Option<Vec<String>> {
     let name = |problem: &relaxide::onnx::Problem| match &problem.place {
-        Place::Output(name) => Some(name.clone()),
+        Location::Output(name) => Some(name.clone()),
         _ => None,
     };
     error.problems.iter().map(name).collect()

@@ -17,7 +17,7 @@ use crate::args::{InputArgs, ModelArgs, ProgramArgs};
 use crate::error::CliError;
 use crate::inputs::{Call, Machine, Missing, element};
 use crate::onnxruntime::{Graph, OnnxRuntime};
-use crate::program::{self, Kind, Program};
+use crate::program::{self, FileKind, Program};
 use crate::progress::{Bar, Show};
 
 /// Arguments of `relaxide check`.
@@ -48,7 +48,7 @@ pub struct CheckArgs {
 
 /// Compares the model's results with ONNX Runtime's.
 pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
-    if Kind::of(&args.model)? != Kind::Onnx {
+    if FileKind::of(&args.model)? != FileKind::Onnx {
         return Err(CliError::usage(
             format!("{} is no ONNX model, which ONNX Runtime could run too", args.model.display()),
             "give the .onnx file",

@@ -40,7 +40,7 @@ pub struct OnnxRuntime {
 }
 
 /// A model that the process has open.
-pub struct Opened {
+pub struct OpenModel {
     /// The names of its inputs, in order.
     pub inputs: Vec<String>,
     /// The names of its outputs, in order.
@@ -79,7 +79,7 @@ impl OnnxRuntime {
     }
 
     /// Opens a model; external data is looked for in `folder`.
-    pub fn open(&mut self, model: &Path, folder: &Path, graph: Graph) -> Result<Opened, CliError> {
+    pub fn open(&mut self, model: &Path, folder: &Path, graph: Graph) -> Result<OpenModel, CliError> {
         let answer = self.ask(json!({
             "do": "open", "model": model, "folder": folder, "threads": relaxide::num_threads(),
             "optimize": graph == Graph::Optimized,
@@ -87,7 +87,7 @@ impl OnnxRuntime {
         let names = |key: &str| -> Vec<String> {
             answer[key].as_array().into_iter().flatten().filter_map(|n| n.as_str().map(str::to_string)).collect()
         };
-        Ok(Opened { inputs: names("inputs"), outputs: names("outputs") })
+        Ok(OpenModel { inputs: names("inputs"), outputs: names("outputs") })
     }
 
     /// Hands inputs over.

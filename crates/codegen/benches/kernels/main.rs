@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use relaxide_codegen::{compile, export_library};
-use relaxide_ffi::{Any, AnyView, Saved, Tensor};
+use relaxide_ffi::{Any, AnyView, SavedBytes, Tensor};
 use relaxide_ir::prim::{self, PrimExpr, VarMap, int};
 use relaxide_ir::{DataType, Ref, Target, Var};
 use relaxide_tir::{PrimFunc, lower, schedule, te};
@@ -204,7 +204,7 @@ fn main() {
         let took = start.elapsed().as_secs_f64();
         let directory = tempfile::tempdir().expect("a directory");
         let path = std::env::var("KEEP_KERNEL").map_or_else(|_| directory.path().join("kernels.so"), PathBuf::from);
-        export_library(&Saved::default(), &compiled, &path).expect("exported");
+        export_library(&SavedBytes::default(), &compiled, &path).expect("exported");
         let module = relaxide_runtime::load_module(&path).expect("loaded");
         let args = tensors(&case);
         let function = module.get_function(&case.name, false).expect("the kernel is exported");

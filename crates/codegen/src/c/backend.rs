@@ -1,6 +1,6 @@
 //! C as a back end.
 
-use relaxide_ir::{Ref, Target, target::Kind};
+use relaxide_ir::{Ref, Target, target::TargetKind};
 use relaxide_tir::PrimFunc;
 
 use super::{check_target, compile_to_c};
@@ -11,12 +11,12 @@ use crate::{CodegenError, CompileSettings};
 pub(crate) struct C;
 
 impl Backend for C {
-    fn kind(&self) -> Kind {
-        Kind::C
+    fn kind(&self) -> TargetKind {
+        TargetKind::C
     }
 
     fn profile(&self) -> Profile {
-        // Compilers of C make vectors of loops themselves; written out, loops are long to read and to compile.
+        // Compilers of C make vectors of loops themselves; unrolled, loops are long to read and to compile.
         Profile { keep_loops: true, is_loadable: false, has_lines: false, is_device: false }
     }
 

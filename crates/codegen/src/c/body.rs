@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::{Display, Write as _};
 
 use relaxide_ir::{DataType, PrimExpr, Ref, Var};
-use relaxide_tir::lower::{Fault, is_opened_float};
+use relaxide_tir::lower::{Fault, is_decomposed_float};
 use relaxide_tir::{PrimFunc, SEPARATE_ROUNDING};
 
 use super::{
@@ -74,7 +74,7 @@ impl Kernel {
 
     pub fn ty(&self, dtype: DataType) -> Result<Ty, CodegenError> {
         // Elements that share a byte are native code's alone; a device has them opened, and floats among them as values in a byte.
-        let is_byte = |ty: &Ty| ty.kind.bits() >= 8 || self.device.is_some() && is_opened_float(dtype);
+        let is_byte = |ty: &Ty| ty.kind.bits() >= 8 || self.device.is_some() && is_decomposed_float(dtype);
         Ty::of(dtype).filter(is_byte).ok_or_else(|| CodegenError::ElementType {
             kernel: self.name.clone(),
             dtype,

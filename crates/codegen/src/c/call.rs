@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{Kind, Ty},
+    llvm::{ScalarKind, Ty},
     packed_call::PackedCall,
 };
 
@@ -96,7 +96,8 @@ impl Body<'_, '_> {
         let args = n.args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
         if let ("ldexp", [x, exponent]) = (name, args.as_slice()) {
             let exponent = self.convert(exponent.clone(), types[1].kind, Ty::I32.kind);
-            let (function, kind) = if first.kind == Kind::F64 { ("ldexp", Kind::F64) } else { ("ldexpf", Kind::F32) };
+            let (function, kind) =
+                if first.kind == ScalarKind::F64 { ("ldexp", ScalarKind::F64) } else { ("ldexpf", ScalarKind::F32) };
             let wide = self.widen(x, first.kind);
             return Ok(self.narrow(&Code::call(function, &[&wide, &exponent]), kind, first.kind));
         }
@@ -107,7 +108,7 @@ impl Body<'_, '_> {
             return Ok(value);
         }
         let value = match args.as_slice() {
-            [a, b, c] if name == "fma" && matches!(first.kind, Kind::Int { .. }) => {
+            [a, b, c] if name == "fma" && matches!(first.kind, ScalarKind::Int { .. }) => {
                 let product = self.binary(BinaryOp::Mul, first.kind, a, b, None);
                 Some(self.binary(BinaryOp::Add, first.kind, &product, c, None))
             }
@@ -118,7 +119,7 @@ impl Body<'_, '_> {
         value.ok_or_else(|| unsupported(self))
     }
 
-    fn two_integers(&mut self, name: &str, kind: Kind, a: &Code, b: &Code) -> Option<Code> {
+    fn two_integers(&mut self, name: &str, kind: ScalarKind, a: &Code, b: &Code) -> Option<Code> {
         let symbol = match name {
             "bitwise_and" => "&",
             "bitwise_or" => "|",
@@ -126,15 +127,15 @@ impl Body<'_, '_> {
             _ => "",
         };
         match kind {
-            Kind::Bool => Some(match name {
+            ScalarKind::Bool => Some(match name {
                 "bitwise_and" => Code::infix(a, "&&", b, Level::And),
                 "bitwise_or" => Code::infix(a, "||", b, Level::Or),
                 "bitwise_xor" => Code::infix(a, "!=", b, Level::Compare),
                 _ => return None,
             }),
             // The operands' own bits: a result fits its type again.
-            Kind::Int { .. } if !symbol.is_empty() => Some(Code::infix(a, symbol, b, Level::Odd)),
-            Kind::Int { .. } => {
+            ScalarKind::Int { .. } if !symbol.is_empty() => Some(Code::infix(a, symbol, b, Level::Odd)),
+            ScalarKind::Int { .. } => {
                 let name = ["shift_left", "shift_right", "pow"].into_iter().find(|known| *known == name)?;
                 let function = integers::named(self.source, name, kind)?;
                 Some(Code::call(&function, &[a, b]))
@@ -143,26 +144,28 @@ impl Body<'_, '_> {
         }
     }
 
-    fn one_value(&mut self, name: &str, kind: Kind, a: &Code, result: Kind) -> Option<Code> {
+    fn one_value(&mut self, name: &str, kind: ScalarKind, a: &Code, result: ScalarKind) -> Option<Code> {
         match (name, kind) {
-            ("bitwise_not", Kind::Bool) => Some(Code::not(a)),
-            ("bitwise_not", Kind::Int { .. }) => {
+            ("bitwise_not", ScalarKind::Bool) => Some(Code::not(a)),
+            ("bitwise_not", ScalarKind::Int { .. }) => {
                 let function = integers::named(self.source, "not", kind)?;
                 Some(Code::call(&function, &[a]))
             }
-            ("popcount" | "clz", Kind::Int { .. }) => {
+            ("popcount" | "clz", ScalarKind::Int { .. }) => {
                 let name = if name == "clz" { "clz" } else { "popcount" };
                 let function = integers::named(self.source, name, kind)?;
                 Some(self.convert(Code::call(&function, &[a]), kind, result))
             }
-            ("fabs" | "abs", Kind::Int { signed: true, .. }) => {
+            ("fabs" | "abs", ScalarKind::Int { signed: true, .. }) => {
                 let function = integers::named(self.source, "abs", kind)?;
                 Some(Code::call(&function, &[a]))
             }
-            ("fabs" | "abs" | "floor" | "ceil" | "trunc" | "round" | "nearbyint", Kind::Int { .. }) => Some(a.clone()),
-            ("isnullptr", Kind::Ptr) => Some(Code::infix(a, "==", &Code::atom("NULL"), Level::Compare)),
-            ("isnan" | "isinf", Kind::Int { .. } | Kind::Bool) => Some(Code::atom("false")),
-            ("isfinite", Kind::Int { .. } | Kind::Bool) => Some(Code::atom("true")),
+            ("fabs" | "abs" | "floor" | "ceil" | "trunc" | "round" | "nearbyint", ScalarKind::Int { .. }) => {
+                Some(a.clone())
+            }
+            ("isnullptr", ScalarKind::Ptr) => Some(Code::infix(a, "==", &Code::atom("NULL"), Level::Compare)),
+            ("isnan" | "isinf", ScalarKind::Int { .. } | ScalarKind::Bool) => Some(Code::atom("false")),
+            ("isfinite", ScalarKind::Int { .. } | ScalarKind::Bool) => Some(Code::atom("true")),
             _ => None,
         }
     }
@@ -170,8 +173,8 @@ impl Body<'_, '_> {
     /// The same bits as another type, also with other lanes; `None` where the types do not fit.
     fn reinterpret(&mut self, value: &PrimExpr, from: Ty, to: Ty) -> Result<Option<Code>, CodegenError> {
         let size = |ty: Ty| u64::from(ty.lanes) * ty.kind.bytes();
-        let plain = |ty: Ty| !matches!(ty.kind, Kind::Bool | Kind::Ptr);
-        let byte = |ty: Ty| ty.lanes == 1 && matches!(ty.kind, Kind::Small(_) | Kind::Int { bits: 8, .. });
+        let plain = |ty: Ty| !matches!(ty.kind, ScalarKind::Bool | ScalarKind::Ptr);
+        let byte = |ty: Ty| ty.lanes == 1 && matches!(ty.kind, ScalarKind::Small(_) | ScalarKind::Int { bits: 8, .. });
         if !(size(from) == size(to) || byte(from) && byte(to)) || !plain(from) || !plain(to) {
             return Ok(None);
         }
@@ -192,7 +195,7 @@ impl Body<'_, '_> {
         if !ty.is_vector() {
             return self.eval(vector);
         }
-        if matches!(ty.kind, Kind::Bool | Kind::Ptr) {
+        if matches!(ty.kind, ScalarKind::Bool | ScalarKind::Ptr) {
             return Err(self.kernel.unsupported(format!("a reduction of {ty}")));
         }
         let array = self.vector("vector", vector)?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::llvm::{Kind, Ty};
+use crate::llvm::{ScalarKind, Ty};
 
 /// How strongly an operator binds; parentheses go around what binds less than its place asks for.
 ///
@@ -94,14 +94,14 @@ impl Code {
 /// An integer literal of a type.
 pub(crate) fn integer(ty: Ty, value: i64) -> Code {
     match ty.kind {
-        Kind::Bool => Code::atom(if value == 0 { "false" } else { "true" }),
-        Kind::Ptr => Code::atom("NULL"),
-        Kind::Int { bits: 64, signed: false } => Code::atom(format!("UINT64_C({})", value as u64)),
-        Kind::Int { bits, signed: false } => {
+        ScalarKind::Bool => Code::atom(if value == 0 { "false" } else { "true" }),
+        ScalarKind::Ptr => Code::atom("NULL"),
+        ScalarKind::Int { bits: 64, signed: false } => Code::atom(format!("UINT64_C({})", value as u64)),
+        ScalarKind::Int { bits, signed: false } => {
             Code::atom(format!("{}u", value as u64 & (u64::MAX >> (64 - bits.clamp(1, 64)))))
         }
-        Kind::Int { bits: 64, .. } if value == i64::MIN => Code::atom("INT64_MIN"),
-        Kind::Int { bits: 32, .. } if value == i64::from(i32::MIN) => Code::atom("INT32_MIN"),
+        ScalarKind::Int { bits: 64, .. } if value == i64::MIN => Code::atom("INT64_MIN"),
+        ScalarKind::Int { bits: 32, .. } if value == i64::from(i32::MIN) => Code::atom("INT32_MIN"),
         _ if value < 0 => Code::new(value.to_string(), Level::Unary),
         _ => Code::atom(value.to_string()),
     }
@@ -116,10 +116,10 @@ pub(crate) fn float(ty: Ty, value: f64) -> Code {
         _ => None,
     };
     match ty.kind {
-        Kind::Small(family) => Code::atom(format!("0x{:02x} /* {value:?} */", family.encode(value))),
-        Kind::F16 => bits(half::f16::from_f64(value).to_bits(), value),
-        Kind::BF16 => bits(half::bf16::from_f64(value).to_bits(), value),
-        Kind::F32 => {
+        ScalarKind::Small(family) => Code::atom(format!("0x{:02x} /* {value:?} */", family.encode(value))),
+        ScalarKind::F16 => bits(half::f16::from_f64(value).to_bits(), value),
+        ScalarKind::BF16 => bits(half::bf16::from_f64(value).to_bits(), value),
+        ScalarKind::F32 => {
             let value = value as f32;
             special(f64::from(value)).unwrap_or_else(|| signed(format!("{value:?}f")))
         }
@@ -186,14 +186,14 @@ mod tests {
     fn literals_are_of_their_type() {
         assert_eq!(integer(Ty::I32, i64::from(i32::MIN)).text, "INT32_MIN");
         assert_eq!(integer(Ty::I8, -1).text, "-1");
-        let unsigned = |bits| Ty { kind: Kind::Int { bits, signed: false }, lanes: 1 };
+        let unsigned = |bits| Ty { kind: ScalarKind::Int { bits, signed: false }, lanes: 1 };
         assert_eq!(integer(unsigned(64), -1).text, "UINT64_C(18446744073709551615)");
         assert_eq!(integer(unsigned(16), -1).text, "65535u");
         assert_eq!(float(Ty::F32, 0.1).text, "0.1f");
         assert_eq!(float(Ty::F32, 1e30).text, "1e30f");
         assert_eq!(float(Ty::F32, 1e300).text, "INFINITY");
         assert_eq!(float(Ty::F64, -0.0).text, "-0.0");
-        assert_eq!(float(Ty { kind: Kind::F16, lanes: 1 }, 1.0).text, "0x3c00 /* 1.0 */");
+        assert_eq!(float(Ty { kind: ScalarKind::F16, lanes: 1 }, 1.0).text, "0x3c00 /* 1.0 */");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use relaxide_ir::{Buffer, PrimExpr, Ref, Var};
 use relaxide_tir::PrimFunc;
-use relaxide_tir::lower::{fix_vscale, not_in_turn};
+use relaxide_tir::lower::{fix_vscale, not_serial};
 
 use super::{
     body::{Body, Kernel, Known},
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{Kind, Ty, index},
+    llvm::{ScalarKind, Ty, index},
     on_device::in_turn,
     signature::{expected, signature},
     uses::Uses,
@@ -40,7 +40,7 @@ pub(crate) fn write_kernel(
     if func.buffers.len() != func.params.len() {
         return Err(kernel.malformed("parameters and buffers differ in number"));
     }
-    if let Some(buffer) = not_in_turn(func) {
+    if let Some(buffer) = not_serial(func) {
         return Err(kernel.unsupported(in_turn(&buffer)));
     }
     if kernel.separate_rounding {
@@ -209,9 +209,11 @@ impl<'m, 'k> Entry<'m, 'k> {
     fn decode_scalar(&mut self, param: &Ref<Var>, position: usize) -> Result<(), CodegenError> {
         let ty = self.body.kernel.ty(param.dtype())?;
         let (accepted, wanted): (&[i64], &str) = match ty.kind {
-            Kind::Ptr => (&[index::TENSOR, index::NONE, index::OPAQUE_POINTER, index::DL_TENSOR_POINTER], "pointer"),
-            Kind::Int { .. } => (&[index::INT, index::BOOL], "int"),
-            Kind::Bool => (&[index::BOOL, index::INT], "boolean"),
+            ScalarKind::Ptr => {
+                (&[index::TENSOR, index::NONE, index::OPAQUE_POINTER, index::DL_TENSOR_POINTER], "pointer")
+            }
+            ScalarKind::Int { .. } => (&[index::INT, index::BOOL], "int"),
+            ScalarKind::Bool => (&[index::BOOL, index::INT], "boolean"),
             _ => (&[index::FLOAT, index::INT, index::BOOL], "float"),
         };
         let others: Vec<String> =
@@ -220,7 +222,7 @@ impl<'m, 'k> Entry<'m, 'k> {
         let value = format!("args[{position}].value");
         let code = match ty.kind {
             // Behind the header of a tensor object lies its description.
-            Kind::Ptr => {
+            ScalarKind::Ptr => {
                 let pointer = format!("(char *){value}.pointer");
                 let is_object = format!("args[{position}].type_index == {}", index::TENSOR);
                 Code::new(format!("{pointer} + ({is_object} ? 24 : 0)"), Level::Add)
@@ -228,7 +230,7 @@ impl<'m, 'k> Entry<'m, 'k> {
             kind if kind.is_float() => {
                 let is_float = format!("args[{position}].type_index == {}", index::FLOAT);
                 let number = Code::new(format!("{is_float} ? {value}.number : (double){value}.integer"), Level::Choice);
-                self.body.convert(number, Kind::F64, kind)
+                self.body.convert(number, ScalarKind::F64, kind)
             }
             kind => self.body.convert(Code::atom(format!("{value}.integer")), Ty::I64.kind, kind),
         };

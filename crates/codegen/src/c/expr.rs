@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{Kind, Overflow, Ty},
+    llvm::{Overflow, ScalarKind, Ty},
 };
 use relaxide_ir::prim::is_data;
 
@@ -77,7 +77,9 @@ impl Body<'_, '_> {
         match e {
             PrimExpr::Cast(n) => {
                 let (to, from) = (self.kernel.ty(n.dtype)?, self.kernel.ty(n.value.dtype())?);
-                if to.kind.is_float() && from.kind == Kind::Ptr || to.kind == Kind::Ptr && from.kind.is_float() {
+                if to.kind.is_float() && from.kind == ScalarKind::Ptr
+                    || to.kind == ScalarKind::Ptr && from.kind.is_float()
+                {
                     return Err(self.kernel.malformed("a conversion between a handle and a float"));
                 }
                 let value = self.eval(&n.value)?;
@@ -132,7 +134,7 @@ impl Body<'_, '_> {
     pub fn condition(&mut self, e: &PrimExpr) -> Result<Code, CodegenError> {
         let kind = self.kernel.ty(e.dtype())?.kind;
         let value = self.eval(e)?;
-        Ok(self.convert(value, kind, Kind::Bool))
+        Ok(self.convert(value, kind, ScalarKind::Bool))
     }
 
     fn eval_let(&mut self, n: &Let) -> Result<Code, CodegenError> {
@@ -262,7 +264,7 @@ impl Body<'_, '_> {
     pub fn index_condition(&mut self, e: &PrimExpr) -> Result<Code, CodegenError> {
         let kind = self.kernel.ty(e.dtype())?.kind;
         let value = self.index(e)?;
-        Ok(self.convert(value, kind, Kind::Bool))
+        Ok(self.convert(value, kind, ScalarKind::Bool))
     }
 
     /// Whether an index is no less than zero, as far as its text tells.

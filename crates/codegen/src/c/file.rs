@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use relaxide_ir::{Ref, Target, target::Kind};
+use relaxide_ir::{Ref, Target, target::TargetKind};
 use relaxide_tir::PrimFunc;
 
 use super::{
@@ -41,7 +41,7 @@ pub fn compile_to_c(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<CSource,
 
 /// Refuses what a target of C cannot mean.
 pub(super) fn check_target(target: &Target) -> Result<(), CodegenError> {
-    if target.kind != Kind::C {
+    if target.kind != TargetKind::C {
         return Err(CodegenError::UnsupportedTarget(target.to_string()));
     }
     if !(target.mcpu().is_empty() && target.mattr().is_empty() && target.mtriple().is_empty()) {

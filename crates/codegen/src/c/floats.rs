@@ -9,11 +9,11 @@ use super::{
     source::Source,
     types::{memory_type, suffix},
 };
-use crate::llvm::Kind;
+use crate::llvm::ScalarKind;
 
 /// Minimum, maximum or a remainder that rounds down, in `float` or `double`.
-pub(crate) fn function(source: &mut Source, name: &'static str, kind: Kind) -> String {
-    let (ty, suffix, f) = if kind == Kind::F64 { ("double", "f64", "") } else { ("float", "f32", "f") };
+pub(crate) fn function(source: &mut Source, name: &'static str, kind: ScalarKind) -> String {
+    let (ty, suffix, f) = if kind == ScalarKind::F64 { ("double", "f64", "") } else { ("float", "f32", "f") };
     let function = format!("rx_{name}_{suffix}");
     let (params, attribute, body) = match name {
         // NaN if either is.
@@ -51,7 +51,7 @@ const SEPARATE_ROUNDING: &str = "/* Every operation rounds on its own. */
 ";
 
 /// The function that converts a float to an integer.
-pub(crate) fn to_integer(source: &mut Source, from: Kind, to: Kind) -> String {
+pub(crate) fn to_integer(source: &mut Source, from: ScalarKind, to: ScalarKind) -> String {
     let (from_suffix, to_suffix, ty) = (suffix(from), suffix(to), memory_type(to));
     let name = format!("rx_{from_suffix}_to_{to_suffix}");
     let bits = to.bytes() * 8;
@@ -77,26 +77,26 @@ pub(crate) fn to_integer(source: &mut Source, from: Kind, to: Kind) -> String {
 }
 
 /// The function that gives a float of sixteen bits or fewer in single precision.
-pub(crate) fn widen(source: &mut Source, kind: Kind) -> String {
-    if let Kind::Small(family) = kind {
+pub(crate) fn widen(source: &mut Source, kind: ScalarKind) -> String {
+    if let ScalarKind::Small(family) = kind {
         return small_floats::widen(source, family);
     }
-    bits_of(source, Kind::Int { bits: 32, signed: false }, Kind::F32);
-    if kind == Kind::BF16 {
+    bits_of(source, ScalarKind::Int { bits: 32, signed: false }, ScalarKind::F32);
+    if kind == ScalarKind::BF16 {
         source.helper("rx_bf16_to_f32", |_| BF16_TO_F32.into());
         return "rx_bf16_to_f32".into();
     }
-    bits_of(source, Kind::F32, Kind::Int { bits: 32, signed: false });
+    bits_of(source, ScalarKind::F32, ScalarKind::Int { bits: 32, signed: false });
     source.helper("rx_f16_to_f32", |_| F16_TO_F32.into());
     "rx_f16_to_f32".into()
 }
 
 /// The function that rounds to a float of sixteen bits or fewer, from single or double precision.
-pub(crate) fn narrow(source: &mut Source, from: Kind, to: Kind) -> String {
-    bits_of(source, Kind::F32, Kind::Int { bits: 32, signed: false });
+pub(crate) fn narrow(source: &mut Source, from: ScalarKind, to: ScalarKind) -> String {
+    bits_of(source, ScalarKind::F32, ScalarKind::Int { bits: 32, signed: false });
     let name = match to {
-        Kind::Small(family) => small_floats::narrow(source, family),
-        Kind::F16 => {
+        ScalarKind::Small(family) => small_floats::narrow(source, family),
+        ScalarKind::F16 => {
             source.helper("rx_f32_to_f16", |_| F32_TO_F16.into());
             "rx_f32_to_f16".into()
         }
@@ -105,10 +105,10 @@ pub(crate) fn narrow(source: &mut Source, from: Kind, to: Kind) -> String {
             "rx_f32_to_bf16".into()
         }
     };
-    if from != Kind::F64 {
+    if from != ScalarKind::F64 {
         return name;
     }
-    bits_of(source, Kind::Int { bits: 32, signed: false }, Kind::F32);
+    bits_of(source, ScalarKind::Int { bits: 32, signed: false }, ScalarKind::F32);
     source.helper("rx_round_to_odd", |_| ROUND_TO_ODD.into());
     let wide = format!("rx_f64_to_{}", suffix(to));
     let ty = memory_type(to);
@@ -119,7 +119,7 @@ pub(crate) fn narrow(source: &mut Source, from: Kind, to: Kind) -> String {
 }
 
 /// The function that gives the same bits as another type of the same size.
-pub(crate) fn bits_of(source: &mut Source, from: Kind, to: Kind) -> String {
+pub(crate) fn bits_of(source: &mut Source, from: ScalarKind, to: ScalarKind) -> String {
     let name = format!("rx_bits_{}_{}", suffix(from), suffix(to));
     let (from, to) = (memory_type(from), memory_type(to));
     source.helper(name.clone(), |_| {

@@ -10,10 +10,10 @@ use super::{
     source::Source,
     types::{memory_type, suffix},
 };
-use crate::llvm::Kind;
+use crate::llvm::ScalarKind;
 
 /// The function of an operator, in a type; `None` for operators that C has as they are.
-pub(crate) fn function(source: &mut Source, op: BinaryOp, kind: Kind) -> Option<String> {
+pub(crate) fn function(source: &mut Source, op: BinaryOp, kind: ScalarKind) -> Option<String> {
     use BinaryOp::*;
     let signed = kind.is_signed();
     let (name, body) = match op {
@@ -38,7 +38,7 @@ pub(crate) fn function(source: &mut Source, op: BinaryOp, kind: Kind) -> Option<
 }
 
 /// What intrinsics on integers are computed by: the function's name.
-pub(crate) fn named(source: &mut Source, name: &'static str, kind: Kind) -> Option<String> {
+pub(crate) fn named(source: &mut Source, name: &'static str, kind: ScalarKind) -> Option<String> {
     let (params, body) = match name {
         "shift_left" => ("T a, T b", "    return (T)((U)a << ((U)b & {mask}));\n"),
         "shift_right" => ("T a, T b", "    return (T)(a >> ((U)b & {mask}));\n"),
@@ -88,7 +88,7 @@ const LEADING_ZEROS: &str = "    T count = {bits};
     return count;
 ";
 
-fn define(source: &mut Source, name: &str, kind: Kind, params: &str, body: &str) -> String {
+fn define(source: &mut Source, name: &str, kind: ScalarKind, params: &str, body: &str) -> String {
     let bits = kind.bytes() * 8;
     let (suffix, ty) = (suffix(kind), memory_type(kind));
     let function = format!("rx_{name}_{suffix}");

@@ -5,7 +5,7 @@ use super::{
     code::{Code, Level},
     floats,
 };
-use crate::llvm::Kind;
+use crate::llvm::ScalarKind;
 
 /// Functions of one argument, by the intrinsic's name, and their names in `math.h` for `double`.
 const UNARY: &[(&str, &str)] = &[
@@ -52,7 +52,7 @@ const BINARY: &[(&str, &str)] = &[
 
 impl Body<'_, '_> {
     /// A function of floats of one kind; `None` if it is none.
-    pub fn math(&mut self, name: &str, kind: Kind, args: &[Code]) -> Option<Code> {
+    pub fn math(&mut self, name: &str, kind: ScalarKind, args: &[Code]) -> Option<Code> {
         if !kind.is_float() {
             return None;
         }
@@ -65,13 +65,13 @@ impl Body<'_, '_> {
             return Some(self.next_after(kind, x, y));
         }
         let wide: Vec<Code> = args.iter().map(|arg| self.widen(arg, kind)).collect();
-        let computed = if kind == Kind::F64 { Kind::F64 } else { Kind::F32 };
+        let computed = if kind == ScalarKind::F64 { ScalarKind::F64 } else { ScalarKind::F32 };
         let value = self.wide_math(name, computed, &wide)?;
         Some(self.narrow(&value, computed, kind))
     }
 
-    fn wide_math(&mut self, name: &str, kind: Kind, args: &[Code]) -> Option<Code> {
-        let (f, one, ten) = if kind == Kind::F64 { ("", "1.0", "10.0") } else { ("f", "1.0f", "10.0f") };
+    fn wide_math(&mut self, name: &str, kind: ScalarKind, args: &[Code]) -> Option<Code> {
+        let (f, one, ten) = if kind == ScalarKind::F64 { ("", "1.0", "10.0") } else { ("f", "1.0f", "10.0f") };
         let found = |table: &[(&str, &'static str)]| table.iter().find(|row| row.0 == name).map(|row| row.1);
         match (name, args) {
             ("rsqrt", [x]) => {
@@ -88,11 +88,11 @@ impl Body<'_, '_> {
     }
 
     /// The next number of a type that no library has functions for: its bits count up away from zero.
-    fn next_after(&mut self, kind: Kind, x: &Code, y: &Code) -> Code {
+    fn next_after(&mut self, kind: ScalarKind, x: &Code, y: &Code) -> Code {
         let (widen, suffix) = (floats::widen(self.source, kind), super::types::suffix(kind));
         let name = format!("rx_nextafter_{suffix}");
         let (ty, sign) = match kind {
-            Kind::Small(family) => ("uint8_t", family.sign()),
+            ScalarKind::Small(family) => ("uint8_t", family.sign()),
             _ => ("uint16_t", 0x8000),
         };
         self.source.helper(name.clone(), |_| {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{Kind, Ty},
+    llvm::{ScalarKind, Ty},
     on_device::is_shared,
 };
 
@@ -35,7 +35,7 @@ impl Body<'_, '_> {
             None => self.copied_out(&n.buffer.data, &raw, element.kind)?,
         };
         let value = match element.kind {
-            Kind::Bool => Code::infix(&raw, "!=", &Code::atom("0"), Level::Compare),
+            ScalarKind::Bool => Code::infix(&raw, "!=", &Code::atom("0"), Level::Compare),
             _ => raw,
         };
         let zero = if element.kind.is_float() { code::float(element, 0.0) } else { code::integer(element, 0) };
@@ -81,7 +81,7 @@ impl Body<'_, '_> {
         let value = value(self)?;
         let given = self.kernel.ty(n.value.dtype())?;
         let (held, wanted) = (value_type(given.kind), memory_type(element.kind));
-        let value = if held == wanted || given.kind == Kind::Bool { value } else { Code::cast(wanted, &value) };
+        let value = if held == wanted || given.kind == ScalarKind::Bool { value } else { Code::cast(wanted, &value) };
         let place = self.place(&n.buffer, &n.indices)?;
         let line = match self.kernel.pointers.element(&n.buffer.data) {
             Some(_) => format!("{} = {};", place.text, value.text),
@@ -161,7 +161,7 @@ impl Body<'_, '_> {
         Ok(Code::cast("void *", &Code::infix(&base, "+", &offset, Level::Add)))
     }
 
-    fn copied_out(&mut self, data: &Ref<Var>, index: &Code, kind: Kind) -> Result<Code, CodegenError> {
+    fn copied_out(&mut self, data: &Ref<Var>, index: &Code, kind: ScalarKind) -> Result<Code, CodegenError> {
         self.kernel.only_on_hosts("memory of several types of elements")?;
         let function = format!("rx_load_{}", suffix(kind));
         self.source
@@ -170,7 +170,13 @@ impl Body<'_, '_> {
         Ok(Code::call(&function, &[&base.code, index]))
     }
 
-    fn copied_in(&mut self, data: &Ref<Var>, index: &Code, kind: Kind, value: &Code) -> Result<String, CodegenError> {
+    fn copied_in(
+        &mut self,
+        data: &Ref<Var>,
+        index: &Code,
+        kind: ScalarKind,
+        value: &Code,
+    ) -> Result<String, CodegenError> {
         self.kernel.only_on_hosts("memory of several types of elements")?;
         let function = format!("rx_store_{}", suffix(kind));
         self.source

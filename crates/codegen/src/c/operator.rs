@@ -11,11 +11,11 @@ use super::{
     floats, integers,
     types::value_type,
 };
-use crate::llvm::{Kind, Overflow, Ty};
+use crate::llvm::{Overflow, ScalarKind, Ty};
 
 impl Body<'_, '_> {
     /// `a op b` on operands of one type; `divisor` is the second one where it is a literal above zero.
-    pub fn binary(&mut self, op: BinaryOp, kind: Kind, a: &Code, b: &Code, divisor: Option<i64>) -> Code {
+    pub fn binary(&mut self, op: BinaryOp, kind: ScalarKind, a: &Code, b: &Code, divisor: Option<i64>) -> Code {
         if let Some(code) = comparison(op, a, b) {
             if kind.is_narrow_float() {
                 let (a, b) = (self.widen(a, kind), self.widen(b, kind));
@@ -24,20 +24,20 @@ impl Body<'_, '_> {
             return code;
         }
         match kind {
-            Kind::Small(_) | Kind::F16 | Kind::BF16 => {
+            ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16 => {
                 let (a, b) = (self.widen(a, kind), self.widen(b, kind));
-                let result = self.float_binary(op, Kind::F32, &a, &b);
-                if op.is_logical() { result } else { self.narrow(&result, Kind::F32, kind) }
+                let result = self.float_binary(op, ScalarKind::F32, &a, &b);
+                if op.is_logical() { result } else { self.narrow(&result, ScalarKind::F32, kind) }
             }
-            Kind::F32 | Kind::F64 => self.float_binary(op, kind, a, b),
-            Kind::Bool | Kind::Ptr => bool_binary(op, a, b),
-            Kind::Int { .. } => self.int_binary(op, kind, a, b, divisor),
+            ScalarKind::F32 | ScalarKind::F64 => self.float_binary(op, kind, a, b),
+            ScalarKind::Bool | ScalarKind::Ptr => bool_binary(op, a, b),
+            ScalarKind::Int { .. } => self.int_binary(op, kind, a, b, divisor),
         }
     }
 
-    fn float_binary(&mut self, op: BinaryOp, kind: Kind, a: &Code, b: &Code) -> Code {
+    fn float_binary(&mut self, op: BinaryOp, kind: ScalarKind, a: &Code, b: &Code) -> Code {
         use BinaryOp::*;
-        let f = if kind == Kind::F64 { "" } else { "f" };
+        let f = if kind == ScalarKind::F64 { "" } else { "f" };
         match op {
             Add => Code::infix(a, "+", b, Level::Add),
             Sub => Code::infix(a, "-", b, Level::Add),
@@ -56,7 +56,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn int_binary(&mut self, op: BinaryOp, kind: Kind, a: &Code, b: &Code, divisor: Option<i64>) -> Code {
+    fn int_binary(&mut self, op: BinaryOp, kind: ScalarKind, a: &Code, b: &Code, divisor: Option<i64>) -> Code {
         use BinaryOp::*;
         // What fits by promise, and unsigned numbers that are not computed in `int`.
         let plain = kind.bytes() >= 4 && (!kind.is_signed() || self.overflow == Overflow::Never);
@@ -79,36 +79,38 @@ impl Body<'_, '_> {
     }
 
     /// A value of one kind as another.
-    pub fn convert(&mut self, value: Code, from: Kind, to: Kind) -> Code {
+    pub fn convert(&mut self, value: Code, from: ScalarKind, to: ScalarKind) -> Code {
         if from == to {
             return value;
         }
         match (from, to) {
-            (Kind::F32 | Kind::F64, Kind::Small(_) | Kind::F16 | Kind::BF16) => self.narrow(&value, from, to),
-            (_, Kind::Small(_) | Kind::F16 | Kind::BF16) => {
-                let wide = self.convert(value, from, Kind::F32);
-                self.narrow(&wide, Kind::F32, to)
+            (ScalarKind::F32 | ScalarKind::F64, ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16) => {
+                self.narrow(&value, from, to)
             }
-            (Kind::Small(_) | Kind::F16 | Kind::BF16, _) => {
+            (_, ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16) => {
+                let wide = self.convert(value, from, ScalarKind::F32);
+                self.narrow(&wide, ScalarKind::F32, to)
+            }
+            (ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16, _) => {
                 let wide = self.widen(&value, from);
-                self.convert(wide, Kind::F32, to)
+                self.convert(wide, ScalarKind::F32, to)
             }
-            (_, Kind::Bool) => {
-                let zero = if from == Kind::Ptr { "NULL" } else { "0" };
+            (_, ScalarKind::Bool) => {
+                let zero = if from == ScalarKind::Ptr { "NULL" } else { "0" };
                 Code::infix(&value, "!=", &Code::atom(zero), Level::Compare)
             }
-            (Kind::F32 | Kind::F64, Kind::Int { .. }) => {
+            (ScalarKind::F32 | ScalarKind::F64, ScalarKind::Int { .. }) => {
                 Code::call(&floats::to_integer(self.source, from, to), &[&value])
             }
-            (Kind::Ptr, Kind::Int { .. }) => Code::cast(value_type(to), &Code::cast("uintptr_t", &value)),
-            (Kind::Int { .. }, Kind::Ptr) => Code::cast("void *", &Code::cast("uintptr_t", &value)),
+            (ScalarKind::Ptr, ScalarKind::Int { .. }) => Code::cast(value_type(to), &Code::cast("uintptr_t", &value)),
+            (ScalarKind::Int { .. }, ScalarKind::Ptr) => Code::cast("void *", &Code::cast("uintptr_t", &value)),
             // Pointers and floats have no conversion, which was said before.
             _ => Code::cast(value_type(to), &value),
         }
     }
 
     /// A float of sixteen bits or fewer in single precision; any other value unchanged.
-    pub fn widen(&mut self, value: &Code, kind: Kind) -> Code {
+    pub fn widen(&mut self, value: &Code, kind: ScalarKind) -> Code {
         if !kind.is_narrow_float() {
             return value.clone();
         }
@@ -116,7 +118,7 @@ impl Body<'_, '_> {
     }
 
     /// A float rounded to sixteen bits or fewer; what is asked to be another kind is left unchanged.
-    pub fn narrow(&mut self, value: &Code, from: Kind, to: Kind) -> Code {
+    pub fn narrow(&mut self, value: &Code, from: ScalarKind, to: ScalarKind) -> Code {
         if !to.is_narrow_float() {
             return value.clone();
         }
@@ -124,12 +126,13 @@ impl Body<'_, '_> {
     }
 
     /// The same bits as another type of the same size.
-    pub fn same_bits(&mut self, value: &Code, from: Kind, to: Kind) -> Code {
+    pub fn same_bits(&mut self, value: &Code, from: ScalarKind, to: ScalarKind) -> Code {
         let (old, new) = (value_type(from), value_type(to));
         if old == new {
             return value.clone();
         }
-        let whole = |kind| matches!(kind, Kind::Int { .. } | Kind::Small(_) | Kind::F16 | Kind::BF16);
+        let whole =
+            |kind| matches!(kind, ScalarKind::Int { .. } | ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16);
         if whole(from) && whole(to) {
             return Code::cast(new, value);
         }
@@ -144,12 +147,12 @@ impl Body<'_, '_> {
             _ => return None,
         };
         let number = match ty.kind {
-            Kind::Int { bits, signed: true } if is_least => -1i64 << (bits - 1),
-            Kind::Int { bits, signed: true } => (1i64 << (bits - 1)).wrapping_sub(1),
-            Kind::Int { .. } | Kind::Bool if is_least => 0,
-            Kind::Int { .. } => -1,
-            Kind::Bool => 1,
-            Kind::Ptr => return None,
+            ScalarKind::Int { bits, signed: true } if is_least => -1i64 << (bits - 1),
+            ScalarKind::Int { bits, signed: true } => (1i64 << (bits - 1)).wrapping_sub(1),
+            ScalarKind::Int { .. } | ScalarKind::Bool if is_least => 0,
+            ScalarKind::Int { .. } => -1,
+            ScalarKind::Bool => 1,
+            ScalarKind::Ptr => return None,
             _ => return Some(code::float(ty, if is_least { f64::NEG_INFINITY } else { f64::INFINITY })),
         };
         Some(code::integer(ty, number))

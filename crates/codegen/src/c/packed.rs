@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{Kind, Ty},
+    llvm::{ScalarKind, Ty},
     packed_call::{Callee, PackedCall},
 };
 
@@ -32,11 +32,11 @@ impl Body<'_, '_> {
         let returned = self.packed_result(callee, args)?;
         let Some(ty) = result else { return Ok(Code::atom("0")) };
         Ok(match ty.kind {
-            Kind::Ptr => Code::atom(format!("{returned}.value.pointer")),
+            ScalarKind::Ptr => Code::atom(format!("{returned}.value.pointer")),
             kind if kind.is_float() => {
                 self.source.helper("rx_number", |_| NUMBER.into());
                 let number = Code::call("rx_number", &[&Code::atom(format!("&{returned}"))]);
-                self.convert(number, Kind::F64, kind)
+                self.convert(number, ScalarKind::F64, kind)
             }
             kind => self.convert(Code::atom(format!("{returned}.value.integer")), Ty::I64.kind, kind),
         })
@@ -135,10 +135,12 @@ impl Body<'_, '_> {
         }
         let value = self.eval(value)?;
         let (constructor, kind) = match ty.kind {
-            Kind::Bool => ("bool", Kind::Bool),
-            Kind::Int { .. } => ("int", Ty::I64.kind),
-            Kind::Small(_) | Kind::F16 | Kind::BF16 | Kind::F32 | Kind::F64 => ("float", Kind::F64),
-            Kind::Ptr => ("pointer", Kind::Ptr),
+            ScalarKind::Bool => ("bool", ScalarKind::Bool),
+            ScalarKind::Int { .. } => ("int", Ty::I64.kind),
+            ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16 | ScalarKind::F32 | ScalarKind::F64 => {
+                ("float", ScalarKind::F64)
+            }
+            ScalarKind::Ptr => ("pointer", ScalarKind::Ptr),
         };
         runtime::constructor(self.source, constructor);
         let value = self.convert(value, ty.kind, kind);

@@ -7,9 +7,9 @@ use relaxide_ffi::{SmallFloat, Special};
 
 use super::floats::bits_of;
 use super::source::Source;
-use crate::llvm::Kind;
+use crate::llvm::ScalarKind;
 
-const WORD: Kind = Kind::Int { bits: 32, signed: false };
+const WORD: ScalarKind = ScalarKind::Int { bits: 32, signed: false };
 
 /// How a family is called in the names of functions.
 pub(super) fn name(family: SmallFloat) -> String {
@@ -25,7 +25,7 @@ pub(super) fn name(family: SmallFloat) -> String {
 
 /// The function that gives a code's number.
 pub(super) fn widen(source: &mut Source, family: SmallFloat) -> String {
-    bits_of(source, WORD, Kind::F32);
+    bits_of(source, WORD, ScalarKind::F32);
     let function = format!("rx_{}_to_f32", name(family));
     source.helper(function.clone(), |_| {
         let body = if family.special == Special::PowersOfTwo { widen_power(family) } else { widen_number(family) };
@@ -73,8 +73,8 @@ fn widen_number(family: SmallFloat) -> String {
 
 /// The function that rounds a number of single precision to a code.
 pub(super) fn narrow(source: &mut Source, family: SmallFloat) -> String {
-    bits_of(source, Kind::F32, WORD);
-    bits_of(source, WORD, Kind::F32);
+    bits_of(source, ScalarKind::F32, WORD);
+    bits_of(source, WORD, ScalarKind::F32);
     let function = format!("rx_f32_to_{}", name(family));
     source.helper(function.clone(), |_| {
         let body = if family.special == Special::PowersOfTwo { narrow_power(family) } else { narrow_number(family) };

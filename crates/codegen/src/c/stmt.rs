@@ -4,7 +4,7 @@ use relaxide_ir::prim::is_data;
 use relaxide_ir::{PrimExpr, Type};
 use relaxide_runtime::device::Axis;
 use relaxide_tir::schedule::nest::PARALLEL_IF;
-use relaxide_tir::{For, ForKind, IfThenElse, Jump, SeqStmt, Stmt, While};
+use relaxide_tir::{EarlyExit, For, ForKind, IfThenElse, SeqStmt, Stmt, While};
 
 use super::{
     body::{Body, Known},
@@ -25,9 +25,9 @@ impl Body<'_, '_> {
 
     fn write(&mut self, stmt: &Stmt) -> Result<(), CodegenError> {
         self.forget();
-        match stmt.jump() {
-            Some(jump @ (Jump::Break | Jump::Continue)) => return self.leave_loop(jump),
-            Some(Jump::Return(value)) => {
+        match stmt.early_exit() {
+            Some(jump @ (EarlyExit::Break | EarlyExit::Continue)) => return self.leave_loop(jump),
+            Some(EarlyExit::Return(value)) => {
                 self.begin(value);
                 return self.return_value(value);
             }
@@ -66,7 +66,7 @@ impl Body<'_, '_> {
             Stmt::Alloc(_) => Ok(()),
             Stmt::Decl(n) if n.is_view() => Ok(()),
             Stmt::Decl(n) => self.bind(&n.buffer.data, &n.data),
-            // Jumps, which were written above.
+            // EarlyExits, which were written above.
             Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => Ok(()),
             Stmt::Block(n) => {
                 Err(self.kernel.malformed(format!("block `{}` was not lowered to statements", n.block.name)))
@@ -234,7 +234,7 @@ impl Body<'_, '_> {
     }
 
     /// Goes to the end of the innermost loop, or of its iteration; memory that was allocated inside of it is freed before.
-    fn leave_loop(&mut self, jump: Jump<'_>) -> Result<(), CodegenError> {
+    fn leave_loop(&mut self, jump: EarlyExit<'_>) -> Result<(), CodegenError> {
         let Some(outside) = self.loops.last().copied() else {
             return Err(self.kernel.malformed(format!("`{}` outside of a loop", jump.word())));
         };

@@ -1,6 +1,6 @@
 //! PTX as a back end, for targets of two kinds: `cuda` names the device as `arch`, `nvptx` as `mcpu`.
 
-use relaxide_ir::{Ref, Target, target::Kind};
+use relaxide_ir::{Ref, Target, target::TargetKind};
 use relaxide_tir::PrimFunc;
 use relaxide_tir::lower::Launch;
 
@@ -9,13 +9,13 @@ use crate::backend::{Backend, DeviceCode, Profile, check_options};
 use crate::{CodegenError, NativeTarget};
 
 /// Targets of the kind `cuda`.
-pub(crate) static CUDA: Ptx = Ptx(Kind::Cuda);
+pub(crate) static CUDA: Ptx = Ptx(TargetKind::Cuda);
 
 /// Targets of the kind `nvptx`.
-pub(crate) static NVPTX: Ptx = Ptx(Kind::Nvptx);
+pub(crate) static NVPTX: Ptx = Ptx(TargetKind::Nvptx);
 
 /// PTX, for devices whose driver compiles it.
-pub(crate) struct Ptx(Kind);
+pub(crate) struct Ptx(TargetKind);
 
 /// The device, and limits that describe it; schedules keep far below them.
 const OPTIONS: &[&str] = &[
@@ -31,7 +31,7 @@ const OPTIONS: &[&str] = &[
 ];
 
 impl Backend for Ptx {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> TargetKind {
         self.0
     }
 

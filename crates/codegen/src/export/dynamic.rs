@@ -11,7 +11,7 @@ use super::{
     error::ExportError,
     layout::{Layout, SectionClass, Table},
     library::{Machine, SharedLibrary},
-    link::Plan,
+    link::LinkPlan,
     resolve::{Symbols, SystemLibrary},
 };
 
@@ -115,7 +115,7 @@ impl<'a> DynamicTables<'a> {
         bytes
     }
 
-    pub fn dynamic(&self, layout: &Layout, plan: &Plan) -> Result<Vec<u8>, ExportError> {
+    pub fn dynamic(&self, layout: &Layout, plan: &LinkPlan) -> Result<Vec<u8>, ExportError> {
         let mut entries: Vec<(elf::DynamicTag, u64)> = Vec::new();
         entries.extend(self.needed.iter().map(|name| (elf::DT_NEEDED, u64::from(*name))));
         entries.extend(self.soname.iter().map(|name| (elf::DT_SONAME, u64::from(*name))));

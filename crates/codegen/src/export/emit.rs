@@ -12,15 +12,15 @@ use super::{
     error::ExportError,
     layout::{Body, Layout, OutputSection, Segment, Table},
     library::SharedLibrary,
-    link::{Image, Plan, eh_frame_header, got_bytes, plt_bytes, symbol_binding},
-    resolve::{Definition, Place, Symbols},
+    link::{Image, LinkPlan, eh_frame_header, got_bytes, plt_bytes, symbol_binding},
+    resolve::{Definition, SymbolLocation, Symbols},
 };
 
 /// Writes everything to `out`, in one pass.
 pub(super) fn write(
     library: &SharedLibrary<'_>,
     symbols: &Symbols<'_>,
-    plan: &Plan,
+    plan: &LinkPlan,
     tables: &DynamicTables<'_>,
     layout: &Layout,
     image: &Image,
@@ -57,7 +57,7 @@ fn table_bytes(
     table: Table,
     library: &SharedLibrary<'_>,
     symbols: &Symbols<'_>,
-    plan: &Plan,
+    plan: &LinkPlan,
     tables: &DynamicTables<'_>,
     layout: &Layout,
     image: &Image,
@@ -180,7 +180,7 @@ impl Layout {
     /// The symbol table entry of a definition.
     pub(super) fn symbol(&self, definition: &Definition<'_>, name: u32) -> Sym {
         let section = self.section_of(definition).map(|index| index as u32 + 1);
-        let absolute = matches!(definition.place, Place::Absolute(_));
+        let absolute = matches!(definition.place, SymbolLocation::Absolute(_));
         Sym {
             section,
             st_name: name,
@@ -211,7 +211,8 @@ impl Trailer {
         let encoder = encoder(library.machine);
         let (mut symtab, mut strtab) = (vec![0; 24], vec![0]);
         let named = |item: &&Definition<'_>| {
-            !item.name.is_empty() && (matches!(item.place, Place::Absolute(_)) || layout.section_of(item).is_some())
+            !item.name.is_empty()
+                && (matches!(item.place, SymbolLocation::Absolute(_)) || layout.section_of(item).is_some())
         };
         let mut local_symbols = 1;
         // Local symbols come first, as the format demands.

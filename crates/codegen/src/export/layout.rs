@@ -8,8 +8,8 @@ use super::{
     dynamic::DynamicTables,
     error::ExportError,
     library::SharedLibrary,
-    link::Plan,
-    resolve::{Definition, Place},
+    link::LinkPlan,
+    resolve::{Definition, SymbolLocation},
 };
 
 /// No library is larger than this; sizes that an object claims are checked against it, so that sums cannot overflow.
@@ -152,7 +152,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub fn new(library: &SharedLibrary<'_>, plan: &Plan, tables: &DynamicTables<'_>) -> Result<Self, ExportError> {
+    pub fn new(library: &SharedLibrary<'_>, plan: &LinkPlan, tables: &DynamicTables<'_>) -> Result<Self, ExportError> {
         let mut builder = Builder::new(library);
         builder.read_only(plan, tables);
         builder.code(plan);
@@ -169,20 +169,20 @@ impl Layout {
     /// The address of a definition; for what is not loaded, the offset in its output section.
     pub fn address(&self, definition: &Definition<'_>) -> u64 {
         match definition.place {
-            Place::Absolute(value) => value,
-            Place::Input { object, section, offset } => {
+            SymbolLocation::Absolute(value) => value,
+            SymbolLocation::Input { object, section, offset } => {
                 self.place(object, section).map_or(0, |(output, base)| self.sections[output].address + base + offset)
             }
-            Place::Extra(index) => self.extra(index).map_or(0, |section| self.sections[section].address),
+            SymbolLocation::Extra(index) => self.extra(index).map_or(0, |section| self.sections[section].address),
         }
     }
 
     /// The output section that holds a definition.
     pub fn section_of(&self, definition: &Definition<'_>) -> Option<usize> {
         match definition.place {
-            Place::Absolute(_) => None,
-            Place::Input { object, section, .. } => self.place(object, section).map(|(output, _)| output),
-            Place::Extra(index) => self.extra(index),
+            SymbolLocation::Absolute(_) => None,
+            SymbolLocation::Input { object, section, .. } => self.place(object, section).map(|(output, _)| output),
+            SymbolLocation::Extra(index) => self.extra(index),
         }
     }
 
@@ -254,7 +254,7 @@ impl<'a> Builder<'a> {
         Self { library, layout }
     }
 
-    fn read_only(&mut self, plan: &Plan, tables: &DynamicTables<'_>) {
+    fn read_only(&mut self, plan: &LinkPlan, tables: &DynamicTables<'_>) {
         self.table(Table::GnuHash, ".gnu.hash", elf::SHT_GNU_HASH, 0, tables.gnu_hash_size());
         self.table(Table::DynSym, ".dynsym", elf::SHT_DYNSYM, 24, tables.dynsym_size());
         self.table(Table::DynStr, ".dynstr", elf::SHT_STRTAB, 0, tables.dynstr_size());
@@ -271,14 +271,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn code(&mut self, plan: &Plan) {
+    fn code(&mut self, plan: &LinkPlan) {
         if !plan.plt.is_empty() {
             self.table(Table::Plt, ".plt", elf::SHT_PROGBITS, 16, 16 * plan.plt.len() as u64);
         }
         self.inputs(SectionClass::Text, ".text", Segment::Code);
     }
 
-    fn relocated(&mut self, plan: &Plan, tables: &DynamicTables<'_>) {
+    fn relocated(&mut self, plan: &LinkPlan, tables: &DynamicTables<'_>) {
         self.inputs(SectionClass::RelRo, ".data.rel.ro", Segment::RelRo);
         let has_init = self.inputs(SectionClass::InitArray, ".init_array", Segment::RelRo);
         let has_fini = self.inputs(SectionClass::FiniArray, ".fini_array", Segment::RelRo);

@@ -13,12 +13,12 @@ use super::{
     layout::{Body, Layout, SectionClass, Table},
     library::{Machine, SharedLibrary},
     reloc::{self, Field, Form, patch},
-    resolve::{Binding, Place, Symbols},
+    resolve::{Binding, SymbolLocation, Symbols},
 };
 
 /// What the objects' relocations need besides patched bytes.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct LinkPlan {
     /// The symbols that have a GOT entry, in the entries' order.
     pub got: IndexSet<Binding>,
     /// The imports that have a PLT entry, in the entries' order.
@@ -37,14 +37,14 @@ pub(super) struct Image {
 
 pub(super) fn link(library: &SharedLibrary<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
     let symbols = Symbols::resolve(library)?;
-    let plan = Plan::new(library, &symbols)?;
+    let plan = LinkPlan::new(library, &symbols)?;
     let tables = DynamicTables::new(library, &symbols)?;
     let layout = Layout::new(library, &plan, &tables)?;
     let image = Relocator { library, symbols: &symbols, plan: &plan, tables: &tables, layout: &layout }.image()?;
     emit::write(library, &symbols, &plan, &tables, &layout, &image, out)
 }
 
-impl Plan {
+impl LinkPlan {
     fn new(library: &SharedLibrary<'_>, symbols: &Symbols<'_>) -> Result<Self, ExportError> {
         let mut plan = Self::default();
         for (object_index, object) in library.objects.iter().enumerate() {
@@ -58,7 +58,7 @@ impl Plan {
         for slot in &plan.got {
             match slot {
                 Binding::Imported(_) => plan.dynamic_relocations += 1,
-                Binding::Defined(id) if !matches!(symbols.definitions[*id].place, Place::Absolute(_)) => {
+                Binding::Defined(id) if !matches!(symbols.definitions[*id].place, SymbolLocation::Absolute(_)) => {
                     plan.dynamic_relocations += 1;
                     plan.relative_relocations += 1;
                 }
@@ -97,7 +97,8 @@ impl Plan {
                 self.got.insert(binding);
                 self.plt.insert(import);
             }
-            (Form::Absolute, Binding::Defined(id)) if matches!(symbols.definitions[id].place, Place::Absolute(_)) => {}
+            (Form::Absolute, Binding::Defined(id))
+                if matches!(symbols.definitions[id].place, SymbolLocation::Absolute(_)) => {}
             (Form::Absolute, _) => {
                 if field != Field::Word64 {
                     return Err(refuse("needs code compiled as position-independent"));
@@ -109,7 +110,7 @@ impl Plan {
                 self.relative_relocations += u64::from(matches!(binding, Binding::Defined(_)));
             }
             (_, Binding::Imported(_)) => return Err(refuse("refers to an imported symbol directly")),
-            (_, Binding::Defined(id)) if matches!(symbols.definitions[id].place, Place::Absolute(_)) => {
+            (_, Binding::Defined(id)) if matches!(symbols.definitions[id].place, SymbolLocation::Absolute(_)) => {
                 return Err(refuse("measures the distance to an absolute address"));
             }
             _ => {}
@@ -121,7 +122,7 @@ impl Plan {
 struct Relocator<'a> {
     library: &'a SharedLibrary<'a>,
     symbols: &'a Symbols<'a>,
-    plan: &'a Plan,
+    plan: &'a LinkPlan,
     tables: &'a DynamicTables<'a>,
     layout: &'a Layout,
 }
@@ -184,7 +185,7 @@ impl Relocator<'_> {
                 }),
                 Binding::Defined(id) => {
                     let definition = &self.symbols.definitions[id];
-                    if !matches!(definition.place, Place::Absolute(_)) {
+                    if !matches!(definition.place, SymbolLocation::Absolute(_)) {
                         let address = self.layout.address(definition) as i64;
                         image.relocations.push(relative(machine, r_offset, address));
                     }
@@ -221,7 +222,7 @@ impl Relocator<'_> {
                     });
                     0
                 }
-                Binding::Defined(id) if !matches!(self.symbols.definitions[id].place, Place::Absolute(_)) => {
+                Binding::Defined(id) if !matches!(self.symbols.definitions[id].place, SymbolLocation::Absolute(_)) => {
                     dynamic.push(relative(machine, place, target as i64));
                     target
                 }
@@ -276,7 +277,7 @@ fn refusal(
 }
 
 /// The bytes of the GOT before relocation: the values of absolute symbols and the link-time addresses of the others.
-pub(super) fn got_bytes(symbols: &Symbols<'_>, plan: &Plan, layout: &Layout) -> Vec<u8> {
+pub(super) fn got_bytes(symbols: &Symbols<'_>, plan: &LinkPlan, layout: &Layout) -> Vec<u8> {
     let value = |binding: &Binding| match binding {
         Binding::Defined(id) => layout.address(&symbols.definitions[*id]),
         Binding::Imported(_) | Binding::Nothing => 0,
@@ -285,7 +286,7 @@ pub(super) fn got_bytes(symbols: &Symbols<'_>, plan: &Plan, layout: &Layout) -> 
 }
 
 /// The PLT's code.
-pub(super) fn plt_bytes(machine: Machine, plan: &Plan, layout: &Layout) -> Result<Vec<u8>, ExportError> {
+pub(super) fn plt_bytes(machine: Machine, plan: &LinkPlan, layout: &Layout) -> Result<Vec<u8>, ExportError> {
     let (plt, got) = (layout.table_address(Table::Plt), layout.table_address(Table::Got));
     let mut bytes = Vec::new();
     for (index, import) in plan.plt.iter().enumerate() {

@@ -25,7 +25,7 @@ pub(super) enum Binding {
 #[derive(Debug, Clone)]
 pub(super) struct Definition<'a> {
     pub name: &'a [u8],
-    pub place: Place,
+    pub place: SymbolLocation,
     pub size: u64,
     pub kind: elf::SymbolType,
     pub binding: elf::SymbolBind,
@@ -34,7 +34,7 @@ pub(super) struct Definition<'a> {
 
 /// Where a definition lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SymbolLocation {
     Absolute(u64),
     Input { object: usize, section: usize, offset: u64 },
     Extra(usize),
@@ -177,7 +177,7 @@ impl<'a, 'l> Resolver<'a, 'l> {
             let Some(name) = section.exported_as() else { continue };
             let definition = Definition {
                 name: name.as_bytes(),
-                place: Place::Extra(index),
+                place: SymbolLocation::Extra(index),
                 size: section.size(),
                 kind: elf::STT_OBJECT,
                 binding: elf::STB_GLOBAL,
@@ -200,8 +200,10 @@ impl<'a, 'l> Resolver<'a, 'l> {
         for (symbol_index, symbol) in object.symbols.iter().enumerate() {
             let place = match symbol.place {
                 InputPlace::Undefined | InputPlace::Dropped => continue,
-                InputPlace::Absolute(value) => Place::Absolute(value),
-                InputPlace::Section { index, offset } => Place::Input { object: object_index, section: index, offset },
+                InputPlace::Absolute(value) => SymbolLocation::Absolute(value),
+                InputPlace::Section { index, offset } => {
+                    SymbolLocation::Input { object: object_index, section: index, offset }
+                }
             };
             let id = if symbol.binding == elf::STB_LOCAL {
                 self.push(definition(symbol, place))
@@ -218,7 +220,7 @@ impl<'a, 'l> Resolver<'a, 'l> {
         &mut self,
         object: usize,
         symbol: &'a InputSymbol<'_>,
-        place: Place,
+        place: SymbolLocation,
     ) -> Result<usize, ExportError> {
         let Some(&(known, origin)) = self.global.get(symbol.name) else {
             let id = self.push(definition(symbol, place));
@@ -285,7 +287,7 @@ impl<'a, 'l> Resolver<'a, 'l> {
     }
 }
 
-fn definition<'a>(symbol: &InputSymbol<'a>, place: Place) -> Definition<'a> {
+fn definition<'a>(symbol: &InputSymbol<'a>, place: SymbolLocation) -> Definition<'a> {
     let visible = matches!(symbol.visibility, elf::STV_DEFAULT | elf::STV_PROTECTED);
     Definition {
         name: symbol.name,

@@ -19,7 +19,7 @@ use relaxide_ir::{BinaryOp, PrimExpr};
 use super::{
     kernel::Body,
     ops::Overflow,
-    value::{Kind, Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 use crate::error::CodegenError;
 
@@ -146,7 +146,7 @@ impl Body<'_, '_> {
             None => {
                 let value = self.eval(e)?;
                 Ok(match (value.as_int_literal(), value.ty.kind) {
-                    (Some(constant), Kind::Int { .. }) => Sum { terms: Vec::new(), constant },
+                    (Some(constant), ScalarKind::Int { .. }) => Sum { terms: Vec::new(), constant },
                     _ => Sum::of(value, 1),
                 })
             }

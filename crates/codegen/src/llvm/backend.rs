@@ -1,6 +1,6 @@
 //! Native code as a back end.
 
-use relaxide_ir::{Ref, Target, target::Kind};
+use relaxide_ir::{Ref, Target, target::TargetKind};
 use relaxide_tir::PrimFunc;
 
 use crate::backend::{Artifact, Backend, Processor, Profile, check_options};
@@ -14,8 +14,8 @@ pub(crate) struct Llvm;
 const OPTIONS: &[&str] = &["mtriple", "mcpu", "mattr", "num-cores", "opt-level"];
 
 impl Backend for Llvm {
-    fn kind(&self) -> Kind {
-        Kind::Llvm
+    fn kind(&self) -> TargetKind {
+        TargetKind::Llvm
     }
 
     fn profile(&self) -> Profile {

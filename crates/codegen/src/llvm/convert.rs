@@ -5,7 +5,7 @@
 
 use super::{
     function::FunctionText,
-    value::{Kind, Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 
 impl FunctionText<'_> {
@@ -17,42 +17,45 @@ impl FunctionText<'_> {
             return value.clone();
         }
         match (from.kind, to.kind) {
-            (Kind::F64, Kind::Small(_) | Kind::F16 | Kind::BF16) => {
+            (ScalarKind::F64, ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16) => {
                 let odd = self.round_to_odd(value);
                 self.narrow(&odd, to)
             }
-            (_, Kind::Small(_) | Kind::F16 | Kind::BF16) => {
+            (_, ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16) => {
                 let wide = self.convert(value, to.with_kind(Ty::F32));
                 self.narrow(&wide, to)
             }
-            (Kind::Small(_) | Kind::F16 | Kind::BF16, _) => {
+            (ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16, _) => {
                 let wide = self.widen(value);
                 self.convert(&wide, to)
             }
-            (_, Kind::Bool) => self.not_zero(value),
-            (Kind::Bool, Kind::F32 | Kind::F64) => self.cast("uitofp", value, to),
-            (Kind::Bool, Kind::Int { .. }) => self.cast("zext", value, to),
-            (Kind::Int { bits, signed }, Kind::Int { bits: wanted, .. }) => match wanted.cmp(&bits) {
+            (_, ScalarKind::Bool) => self.not_zero(value),
+            (ScalarKind::Bool, ScalarKind::F32 | ScalarKind::F64) => self.cast("uitofp", value, to),
+            (ScalarKind::Bool, ScalarKind::Int { .. }) => self.cast("zext", value, to),
+            (ScalarKind::Int { bits, signed }, ScalarKind::Int { bits: wanted, .. }) => match wanted.cmp(&bits) {
                 std::cmp::Ordering::Less => self.cast("trunc", value, to),
                 std::cmp::Ordering::Equal => Val { ty: to, ..value.clone() },
                 std::cmp::Ordering::Greater => self.cast(if signed { "sext" } else { "zext" }, value, to),
             },
-            (Kind::Int { signed, .. }, Kind::F32 | Kind::F64) => {
+            (ScalarKind::Int { signed, .. }, ScalarKind::F32 | ScalarKind::F64) => {
                 self.cast(if signed { "sitofp" } else { "uitofp" }, value, to)
             }
-            (Kind::F32 | Kind::F64, Kind::Int { bits, signed }) if bits <= 32 && from.is_vector() => {
+            (ScalarKind::F32 | ScalarKind::F64, ScalarKind::Int { bits, signed }) if bits <= 32 && from.is_vector() => {
                 self.saturate(value, to, bits, signed)
             }
-            (Kind::F32 | Kind::F64, Kind::Int { signed, .. }) => {
+            (ScalarKind::F32 | ScalarKind::F64, ScalarKind::Int { signed, .. }) => {
                 let name = if signed { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
                 self.call(&format!("{name}.{}.{}", to.mangled(), from.mangled()), to, &[value])
             }
-            (Kind::F32, Kind::F64) => self.cast("fpext", value, to),
-            (Kind::F64, Kind::F32) => self.cast("fptrunc", value, to),
-            (Kind::Ptr, Kind::Int { .. }) => self.cast("ptrtoint", value, to),
-            (Kind::Int { .. }, Kind::Ptr) => self.cast("inttoptr", value, to),
+            (ScalarKind::F32, ScalarKind::F64) => self.cast("fpext", value, to),
+            (ScalarKind::F64, ScalarKind::F32) => self.cast("fptrunc", value, to),
+            (ScalarKind::Ptr, ScalarKind::Int { .. }) => self.cast("ptrtoint", value, to),
+            (ScalarKind::Int { .. }, ScalarKind::Ptr) => self.cast("inttoptr", value, to),
             // Pointers and floats have no conversion; verification before this keeps such casts out.
-            (Kind::Ptr, _) | (_, Kind::Ptr) | (Kind::F32, Kind::F32) | (Kind::F64, Kind::F64) => value.clone(),
+            (ScalarKind::Ptr, _)
+            | (_, ScalarKind::Ptr)
+            | (ScalarKind::F32, ScalarKind::F32)
+            | (ScalarKind::F64, ScalarKind::F64) => value.clone(),
         }
     }
 
@@ -64,7 +67,7 @@ impl FunctionText<'_> {
             false => (0.0, 2f64.powi(bits as i32)),
         };
         // The last number before the end, if not of the integers then of the floats.
-        let is_exact = from.kind == Kind::F64 || bits <= f32::MANTISSA_DIGITS;
+        let is_exact = from.kind == ScalarKind::F64 || bits <= f32::MANTISSA_DIGITS;
         let last = if is_exact { end - 1.0 } else { f64::from((end as f32).next_down()) };
         let is_number = self.fcmp("ord", value, value);
         let number = self.select(&is_number, value, &Val::zero(from));
@@ -92,13 +95,13 @@ impl FunctionText<'_> {
     /// Whether each lane is not zero; NaN is not.
     pub fn not_zero(&mut self, value: &Val) -> Val {
         match value.ty.kind {
-            Kind::Bool => value.clone(),
-            Kind::Small(_) | Kind::F16 | Kind::BF16 => {
+            ScalarKind::Bool => value.clone(),
+            ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16 => {
                 let wide = self.widen(value);
                 self.not_zero(&wide)
             }
-            Kind::F32 | Kind::F64 => self.fcmp("une", value, &Val::zero(value.ty)),
-            Kind::Int { .. } | Kind::Ptr => self.icmp("ne", value, &Val::zero(value.ty)),
+            ScalarKind::F32 | ScalarKind::F64 => self.fcmp("une", value, &Val::zero(value.ty)),
+            ScalarKind::Int { .. } | ScalarKind::Ptr => self.icmp("ne", value, &Val::zero(value.ty)),
         }
     }
 
@@ -106,17 +109,17 @@ impl FunctionText<'_> {
     pub fn widen(&mut self, value: &Val) -> Val {
         let wide = value.ty.with_kind(Ty::F32);
         match value.ty.kind {
-            Kind::BF16 => {
+            ScalarKind::BF16 => {
                 let bits = self.cast("zext", value, value.ty.with_kind(Ty::I32));
                 let shifted = self.op("shl", &bits, &Val::int(bits.ty, 16));
                 self.bitcast(&shifted, wide)
             }
-            Kind::F16 if self.native_f16 => {
+            ScalarKind::F16 if self.native_f16 => {
                 let half = self.half_bits(value);
                 self.emit(wide, format_args!("fpext {half} to {wide}"))
             }
-            Kind::F16 => self.widen_f16(value),
-            Kind::Small(family) => self.widen_small(value, family),
+            ScalarKind::F16 => self.widen_f16(value),
+            ScalarKind::Small(family) => self.widen_small(value, family),
             _ => value.clone(),
         }
     }
@@ -125,14 +128,14 @@ impl FunctionText<'_> {
     pub fn narrow(&mut self, value: &Val, to: Ty) -> Val {
         let to = to.with_lanes(value.ty.lanes);
         match to.kind {
-            Kind::BF16 => self.narrow_bf16(value, to),
-            Kind::F16 if self.native_f16 => {
+            ScalarKind::BF16 => self.narrow_bf16(value, to),
+            ScalarKind::F16 if self.native_f16 => {
                 let half = half_type(to);
                 let number = self.emit(to, format_args!("fptrunc {value} to {half}"));
                 self.emit(to, format_args!("bitcast {half} {} to {to}", number.text))
             }
-            Kind::F16 => self.narrow_f16(value, to),
-            Kind::Small(family) => self.narrow_small(value, family, to),
+            ScalarKind::F16 => self.narrow_f16(value, to),
+            ScalarKind::Small(family) => self.narrow_small(value, family, to),
             _ => value.clone(),
         }
     }

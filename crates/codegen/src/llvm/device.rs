@@ -5,7 +5,7 @@
 use relaxide_ffi::DataType;
 use relaxide_runtime::device::Axis;
 use relaxide_tir::For;
-use relaxide_tir::lower::{Fault, Launch, open_packed};
+use relaxide_tir::lower::{Fault, Launch, decompose_packed};
 
 use super::{
     kernel::{Body, Kernel},
@@ -70,7 +70,7 @@ pub(crate) fn write_device_function(
     module: &mut ModuleText,
 ) -> Result<Vec<DataType>, CodegenError> {
     // Two threads may not store into one byte.
-    let func = &open_packed(&launch.func);
+    let func = &decompose_packed(&launch.func);
     let device = OnDevice { faults: launch.faults.clone() };
     let kernel = Kernel::new(launch.kernel.clone(), func, native, module).on_device(device);
     let mut body = Body::new(&kernel, module);

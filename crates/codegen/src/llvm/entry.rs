@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use relaxide_ir::{BinaryOp, Buffer, PrimExpr, Ref, Var};
 use relaxide_tir::PrimFunc;
-use relaxide_tir::lower::{fix_vscale, not_in_turn};
+use relaxide_tir::lower::{fix_vscale, not_serial};
 
 use super::{
     function::{FunctionText, Label, join},
@@ -20,7 +20,7 @@ use super::{
     ops::Overflow,
     raise::{self, REFUSE, ROW},
     tensor_check::{self, CHECK, DL_TENSOR, Field},
-    value::{Kind, Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 use crate::{
     error::CodegenError,
@@ -61,7 +61,7 @@ pub(crate) fn write_kernel(
     if func.buffers.len() != func.params.len() {
         return Err(kernel.malformed("parameters and buffers differ in number"));
     }
-    if let Some(buffer) = not_in_turn(func) {
+    if let Some(buffer) = not_serial(func) {
         return Err(kernel.unsupported(in_turn(&buffer)));
     }
     let mut entry = Entry::new(&kernel, func, module);
@@ -259,9 +259,9 @@ impl<'m, 'k> Entry<'m, 'k> {
         let type_index = &self.load(&args, 16 * position as i64, Ty::I32);
         let payload = 16 * position as i64 + 8;
         let (accepted, wanted): (&[i64], &str) = match ty.kind {
-            Kind::Ptr => return Ok(self.decode_pointer(type_index, payload, position)),
-            Kind::Int { .. } => (&[index::INT, index::BOOL], "int"),
-            Kind::Bool => (&[index::BOOL, index::INT], "boolean"),
+            ScalarKind::Ptr => return Ok(self.decode_pointer(type_index, payload, position)),
+            ScalarKind::Int { .. } => (&[index::INT, index::BOOL], "int"),
+            ScalarKind::Bool => (&[index::BOOL, index::INT], "boolean"),
             _ => (&[index::FLOAT, index::INT, index::BOOL], "float"),
         };
         let mut ok = Val::int(Ty::BOOL, 0);

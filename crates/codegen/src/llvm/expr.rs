@@ -7,7 +7,7 @@ use relaxide_ir::{
 
 use super::{
     kernel::Body,
-    value::{Kind, Ty, Val, lanes_of_count},
+    value::{ScalarKind, Ty, Val, lanes_of_count},
 };
 use crate::error::CodegenError;
 
@@ -36,7 +36,7 @@ impl Body<'_, '_> {
             PrimExpr::Int(n) => {
                 let ty = self.kernel.ty(n.dtype)?;
                 // A literal of a handle type is the null pointer.
-                Ok(if ty.kind == Kind::Ptr { Val::zero(ty) } else { Val::int(ty, n.value) })
+                Ok(if ty.kind == ScalarKind::Ptr { Val::zero(ty) } else { Val::int(ty, n.value) })
             }
             PrimExpr::Float(n) => Ok(Val::float(self.kernel.ty(n.dtype)?, n.value)),
             PrimExpr::Str(n) => Ok(Val::new(Ty::PTR, self.f.module.string(&n.value))),
@@ -49,7 +49,8 @@ impl Body<'_, '_> {
         match e {
             PrimExpr::Cast(n) => {
                 let (to, value) = (self.kernel.ty(n.dtype)?, self.eval(&n.value)?);
-                if to.kind.is_float() && value.ty.kind == Kind::Ptr || to.kind == Kind::Ptr && value.ty.kind.is_float()
+                if to.kind.is_float() && value.ty.kind == ScalarKind::Ptr
+                    || to.kind == ScalarKind::Ptr && value.ty.kind.is_float()
                 {
                     return Err(self.kernel.malformed("a conversion between a handle and a float"));
                 }

@@ -9,7 +9,7 @@ use super::{
     function::join,
     kernel::Body,
     module::global_name,
-    value::{Kind, Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 use crate::{error::CodegenError, packed_call::PackedCall};
 
@@ -104,10 +104,10 @@ impl Body<'_, '_> {
                 let product = self.f.op("mul", a, b);
                 Ok(self.f.op("add", &product, c))
             }
-            [a, b] if name == "pow" && a.ty == b.ty && matches!(a.ty.kind, Kind::Int { .. }) => {
+            [a, b] if name == "pow" && a.ty == b.ty && matches!(a.ty.kind, ScalarKind::Int { .. }) => {
                 Ok(self.int_power(a, b))
             }
-            [a, b] if a.ty == b.ty && matches!(a.ty.kind, Kind::Int { .. } | Kind::Bool) => {
+            [a, b] if a.ty == b.ty && matches!(a.ty.kind, ScalarKind::Int { .. } | ScalarKind::Bool) => {
                 self.bitwise(name, a, b).ok_or_else(|| unsupported(self))
             }
             [a] => self.unary_operator(name, a, n).ok_or_else(|| unsupported(self)),
@@ -125,10 +125,10 @@ impl Body<'_, '_> {
     fn limit(&self, name: &str, n: &PrimCall) -> Option<Val> {
         let ty = Ty::of(n.dtype)?;
         let (least, greatest) = match ty.kind {
-            Kind::Int { bits, signed: true } => (-1i64 << (bits - 1), (1i64 << (bits - 1)).wrapping_sub(1)),
-            Kind::Int { .. } => (0, -1),
-            Kind::Bool => (0, 1),
-            Kind::Ptr => return None,
+            ScalarKind::Int { bits, signed: true } => (-1i64 << (bits - 1), (1i64 << (bits - 1)).wrapping_sub(1)),
+            ScalarKind::Int { .. } => (0, -1),
+            ScalarKind::Bool => (0, 1),
+            ScalarKind::Ptr => return None,
             _ => {
                 let sign = if name == "min_value" { -1.0 } else { 1.0 };
                 return matches!(name, "min_value" | "max_value").then(|| Val::float(ty, sign * f64::INFINITY));
@@ -163,7 +163,7 @@ impl Body<'_, '_> {
             "shift_right" => "lshr",
             _ => return None,
         };
-        let Kind::Int { bits, .. } = a.ty.kind else { return Some(self.f.op(instruction, a, b)) };
+        let ScalarKind::Int { bits, .. } = a.ty.kind else { return Some(self.f.op(instruction, a, b)) };
         if !name.starts_with("shift") || b.as_int_literal().is_some_and(|by| (0..i64::from(bits)).contains(&by)) {
             return Some(self.f.op(instruction, a, b));
         }
@@ -175,24 +175,26 @@ impl Body<'_, '_> {
     fn unary_operator(&mut self, name: &str, a: &Val, n: &PrimCall) -> Option<Val> {
         let result = Ty::of(n.dtype)?;
         match (name, a.ty.kind) {
-            ("bitwise_not", Kind::Int { .. } | Kind::Bool) => Some(self.f.not(a)),
-            ("popcount", Kind::Int { .. }) => {
+            ("bitwise_not", ScalarKind::Int { .. } | ScalarKind::Bool) => Some(self.f.not(a)),
+            ("popcount", ScalarKind::Int { .. }) => {
                 let count = self.f.intrinsic("ctpop", a.ty, a.ty, &[a]);
                 Some(self.f.convert(&count, result))
             }
-            ("clz", Kind::Int { .. }) => {
+            ("clz", ScalarKind::Int { .. }) => {
                 let name = format!("llvm.ctlz.{}", a.ty.mangled());
                 let count = self.f.call_with_immediates(&name, a.ty, &[a, &Val::int(Ty::BOOL, 0)], &[1]);
                 Some(self.f.convert(&count, result))
             }
-            ("fabs" | "abs", Kind::Int { signed: true, .. }) => {
+            ("fabs" | "abs", ScalarKind::Int { signed: true, .. }) => {
                 let name = format!("llvm.abs.{}", a.ty.mangled());
                 Some(self.f.call_with_immediates(&name, a.ty, &[a, &Val::int(Ty::BOOL, 0)], &[1]))
             }
-            ("fabs" | "abs" | "floor" | "ceil" | "trunc" | "round" | "nearbyint", Kind::Int { .. }) => Some(a.clone()),
-            ("isnullptr", Kind::Ptr) => Some(self.f.icmp("eq", a, &Val::zero(Ty::PTR))),
-            ("isnan" | "isinf", Kind::Int { .. } | Kind::Bool) => Some(Val::int(result, 0)),
-            ("isfinite", Kind::Int { .. } | Kind::Bool) => Some(Val::int(result, 1)),
+            ("fabs" | "abs" | "floor" | "ceil" | "trunc" | "round" | "nearbyint", ScalarKind::Int { .. }) => {
+                Some(a.clone())
+            }
+            ("isnullptr", ScalarKind::Ptr) => Some(self.f.icmp("eq", a, &Val::zero(Ty::PTR))),
+            ("isnan" | "isinf", ScalarKind::Int { .. } | ScalarKind::Bool) => Some(Val::int(result, 0)),
+            ("isfinite", ScalarKind::Int { .. } | ScalarKind::Bool) => Some(Val::int(result, 1)),
             ("reinterpret", _) => self.reinterpret(a, result),
             _ => self.reduce_lanes(name, a),
         }
@@ -201,9 +203,10 @@ impl Body<'_, '_> {
     /// The same bits as another type, also with other lanes.
     fn reinterpret(&mut self, a: &Val, to: Ty) -> Option<Val> {
         let size = |ty: Ty| (ty.is_scalable(), ty.least_lanes() * ty.kind.bits());
-        let plain = |ty: Ty| !matches!(ty.kind, Kind::Bool | Kind::Ptr);
+        let plain = |ty: Ty| !matches!(ty.kind, ScalarKind::Bool | ScalarKind::Ptr);
         // A float of less than a byte has one in registers.
-        let byte = |ty: Ty| !ty.is_vector() && matches!(ty.kind, Kind::Small(_) | Kind::Int { bits: 8, .. });
+        let byte =
+            |ty: Ty| !ty.is_vector() && matches!(ty.kind, ScalarKind::Small(_) | ScalarKind::Int { bits: 8, .. });
         if !(size(a.ty) == size(to) || byte(a.ty) && byte(to)) || !plain(a.ty) || !plain(to) {
             return None;
         }
@@ -219,7 +222,7 @@ impl Body<'_, '_> {
     /// The bits of integers of less than a byte, which have a type of their width, as floats, which have a byte, or the other
     /// way round.
     fn small_bits(&mut self, a: &Val, to: Ty) -> Val {
-        let to_bytes = matches!(to.kind, Kind::Small(_));
+        let to_bytes = matches!(to.kind, ScalarKind::Small(_));
         self.f.cast(if to_bytes { "zext" } else { "trunc" }, a, to)
     }
 
@@ -231,7 +234,7 @@ impl Body<'_, '_> {
             return Some(a.clone());
         }
         match a.ty.kind {
-            Kind::F32 | Kind::F64 => {
+            ScalarKind::F32 | ScalarKind::F64 => {
                 let op = match op {
                     "add" => BinaryOp::Add,
                     "mul" => BinaryOp::Mul,
@@ -242,8 +245,8 @@ impl Body<'_, '_> {
                 Some(if a.ty.is_scalable() { self.f.fold_scalable(op, a) } else { self.fold_lanes(op, a.clone()) })
             }
             // No processor multiplies the lanes of scalable vectors with each other.
-            Kind::Int { .. } if a.ty.is_scalable() && op == "mul" => Some(self.f.fold_scalable(BinaryOp::Mul, a)),
-            Kind::Int { signed, .. } => {
+            ScalarKind::Int { .. } if a.ty.is_scalable() && op == "mul" => Some(self.f.fold_scalable(BinaryOp::Mul, a)),
+            ScalarKind::Int { signed, .. } => {
                 let full = match (op, signed) {
                     ("add" | "mul", _) => op.to_string(),
                     ("min" | "max", true) => format!("s{op}"),
@@ -252,12 +255,12 @@ impl Body<'_, '_> {
                 };
                 Some(self.f.intrinsic(&format!("vector.reduce.{full}"), a.ty, element, &[a]))
             }
-            Kind::Small(_) | Kind::F16 | Kind::BF16 => {
+            ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16 => {
                 let wide = self.f.widen(a);
                 let sum = self.reduce_lanes(name, &wide)?;
                 Some(self.f.narrow(&sum, element))
             }
-            Kind::Bool | Kind::Ptr => None,
+            ScalarKind::Bool | ScalarKind::Ptr => None,
         }
     }
 

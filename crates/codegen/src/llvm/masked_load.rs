@@ -6,7 +6,7 @@
 
 use super::{
     kernel::Body,
-    value::{Kind, Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 
 /// The bytes of a register of AVX.
@@ -65,7 +65,7 @@ impl Body<'_, '_> {
     /// takes those lanes for widened, too. Narrow elements of scalable vectors are hidden from it.
     pub(super) fn kept_apart(&mut self, loaded: Val) -> Val {
         let ty = loaded.ty;
-        let is_narrow = matches!(ty.kind, Kind::Int { .. }) && ty.kind.bits() < 64;
+        let is_narrow = matches!(ty.kind, ScalarKind::Int { .. }) && ty.kind.bits() < 64;
         if ty.is_scalable() && is_narrow { self.f.emit(ty, format_args!("freeze {loaded}")) } else { loaded }
     }
 }

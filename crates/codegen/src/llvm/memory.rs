@@ -21,7 +21,7 @@ use super::{
 use crate::{error::CodegenError, flat_index::flat_index};
 
 /// Where an access goes.
-struct Place {
+struct MemoryAccess {
     pattern: Pattern,
     /// The type in memory, all lanes.
     memory: Ty,
@@ -122,7 +122,7 @@ impl Body<'_, '_> {
         flat_index(buffer, indices).map_err(|what| self.kernel.malformed(what))
     }
 
-    fn place(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Result<Place, CodegenError> {
+    fn place(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Result<MemoryAccess, CodegenError> {
         let flat = self.flat_index(buffer, indices)?;
         let base = self.var(&buffer.data)?;
         let element = self.kernel.ty(buffer.dtype)?;
@@ -137,7 +137,7 @@ impl Body<'_, '_> {
         let pattern = self.pattern(&base, element, &flat, lanes)?;
         let metadata = self.kernel.access_metadata(&buffer.data);
         let has_elements = buffer.shape.iter().all(|dim| dim.as_int().is_some_and(|n| n > 0));
-        Ok(Place { pattern, memory: value.in_memory(), value, has_elements, metadata })
+        Ok(MemoryAccess { pattern, memory: value.in_memory(), value, has_elements, metadata })
     }
 
     fn pattern(&mut self, base: &Val, element: Ty, flat: &PrimExpr, lanes: u32) -> Result<Pattern, CodegenError> {
@@ -213,7 +213,7 @@ impl Body<'_, '_> {
         self.f.emit(Ty::PTR, format_args!("getelementptr inbounds {memory}, {base}, {index}"))
     }
 
-    fn plain_load(&mut self, place: &Place) -> Val {
+    fn plain_load(&mut self, place: &MemoryAccess) -> Val {
         match &place.pattern {
             Pattern::Contiguous(pointer) => self.load_at(pointer, place.memory, place),
             Pattern::Same(pointer) => {
@@ -234,14 +234,14 @@ impl Body<'_, '_> {
         }
     }
 
-    fn load_each(&mut self, pointers: &[Val], place: &Place) -> Val {
+    fn load_each(&mut self, pointers: &[Val], place: &MemoryAccess) -> Val {
         let element = place.memory.element();
         let lanes: Vec<Val> = pointers.iter().map(|pointer| self.load_at(pointer, element, place)).collect();
         self.f.gather_lanes(&lanes)
     }
 
     /// Every other element from the first pointer to the last: two vectors that together reach no further, and a shuffle.
-    fn load_alternate(&mut self, pointers: &[Val], place: &Place) -> Val {
+    fn load_alternate(&mut self, pointers: &[Val], place: &MemoryAccess) -> Val {
         let low = self.load_at(&pointers[0], place.memory, place);
         let second = self.second_of_alternate(pointers, place);
         let high = self.load_at(&second, place.memory, place);
@@ -249,7 +249,7 @@ impl Body<'_, '_> {
     }
 
     /// The same in the lanes of a mask, with two masked loads of the elements that are picked and none between them.
-    fn masked_load_alternate(&mut self, pointers: &[Val], place: &Place, mask: &Val) -> Val {
+    fn masked_load_alternate(&mut self, pointers: &[Val], place: &MemoryAccess, mask: &Val) -> Val {
         let lanes = i64::from(place.memory.lanes);
         let nobody = Val::zero(mask.ty);
         let spread = |wanted: &dyn Fn(i64) -> Option<i64>| {
@@ -271,12 +271,12 @@ impl Body<'_, '_> {
     }
 
     /// Where the second of the two vectors begins.
-    fn second_of_alternate(&mut self, pointers: &[Val], place: &Place) -> Val {
+    fn second_of_alternate(&mut self, pointers: &[Val], place: &MemoryAccess) -> Val {
         let before = i64::from(place.memory.lanes) - 1;
         self.element_pointer(&pointers[0], place.memory.element(), &Val::int(Ty::I64, before))
     }
 
-    fn alternate(&mut self, low: &Val, high: &Val, place: &Place) -> Val {
+    fn alternate(&mut self, low: &Val, high: &Val, place: &MemoryAccess) -> Val {
         let lanes = i64::from(place.memory.lanes);
         // Element 2i lies in `low` at 2i, or in `high` at 2i - (lanes - 1), which counts from `lanes` on in the pair.
         let picked = (0..lanes).map(|i| if 2 * i < lanes { 2 * i } else { 2 * i + 1 });
@@ -284,13 +284,13 @@ impl Body<'_, '_> {
         self.f.emit(place.memory, format_args!("shufflevector {low}, {high}, <{lanes} x i32> <{picked}>"))
     }
 
-    fn load_at(&mut self, pointer: &Val, ty: Ty, place: &Place) -> Val {
+    fn load_at(&mut self, pointer: &Val, ty: Ty, place: &MemoryAccess) -> Val {
         let align = ty.kind.alignment();
         self.f.emit(ty, format_args!("load {ty}, {pointer}, align {align}{}", place.metadata))
     }
 
     /// The elements that a vector of pointers points to, in the lanes of a mask.
-    fn gather(&mut self, pointers: &Val, place: &Place, mask: &Val) -> Val {
+    fn gather(&mut self, pointers: &Val, place: &MemoryAccess, mask: &Val) -> Val {
         let memory = place.memory;
         let align = Val::int(Ty::I32, memory.kind.alignment() as i64);
         let name = format!("llvm.masked.gather.{}.{}", memory.mangled(), pointers.ty.mangled());
@@ -298,7 +298,7 @@ impl Body<'_, '_> {
         self.kept_apart(loaded)
     }
 
-    fn plain_store(&mut self, place: &Place, value: &Val) {
+    fn plain_store(&mut self, place: &MemoryAccess, value: &Val) {
         match &place.pattern {
             Pattern::Contiguous(pointer) => self.store_at(pointer, value, place),
             Pattern::Gathered(pointers) => {
@@ -321,7 +321,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn store_each(&mut self, pointers: &[Val], value: &Val, place: &Place) {
+    fn store_each(&mut self, pointers: &[Val], value: &Val, place: &MemoryAccess) {
         for (lane, pointer) in pointers.iter().enumerate() {
             let part = self.f.lane(value, lane as u32);
             self.store_at(pointer, &part, place);
@@ -337,18 +337,18 @@ impl Body<'_, '_> {
     }
 
     /// Stores to where a vector of pointers points to, in the lanes of a mask.
-    fn scatter(&mut self, pointers: &Val, place: &Place, value: &Val, mask: &Val) {
+    fn scatter(&mut self, pointers: &Val, place: &MemoryAccess, value: &Val, mask: &Val) {
         let align = Val::int(Ty::I32, place.memory.kind.alignment() as i64);
         let name = format!("llvm.masked.scatter.{}.{}", place.memory.mangled(), pointers.ty.mangled());
         self.f.effect_call(&name, &[value, pointers, &align, mask], &[2]);
     }
 
-    fn store_at(&mut self, pointer: &Val, value: &Val, place: &Place) {
+    fn store_at(&mut self, pointer: &Val, value: &Val, place: &MemoryAccess) {
         let align = value.ty.kind.alignment();
         self.f.effect(format_args!("store {value}, {pointer}, align {align}{}", place.metadata));
     }
 
-    fn masked_load(&mut self, place: &Place, mask: &Val) -> Result<Val, CodegenError> {
+    fn masked_load(&mut self, place: &MemoryAccess, mask: &Val) -> Result<Val, CodegenError> {
         let memory = place.memory;
         // One element, wanted by some lanes: read something harmless instead if no lane wants it.
         if let (Pattern::Contiguous(pointer), 1) | (Pattern::Same(pointer), _) = (&place.pattern, memory.lanes) {
@@ -391,7 +391,7 @@ impl Body<'_, '_> {
     /// One element a lane, zero in the lanes that a mask leaves out. Where the processor has no instruction for it, LLVM would ask of every
     /// lane whether it counts, and branch. So the others read the buffer's first element: where any lane counts there is one, else
     /// they read a zero of the function's own.
-    fn pick_where(&mut self, base: &Val, indices: &Val, place: &Place, mask: &Val) -> Val {
+    fn pick_where(&mut self, base: &Val, indices: &Val, place: &MemoryAccess, mask: &Val) -> Val {
         let base = match place.has_elements {
             true => base.clone(),
             false => {
@@ -407,7 +407,7 @@ impl Body<'_, '_> {
         self.f.select(mask, &loaded, &Val::zero(place.memory))
     }
 
-    fn masked_store(&mut self, place: &Place, value: &Val, mask: &Val) -> Result<(), CodegenError> {
+    fn masked_store(&mut self, place: &MemoryAccess, value: &Val, mask: &Val) -> Result<(), CodegenError> {
         let memory = place.memory;
         if memory.lanes == 1 {
             let (then, done) = (self.f.label(), self.f.label());
@@ -443,7 +443,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    fn masked_store_at(&mut self, pointer: &Val, place: &Place, value: &Val, mask: &Val) {
+    fn masked_store_at(&mut self, pointer: &Val, place: &MemoryAccess, value: &Val, mask: &Val) {
         let align = Val::int(Ty::I32, place.memory.kind.alignment() as i64);
         let name = format!("llvm.masked.store.{}.p0", place.memory.mangled());
         self.f.effect_call(&name, &[value, pointer, &align, mask], &[2]);

@@ -51,7 +51,7 @@ pub(crate) use ops::Overflow;
 pub(crate) use packed::LIBRARY_CONTEXT;
 pub(crate) use registration::{REGISTER, registration};
 pub(crate) use stmt::{Written, first_line};
-pub(crate) use value::{Kind, Ty};
+pub(crate) use value::{ScalarKind, Ty};
 
 /// Writes the functions that check arguments and raise errors, for modules that have them elsewhere.
 pub(crate) fn write_helpers(module: &mut ModuleText) {

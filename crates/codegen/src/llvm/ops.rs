@@ -11,7 +11,7 @@ use relaxide_ir::BinaryOp;
 
 use super::{
     function::{FunctionText, join},
-    value::{Kind, Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 
 /// What integer arithmetic may assume.
@@ -27,15 +27,15 @@ impl FunctionText<'_> {
     /// `a op b` on operands of one type.
     pub fn binary(&mut self, op: BinaryOp, a: &Val, b: &Val, overflow: Overflow) -> Val {
         match a.ty.kind {
-            Kind::Small(_) | Kind::F16 | Kind::BF16 => {
+            ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16 => {
                 let (wide_a, wide_b) = (self.widen(a), self.widen(b));
                 let result = self.float_binary(op, &wide_a, &wide_b);
                 if op.is_comparison() { result } else { self.narrow(&result, a.ty) }
             }
-            Kind::F32 | Kind::F64 => self.float_binary(op, a, b),
-            Kind::Int { signed, .. } => self.int_binary(op, a, b, signed, overflow),
-            Kind::Ptr => self.compare_int(op, a, b, false),
-            Kind::Bool => match op {
+            ScalarKind::F32 | ScalarKind::F64 => self.float_binary(op, a, b),
+            ScalarKind::Int { signed, .. } => self.int_binary(op, a, b, signed, overflow),
+            ScalarKind::Ptr => self.compare_int(op, a, b, false),
+            ScalarKind::Bool => match op {
                 BinaryOp::And | BinaryOp::Min | BinaryOp::Mul => self.op("and", a, b),
                 BinaryOp::Or | BinaryOp::Max | BinaryOp::Add => self.op("or", a, b),
                 BinaryOp::Sub => self.op("xor", a, b),
@@ -106,7 +106,7 @@ impl FunctionText<'_> {
     }
 
     pub fn not(&mut self, a: &Val) -> Val {
-        let ones = if a.ty.kind == Kind::Bool { Val::int(a.ty, 1) } else { Val::int(a.ty, -1) };
+        let ones = if a.ty.kind == ScalarKind::Bool { Val::int(a.ty, 1) } else { Val::int(a.ty, -1) };
         self.op("xor", a, &ones)
     }
 
@@ -299,5 +299,5 @@ impl FunctionText<'_> {
 
 /// What indices are made of: their computations are shared and leave loops.
 fn is_index_like(ty: Ty) -> bool {
-    !ty.is_vector() && matches!(ty.kind, Kind::Int { .. } | Kind::Bool)
+    !ty.is_vector() && matches!(ty.kind, ScalarKind::Int { .. } | ScalarKind::Bool)
 }

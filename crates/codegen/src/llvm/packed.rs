@@ -15,7 +15,7 @@ use super::{
     module::global_name,
     raise,
     tensor_check::{DL_TENSOR, Field},
-    value::{Kind, Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 use crate::{
     error::CodegenError,
@@ -237,11 +237,13 @@ impl Body<'_, '_> {
             return Err(self.kernel.malformed("a vector is passed on as one value"));
         }
         Ok(match value.ty.kind {
-            Kind::Bool => (2, self.f.convert(value, Ty::I64)),
-            Kind::Int { .. } => (1, self.f.convert(value, Ty::I64)),
-            Kind::Small(_) | Kind::F16 | Kind::BF16 | Kind::F32 | Kind::F64 => (3, self.f.convert(value, Ty::F64)),
-            Kind::Ptr if is_text => (RAW_STRING, value.clone()),
-            Kind::Ptr => (4, value.clone()),
+            ScalarKind::Bool => (2, self.f.convert(value, Ty::I64)),
+            ScalarKind::Int { .. } => (1, self.f.convert(value, Ty::I64)),
+            ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16 | ScalarKind::F32 | ScalarKind::F64 => {
+                (3, self.f.convert(value, Ty::F64))
+            }
+            ScalarKind::Ptr if is_text => (RAW_STRING, value.clone()),
+            ScalarKind::Ptr => (4, value.clone()),
         })
     }
 
@@ -250,7 +252,7 @@ impl Body<'_, '_> {
         let behind = self.f.emit(Ty::PTR, format_args!("getelementptr inbounds i8, {place}, i64 8"));
         // All of it, also where an address is shorter.
         let payload = match payload.ty.kind {
-            Kind::Ptr => self.f.cast("ptrtoint", payload, Ty::I64),
+            ScalarKind::Ptr => self.f.cast("ptrtoint", payload, Ty::I64),
             _ => payload.clone(),
         };
         // Type index and padding at once.
@@ -261,7 +263,7 @@ impl Body<'_, '_> {
     /// A number out of a packed value; an integer serves as a float too.
     fn unpacked(&mut self, place: &Val, ty: Ty) -> Val {
         let behind = self.f.emit(Ty::PTR, format_args!("getelementptr inbounds i8, {place}, i64 8"));
-        if ty.kind == Kind::Ptr {
+        if ty.kind == ScalarKind::Ptr {
             return self.f.emit(Ty::PTR, format_args!("load ptr, {behind}, align 8"));
         }
         let integer = self.f.emit(Ty::I64, format_args!("load i64, {behind}, align 8"));

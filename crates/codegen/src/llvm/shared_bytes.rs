@@ -14,12 +14,12 @@ use relaxide_tir::{BufferStore, Stmt, StmtVisitor};
 
 use super::{
     kernel::Body,
-    value::{Kind, Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 use crate::error::CodegenError;
 
 /// Where an element's bits lie.
-struct Place {
+struct BitField {
     first: Val,
     /// The byte that it may reach into, where it may.
     second: Option<Val>,
@@ -103,7 +103,7 @@ impl Body<'_, '_> {
         Ok((numbers, element))
     }
 
-    fn bits(&mut self, buffer: &Ref<Buffer>, element: Ty, number: &Val) -> Result<Place, CodegenError> {
+    fn bits(&mut self, buffer: &Ref<Buffer>, element: Ty, number: &Val) -> Result<BitField, CodegenError> {
         let base = self.var(&buffer.data)?;
         let width = i64::from(element.kind.bits());
         let bit = self.f.op("mul", number, &Val::int(Ty::I64, width));
@@ -118,7 +118,7 @@ impl Body<'_, '_> {
         let window = if second.is_some() { 16 } else { 8 };
         let shift = self.f.op("sub", &Val::int(Ty::I32, window - width), &within);
         let metadata = self.kernel.access_metadata(&buffer.data);
-        Ok(Place { first, second, shift, mask: (1 << width) - 1, metadata })
+        Ok(BitField { first, second, shift, mask: (1 << width) - 1, metadata })
     }
 
     fn byte_at(&mut self, base: &Val, bit: &Val) -> Val {
@@ -127,7 +127,7 @@ impl Body<'_, '_> {
     }
 
     /// Lets a place that is off be read where nothing is lost.
-    fn harmless(&mut self, place: &mut Place, on: &Val) {
+    fn harmless(&mut self, place: &mut BitField, on: &Val) {
         let zero = self.f.shared_slot("zero byte", "i8", 1, 1);
         self.f.effect(format_args!("store i8 0, {zero}, align 1"));
         place.first = self.f.select(on, &place.first, &zero);
@@ -137,7 +137,7 @@ impl Body<'_, '_> {
     }
 
     /// The bytes of a place as one number, the first being the upper part.
-    fn word(&mut self, place: &Place) -> Val {
+    fn word(&mut self, place: &BitField) -> Val {
         let mut byte = |pointer: &Val| {
             let raw = self.f.emit(Ty::I8, format_args!("load i8, {pointer}, align 1{}", place.metadata));
             self.f.cast("zext", &raw, Ty::I32)
@@ -149,7 +149,7 @@ impl Body<'_, '_> {
         self.f.op("or", &upper, &second)
     }
 
-    fn store_bits(&mut self, place: &Place, value: &Val) {
+    fn store_bits(&mut self, place: &BitField, value: &Val) {
         let word = self.word(place);
         let mask = self.f.op("shl", &Val::int(Ty::I32, place.mask), &place.shift);
         let others = self.f.not(&mask);
@@ -179,10 +179,10 @@ impl Body<'_, '_> {
     }
 }
 
-impl Kind {
+impl ScalarKind {
     /// Whether elements in memory share bytes with their neighbours.
     pub fn shares_bytes(self) -> bool {
-        matches!(self, Kind::Int { .. } | Kind::Small(_)) && self.bits() < 8
+        matches!(self, ScalarKind::Int { .. } | ScalarKind::Small(_)) && self.bits() < 8
     }
 }
 

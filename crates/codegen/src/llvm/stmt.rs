@@ -3,7 +3,7 @@
 use relaxide_ir::prim::is_data;
 use relaxide_ir::{BinaryOp, PrimExpr, Ref, Type, prim::PrimVisitor};
 use relaxide_tir::schedule::nest::PARALLEL_IF;
-use relaxide_tir::{For, ForKind, IfThenElse, Jump, Jumps, SeqStmt, Stmt, StmtVisitor, While};
+use relaxide_tir::{EarlyExit, EarlyExits, For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
 
 use super::{
     kernel::{Body, LoopEnds},
@@ -28,7 +28,7 @@ impl Body<'_, '_> {
     }
 
     fn write(&mut self, stmt: &Stmt) -> Result<(), CodegenError> {
-        if let Some(jump @ (Jump::Break | Jump::Continue)) = stmt.jump() {
+        if let Some(jump @ (EarlyExit::Break | EarlyExit::Continue)) = stmt.early_exit() {
             return self.leave_loop(jump);
         }
         match stmt {
@@ -94,7 +94,7 @@ impl Body<'_, '_> {
                 self.forget_values();
                 Ok(())
             }
-            // Jumps, which were written above.
+            // EarlyExits, which were written above.
             Stmt::Break(_) | Stmt::Continue(_) => Ok(()),
             Stmt::Block(n) => {
                 Err(self.kernel.malformed(format!("block `{}` was not lowered to statements", n.block.name)))
@@ -165,7 +165,7 @@ impl Body<'_, '_> {
         self.forget_values();
         match n.extent.as_int() {
             Some(count) if count <= 0 => return Ok(()),
-            Some(1) if !Jumps::of(&n.body).of_loop => {
+            Some(1) if !EarlyExits::of(&n.body).of_loop => {
                 self.vars.insert(n.var.clone(), min);
                 self.stmt(&n.body)?;
                 self.forget_values();
@@ -245,14 +245,14 @@ impl Body<'_, '_> {
     }
 
     /// Goes to the end of the innermost loop, or of its iteration; memory that was allocated inside of it is freed before.
-    fn leave_loop(&mut self, jump: Jump<'_>) -> Result<(), CodegenError> {
+    fn leave_loop(&mut self, jump: EarlyExit<'_>) -> Result<(), CodegenError> {
         let Some(LoopEnds { next, done, workspaces }) = self.loops.last().copied() else {
             return Err(self.kernel.malformed(format!("`{}` outside of a loop", jump.word())));
         };
         for workspace in self.workspaces[workspaces..].to_vec().iter().rev() {
             self.free_workspace(workspace);
         }
-        self.f.branch(if jump == Jump::Break { done } else { next });
+        self.f.branch(if jump == EarlyExit::Break { done } else { next });
         let unreachable = self.f.label();
         self.f.start(unreachable);
         self.forget_values();

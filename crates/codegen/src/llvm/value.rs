@@ -9,7 +9,7 @@ use relaxide_ffi::{DataType, SmallFloat};
 
 /// What one lane holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum ScalarKind {
     Bool,
     Int {
         bits: u32,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 /// A kind and how many lanes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ty {
-    pub kind: Kind,
+    pub kind: ScalarKind,
     /// Of a scalable vector the multiplier, with [`SCALABLE`] set.
     pub lanes: u32,
 }
@@ -47,16 +47,16 @@ pub(crate) fn lanes_of_count(lanes: i64) -> Option<u32> {
     Some(if lanes < 0 { SCALABLE | count } else { count })
 }
 
-impl Kind {
+impl ScalarKind {
     /// The width of a lane in memory.
     pub fn bits(self) -> u32 {
         match self {
-            Kind::Bool => 8,
-            Kind::Int { bits, .. } => bits,
-            Kind::Small(family) => family.bits,
-            Kind::F16 | Kind::BF16 => 16,
-            Kind::F32 => 32,
-            Kind::F64 | Kind::Ptr => 64,
+            ScalarKind::Bool => 8,
+            ScalarKind::Int { bits, .. } => bits,
+            ScalarKind::Small(family) => family.bits,
+            ScalarKind::F16 | ScalarKind::BF16 => 16,
+            ScalarKind::F32 => 32,
+            ScalarKind::F64 | ScalarKind::Ptr => 64,
         }
     }
 
@@ -67,74 +67,74 @@ impl Kind {
 
     /// The alignment of a lane in memory that is certain on every machine.
     pub fn alignment(self) -> u64 {
-        if self == Kind::Ptr { 4 } else { self.bytes() }
+        if self == ScalarKind::Ptr { 4 } else { self.bytes() }
     }
 
     pub fn is_float(self) -> bool {
-        self.is_narrow_float() || matches!(self, Kind::F32 | Kind::F64)
+        self.is_narrow_float() || matches!(self, ScalarKind::F32 | ScalarKind::F64)
     }
 
     pub fn is_narrow_float(self) -> bool {
-        matches!(self, Kind::Small(_) | Kind::F16 | Kind::BF16)
+        matches!(self, ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16)
     }
 
     pub fn is_signed(self) -> bool {
-        matches!(self, Kind::Int { signed: true, .. })
+        matches!(self, ScalarKind::Int { signed: true, .. })
     }
 
     fn text(self) -> &'static str {
         match self {
-            Kind::Bool => "i1",
-            Kind::Int { bits: 2, .. } => "i2",
-            Kind::Int { bits: 4, .. } => "i4",
-            Kind::Int { bits: 8, .. } | Kind::Small(_) => "i8",
-            Kind::Int { bits: 16, .. } | Kind::F16 | Kind::BF16 => "i16",
-            Kind::Int { bits: 32, .. } => "i32",
-            Kind::Int { .. } => "i64",
-            Kind::F32 => "float",
-            Kind::F64 => "double",
-            Kind::Ptr => "ptr",
+            ScalarKind::Bool => "i1",
+            ScalarKind::Int { bits: 2, .. } => "i2",
+            ScalarKind::Int { bits: 4, .. } => "i4",
+            ScalarKind::Int { bits: 8, .. } | ScalarKind::Small(_) => "i8",
+            ScalarKind::Int { bits: 16, .. } | ScalarKind::F16 | ScalarKind::BF16 => "i16",
+            ScalarKind::Int { bits: 32, .. } => "i32",
+            ScalarKind::Int { .. } => "i64",
+            ScalarKind::F32 => "float",
+            ScalarKind::F64 => "double",
+            ScalarKind::Ptr => "ptr",
         }
     }
 }
 
 impl Ty {
-    pub const BOOL: Ty = Ty::scalar(Kind::Bool);
+    pub const BOOL: Ty = Ty::scalar(ScalarKind::Bool);
     pub const I8: Ty = Ty::signed(8);
     pub const I32: Ty = Ty::signed(32);
     pub const I64: Ty = Ty::signed(64);
-    pub const F32: Ty = Ty::scalar(Kind::F32);
-    pub const F64: Ty = Ty::scalar(Kind::F64);
-    pub const PTR: Ty = Ty::scalar(Kind::Ptr);
+    pub const F32: Ty = Ty::scalar(ScalarKind::F32);
+    pub const F64: Ty = Ty::scalar(ScalarKind::F64);
+    pub const PTR: Ty = Ty::scalar(ScalarKind::Ptr);
 
-    const fn scalar(kind: Kind) -> Ty {
+    const fn scalar(kind: ScalarKind) -> Ty {
         Ty { kind, lanes: 1 }
     }
 
     pub const fn signed(bits: u32) -> Ty {
-        Ty::scalar(Kind::Int { bits, signed: true })
+        Ty::scalar(ScalarKind::Int { bits, signed: true })
     }
 
     /// The type of a TIR value; `None` if this back end has no such type.
     pub fn of(dtype: DataType) -> Option<Ty> {
         let bits = u32::from(dtype.bits);
         let kind = if dtype.is_bool() {
-            Kind::Bool
+            ScalarKind::Bool
         } else if dtype.is_handle() {
-            Kind::Ptr
+            ScalarKind::Ptr
         } else if dtype.code == DataType::BFLOAT {
-            Kind::BF16
+            ScalarKind::BF16
         } else if dtype.code == DataType::FLOAT {
             match bits {
-                16 => Kind::F16,
-                32 => Kind::F32,
-                64 => Kind::F64,
+                16 => ScalarKind::F16,
+                32 => ScalarKind::F32,
+                64 => ScalarKind::F64,
                 _ => return None,
             }
         } else if let Some(family) = SmallFloat::of(dtype) {
-            Kind::Small(family)
+            ScalarKind::Small(family)
         } else if matches!(bits, 2 | 4 | 8 | 16 | 32 | 64) && (dtype.is_int() || dtype.is_uint()) {
-            Kind::Int { bits, signed: dtype.is_int() }
+            ScalarKind::Int { bits, signed: dtype.is_int() }
         } else {
             return None;
         };
@@ -170,15 +170,15 @@ impl Ty {
 
     /// The type in memory: a bool takes a byte, and so does what shares one.
     pub fn in_memory(self) -> Ty {
-        if self.kind == Kind::Bool || self.kind.shares_bytes() { self.with_kind(Ty::I8) } else { self }
+        if self.kind == ScalarKind::Bool || self.kind.shares_bytes() { self.with_kind(Ty::I8) } else { self }
     }
 
     /// The suffix that names this type in an overloaded intrinsic.
     pub fn mangled(self) -> String {
         let element = match self.kind {
-            Kind::F32 => "f32",
-            Kind::F64 => "f64",
-            Kind::Ptr => "p0",
+            ScalarKind::F32 => "f32",
+            ScalarKind::F64 => "f64",
+            ScalarKind::Ptr => "p0",
             other => other.text(),
         };
         match (self.is_vector(), self.is_scalable()) {
@@ -222,8 +222,8 @@ impl Val {
     /// An integer or bool literal in every lane.
     pub fn int(ty: Ty, value: i64) -> Val {
         let literal = match ty.kind {
-            Kind::Bool => (value != 0).to_string(),
-            Kind::Int { bits, .. } => wrap(value, bits).to_string(),
+            ScalarKind::Bool => (value != 0).to_string(),
+            ScalarKind::Int { bits, .. } => wrap(value, bits).to_string(),
             _ => value.to_string(),
         };
         Val::splat_literal(ty, literal)
@@ -232,11 +232,11 @@ impl Val {
     /// A floating-point literal in every lane.
     pub fn float(ty: Ty, value: f64) -> Val {
         let literal = match ty.kind {
-            Kind::Small(family) => (family.encode(value) as i8).to_string(),
-            Kind::F16 => (half::f16::from_f64(value).to_bits() as i16).to_string(),
-            Kind::BF16 => (half::bf16::from_f64(value).to_bits() as i16).to_string(),
+            ScalarKind::Small(family) => (family.encode(value) as i8).to_string(),
+            ScalarKind::F16 => (half::f16::from_f64(value).to_bits() as i16).to_string(),
+            ScalarKind::BF16 => (half::bf16::from_f64(value).to_bits() as i16).to_string(),
             // Both widths are written as the bits of a double; that of a float must be exact.
-            Kind::F32 => format!("0x{:016X}", f64::from(value as f32).to_bits()),
+            ScalarKind::F32 => format!("0x{:016X}", f64::from(value as f32).to_bits()),
             _ => format!("0x{:016X}", value.to_bits()),
         };
         Val::splat_literal(ty, literal)
@@ -252,9 +252,9 @@ impl Val {
     /// Zero of any type.
     pub fn zero(ty: Ty) -> Val {
         match ty.kind {
-            Kind::Ptr => Val::splat_literal(ty, "null".into()),
+            ScalarKind::Ptr => Val::splat_literal(ty, "null".into()),
             // Of powers of two, none is zero: the bits are not zero either.
-            Kind::Small(_) | Kind::F32 | Kind::F64 => Val::float(ty, 0.0),
+            ScalarKind::Small(_) | ScalarKind::F32 | ScalarKind::F64 => Val::float(ty, 0.0),
             _ => Val::int(ty, 0),
         }
     }
@@ -270,7 +270,8 @@ impl Val {
 
     /// The number in every lane, if it is the literal of a float of 32 or 64 bits.
     pub fn as_float_literal(&self) -> Option<f64> {
-        let bits = self.literal().strip_prefix("0x").filter(|_| matches!(self.ty.kind, Kind::F32 | Kind::F64))?;
+        let bits =
+            self.literal().strip_prefix("0x").filter(|_| matches!(self.ty.kind, ScalarKind::F32 | ScalarKind::F64))?;
         u64::from_str_radix(bits, 16).ok().map(f64::from_bits)
     }
 

@@ -1,6 +1,6 @@
 //! OpenCL C as a back end.
 
-use relaxide_ir::{Ref, Target, target::Kind};
+use relaxide_ir::{Ref, Target, target::TargetKind};
 use relaxide_runtime::device::payload::Payload;
 use relaxide_tir::PrimFunc;
 use relaxide_tir::lower::Launch;
@@ -25,8 +25,8 @@ const OPTIONS: &[&str] = &[
 ];
 
 impl Backend for OpenCl {
-    fn kind(&self) -> Kind {
-        Kind::OpenCl
+    fn kind(&self) -> TargetKind {
+        TargetKind::OpenCl
     }
 
     fn profile(&self) -> Profile {

@@ -2,7 +2,7 @@
 
 use relaxide_ffi::DataType;
 use relaxide_runtime::device::payload::Info;
-use relaxide_tir::lower::{Launch, open_packed};
+use relaxide_tir::lower::{Launch, decompose_packed};
 
 use super::prelude::{prelude, taken};
 use crate::c::{
@@ -15,7 +15,7 @@ use crate::signature::signature;
 /// The text of a function, and what its callers must know.
 pub(super) fn write(launch: &Launch) -> Result<(Info, String), CodegenError> {
     // OpenCL has no elements of less than a byte.
-    let func = &open_packed(&launch.func);
+    let func = &decompose_packed(&launch.func);
     let name = identifier(&launch.name);
     let mut source = Source::default();
     let device = OnDevice { faults: launch.faults.clone() };

@@ -11,7 +11,7 @@ use inkwell::{
     OptimizationLevel,
     targets::{self, CodeModel, InitializationConfig, RelocMode, TargetMachine, TargetTriple},
 };
-use relaxide_ir::{Target, target::Kind};
+use relaxide_ir::{Target, target::TargetKind};
 use relaxide_runtime::processor::{self, Needed};
 use relaxide_tir::schedule::Machine;
 
@@ -41,7 +41,7 @@ impl NativeTarget {
     pub fn resolve(target: &Target) -> Result<Self, CodegenError> {
         let host = host_triple();
         let triple = if target.mtriple().is_empty() { host.clone() } else { normal_triple(target.mtriple()) };
-        if target.kind != Kind::Llvm {
+        if target.kind != TargetKind::Llvm {
             return Err(CodegenError::UnsupportedTarget(target.to_string()));
         }
         let architecture = names::architecture(&triple)?;
@@ -68,7 +68,7 @@ impl NativeTarget {
     /// The processor that a device of CUDA's kind is compiled for.
     pub(crate) fn of_cuda(target: &Target) -> Result<Self, CodegenError> {
         let triple = "nvptx64-nvidia-cuda";
-        let cpu = if target.kind == Kind::Nvptx { target.mcpu() } else { target.text("arch") };
+        let cpu = if target.kind == TargetKind::Nvptx { target.mcpu() } else { target.text("arch") };
         names::check_processor(cpu, Architecture::Nvptx64, triple)?;
         Ok(Self {
             triple: triple.to_string(),

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use relaxide_codegen::{CompileSettings, DeviceCode, Emitted, backend, emit, export_library};
-use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Module, Ref, Saved, Tensor, get_global};
+use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Module, Ref, SavedBytes, Tensor, get_global};
 use relaxide_ir::{Buffer, PrimExpr, Target, Var, prim};
 use relaxide_runtime::device::{copy_tensor, empty_tensor, on_host};
 use relaxide_tir::interp::Scalar;
@@ -17,7 +17,7 @@ pub const F32: DataType = DataType::float(32);
 pub type Change = fn(&[(Ref<PrimFunc>, Target)], DeviceCode) -> DeviceCode;
 
 /// A kind of device.
-pub struct Kind {
+pub struct DeviceKind {
     pub device: Device,
     pub target: &'static str,
     pub changed: Change,
@@ -27,7 +27,7 @@ pub fn named(func: &PrimFunc, name: &str) -> PrimFunc {
     PrimFunc { attrs: func.attrs.clone().with("global_symbol", name), ..func.clone() }
 }
 
-impl Kind {
+impl DeviceKind {
     pub fn target(&self) -> Target {
         self.target.parse().unwrap()
     }
@@ -48,7 +48,7 @@ impl Kind {
         let relaxide_codegen::Artifact::Library(host) = host else { panic!("a library") };
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("kernels.so");
-        export_library(&Saved::default(), &host, &path).unwrap();
+        export_library(&SavedBytes::default(), &host, &path).unwrap();
         let library = relaxide_runtime::load_module(&path).unwrap();
         for device in devices {
             let device = (self.changed)(&kernels, device);

@@ -11,7 +11,7 @@ use std::{
 
 use libloading::Library;
 use relaxide_codegen::{Architecture, compile, compile_to_c, export_library};
-use relaxide_ffi::Saved;
+use relaxide_ffi::SavedBytes;
 use relaxide_ir::{Attrs, Buffer, DataType, PrimExpr, Ref, Target, Var};
 use relaxide_tir::{PrimFunc, Stmt};
 
@@ -209,7 +209,7 @@ pub fn open_workspaces() -> usize {
 }
 
 /// Where kernels are loaded.
-enum Place {
+enum LoadedIn {
     /// In this process.
     Here(Library),
     /// In a process on an emulated machine.
@@ -218,7 +218,7 @@ enum Place {
 
 /// Kernels, loaded.
 pub struct Kernels {
-    place: Place,
+    place: LoadedIn,
     _directory: tempfile::TempDir,
 }
 
@@ -239,16 +239,16 @@ impl Kernels {
             let registration = compiled.registration(None, "").unwrap_or_else(|error| panic!("{error}"));
             let objects: Vec<&[u8]> = compiled.objects.iter().chain([&registration]).map(Vec::as_slice).collect();
             let process = emulated::Process::start_wasm(&objects, directory.path());
-            return Self { place: Place::Emulated(process), _directory: directory };
+            return Self { place: LoadedIn::Emulated(process), _directory: directory };
         }
-        export_library(&Saved::default(), &compiled, &path).unwrap_or_else(|error| panic!("{error}"));
+        export_library(&SavedBytes::default(), &compiled, &path).unwrap_or_else(|error| panic!("{error}"));
         if Some(compiled.target.architecture) != Architecture::host() {
-            return Self { place: Place::Emulated(emulated::Process::start(&path)), _directory: directory };
+            return Self { place: LoadedIn::Emulated(emulated::Process::start(&path)), _directory: directory };
         }
         // SAFETY: the library has no initialisers.
         let library = unsafe { Library::new(&path) }.unwrap_or_else(|error| panic!("{error}"));
         Self::fill_slots(&library);
-        Self { place: Place::Here(library), _directory: directory }
+        Self { place: LoadedIn::Here(library), _directory: directory }
     }
 
     /// The same kernels by way of C and its compiler, which must have nothing to say.
@@ -269,7 +269,7 @@ impl Kernels {
         // SAFETY: the library has no initialisers.
         let library = unsafe { Library::new(&path) }.unwrap_or_else(|error| panic!("{error}"));
         Self::fill_slots(&library);
-        Self { place: Place::Here(library), _directory: directory }
+        Self { place: LoadedIn::Here(library), _directory: directory }
     }
 
     /// Fills the slots as a loader does.
@@ -293,8 +293,8 @@ impl Kernels {
     /// Calls a kernel with packed values; `Err` holds the kind and text of the raised error.
     pub fn call_packed(&self, name: &str, args: &[Packed]) -> Result<Packed, (String, String)> {
         let library = match &self.place {
-            Place::Here(library) => library,
-            Place::Emulated(process) => return process.call(&format!("__tvm_ffi_{name}"), &mut [], args).result,
+            LoadedIn::Here(library) => library,
+            LoadedIn::Emulated(process) => return process.call(&format!("__tvm_ffi_{name}"), &mut [], args).result,
         };
         // SAFETY: every entry has this type.
         let entry = unsafe { library.get::<Entry>(format!("__tvm_ffi_{name}")) }.unwrap();
@@ -309,7 +309,7 @@ impl Kernels {
 
     /// Calls a kernel with tensors and then scalars.
     pub fn call(&self, name: &str, tensors: &mut [Tensor], scalars: &[Packed]) -> Result<Packed, (String, String)> {
-        if let Place::Emulated(process) = &self.place {
+        if let LoadedIn::Emulated(process) = &self.place {
             let answer = process.call(&format!("__tvm_ffi_{name}"), tensors, scalars);
             assert_eq!(answer.open_workspaces, 0, "a kernel gives its workspaces back");
             return answer.result;

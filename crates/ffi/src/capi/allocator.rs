@@ -6,7 +6,7 @@ use super::{ObjectHandle, give, input, place};
 use crate::dlpack::DLTensor;
 use crate::object::{CustomAllocator, allocator, set_allocator};
 use crate::tensor_source::{self, TensorAllocator};
-use crate::{Error, ErrorKind, raised};
+use crate::{Error, ErrorKind, error_slot};
 
 /// The allocator of objects in use; never null.
 #[unsafe(no_mangle)]
@@ -17,7 +17,7 @@ pub extern "C" fn TVMFFIGetCustomAllocator() -> *mut CustomAllocator {
 /// Makes objects come from another allocator; null brings back the one of this library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFISetCustomAllocator(allocator: *mut CustomAllocator) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         unsafe {
             if allocator.as_ref().is_some_and(|allocator| allocator.allocate.is_none()) {
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
     write_to_global_context: c_int,
     original: *mut Option<TensorAllocator>,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         let old = tensor_source::set(allocator, write_to_global_context != 0);
         if !original.is_null() {
             // SAFETY: the interface's contract.
@@ -56,7 +56,7 @@ pub extern "C" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<TensorAll
 /// A tensor of the calling thread's allocator, with the shape, element type and device of a description.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIEnvTensorAlloc(prototype: *mut DLTensor, out: *mut ObjectHandle) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         unsafe {
             let out = place(out)?;

@@ -5,12 +5,12 @@ use std::ffi::c_int;
 use super::{bytes, place, view};
 use crate::abi::{ByteArray, RawAny, type_index};
 use crate::big_int::BigIntObj;
-use crate::{Any, BigInt, Error, ErrorKind, raised};
+use crate::{Any, BigInt, Error, ErrorKind, error_slot};
 
 /// Makes an integer of its words, the least significant first: a plain one if it fits 64 bits. No words are zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIBigIntFromByteArray(input: *const ByteArray, out: *mut RawAny) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         let (out, input) = unsafe { (place(out)?, bytes(input)?) };
         let (words, rest) = input.as_chunks::<8>();

@@ -4,12 +4,12 @@ use std::ffi::c_int;
 
 use super::{input, place, text};
 use crate::abi::{ByteArray, RawAny};
-use crate::{Any, DataType, Error, ErrorKind, raised};
+use crate::{Any, DataType, Error, ErrorKind, error_slot};
 
 /// Reads an element type.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIDataTypeFromString(text_of_type: *const ByteArray, out: *mut DataType) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         unsafe { place(out)?.write(text(text_of_type)?.parse()?) };
         Ok(())
@@ -19,7 +19,7 @@ pub unsafe extern "C" fn TVMFFIDataTypeFromString(text_of_type: *const ByteArray
 /// Prints an element type. The absence of a type is the empty string here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIDataTypeToString(dtype: *const DataType, out: *mut RawAny) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         let (dtype, out) = unsafe { (input(dtype, "the element type")?, place(out)?) };
         if !dtype.has_name() {

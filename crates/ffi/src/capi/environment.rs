@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use super::c_name;
-use crate::{Device, raised, signal, stream};
+use crate::{Device, error_slot, signal, stream};
 
 /// Makes a stream the calling thread's current one for a device; tells which one was, if a place for it is given.
 #[unsafe(no_mangle)]
@@ -13,7 +13,7 @@ pub unsafe extern "C" fn TVMFFIEnvSetStream(
     stream: *mut c_void,
     original: *mut *mut c_void,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         let old = stream::set(Device::new(device_type, device_id), stream);
         if !original.is_null() {
             // SAFETY: the interface's contract.
@@ -32,12 +32,12 @@ pub extern "C" fn TVMFFIEnvGetStream(device_type: i32, device_id: i32) -> *mut c
 /// Fails if the user wants to interrupt.
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMFFIEnvCheckSignals() -> c_int {
-    raised::guard(signal::check)
+    error_slot::guard(signal::check)
 }
 
 /// Lends a function of the front end's interpreter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIEnvRegisterCAPI(name: *const c_char, symbol: *mut c_void) -> c_int {
     // SAFETY: the interface's contract.
-    raised::guard(|| unsafe { signal::register(&c_name(name)?, symbol) })
+    error_slot::guard(|| unsafe { signal::register(&c_name(name)?, symbol) })
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use super::{ObjectHandle, borrow, borrow_object, bytes, c_text, give, place};
 use crate::abi::ByteArray;
-use crate::{Error, ObjectRef, raised};
+use crate::{Error, ObjectRef, error_slot};
 
 /// Moves the thread's error to the caller; null if there is none.
 #[unsafe(no_mangle)]
@@ -12,7 +12,7 @@ pub unsafe extern "C" fn TVMFFIErrorMoveFromRaised(result: *mut ObjectHandle) {
     if result.is_null() {
         return;
     }
-    let handle = raised::take().map_or(std::ptr::null_mut(), give);
+    let handle = error_slot::take().map_or(std::ptr::null_mut(), give);
     // SAFETY: the interface's contract.
     unsafe { result.write(handle) };
 }
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn TVMFFIErrorMoveFromRaised(result: *mut ObjectHandle) {
 pub unsafe extern "C" fn TVMFFIErrorSetRaised(error: ObjectHandle) {
     // SAFETY: the interface's contract.
     let error = unsafe { borrow::<Error>(error) };
-    raised::set(error.unwrap_or_else(|not_an_error| not_an_error.context("raising an error")));
+    error_slot::set(error.unwrap_or_else(|not_an_error| not_an_error.context("raising an error")));
 }
 
 /// Leaves an error of that kind and message in the thread's slot.
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn TVMFFIErrorSetRaised(error: ObjectHandle) {
 pub unsafe extern "C" fn TVMFFIErrorSetRaisedFromCStr(kind: *const c_char, message: *const c_char) {
     // SAFETY: the interface's contract.
     let (kind, message) = unsafe { (c_text(kind), c_text(message)) };
-    raised::set(Error::new(kind, message));
+    error_slot::set(Error::new(kind, message));
 }
 
 /// Leaves an error in the thread's slot whose message comes in parts, so that compiled code can share them between
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn TVMFFIErrorSetRaisedFromCStrParts(
     // SAFETY: the interface's contract.
     let message: String = (0..count).map(|i| unsafe { c_text(*parts.add(i)) }).collect();
     // SAFETY: as above.
-    raised::set(Error::new(unsafe { c_text(kind) }, message));
+    error_slot::set(Error::new(unsafe { c_text(kind) }, message));
 }
 
 /// Makes an error.
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn TVMFFIErrorCreateWithCauseAndExtraContext(
     extra: ObjectHandle,
     out: *mut ObjectHandle,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         unsafe {
             let text = |array| Ok::<_, Error>(String::from_utf8_lossy(bytes(array)?).into_owned());

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use super::{CMethodInfo, ObjectHandle, borrow, give, input, place, text};
 use crate::abi::{ByteArray, RawAny, SafeCall};
-use crate::{Error, ErrorKind, Function, GlobalFunction, get_global, raised, register_global, replace_global};
+use crate::{Error, ErrorKind, Function, GlobalFunction, error_slot, get_global, register_global, replace_global};
 
 /// Makes a function of a callback and its resource.
 #[unsafe(no_mangle)]
@@ -14,7 +14,7 @@ pub unsafe extern "C" fn TVMFFIFunctionCreate(
     release: Option<unsafe extern "C" fn(*mut c_void)>,
     out: *mut ObjectHandle,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         let safe_call = safe_call.ok_or_else(|| Error::new(ErrorKind::ValueError, "the callback is null"))?;
         // SAFETY: the interface's contract.
         unsafe { place(out)?.write(give(Function::from_callback(resource, safe_call, release))) };
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn TVMFFIFunctionCreate(
 /// The function of a name in the global table; null if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIFunctionGetGlobal(name: *const ByteArray, out: *mut ObjectHandle) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         unsafe { place(out)?.write(get_global(text(name)?).map_or(std::ptr::null_mut(), give)) };
         Ok(())
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobal(
     function: ObjectHandle,
     allow_override: c_int,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         let (name, function) = unsafe { (text(name)?, borrow::<Function>(function)?) };
         enter(name, function.into(), allow_override)
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
     info: *const CMethodInfo,
     allow_override: c_int,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         let (name, function) = unsafe {
             let CMethodInfo { name, doc, metadata, method, .. } = input(info, "the description of the method")?;
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn TVMFFIFunctionCall(
     result: *mut RawAny,
 ) -> c_int {
     if function.is_null() || result.is_null() || (args.is_null() && num_args > 0) {
-        raised::set(Error::new(
+        error_slot::set(Error::new(
             ErrorKind::ValueError,
             "the function, its arguments or the place for the result is null",
         ));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::fork::{self, Held};
-use crate::{Error, ErrorKind, raised};
+use crate::{Error, ErrorKind, error_slot};
 
 static INITIALIZING: Mutex<()> = Mutex::new(());
 
@@ -21,22 +21,22 @@ thread_local! {
 }
 
 /// The lock that serializes initializers, taken once per thread however deep they nest.
-struct Turn {
+struct InitGuard {
     outermost: Option<MutexGuard<'static, ()>>,
 }
 
-impl Turn {
-    fn wait() -> Turn {
+impl InitGuard {
+    fn wait() -> InitGuard {
         if HOLDS.get() {
-            return Turn { outermost: None };
+            return InitGuard { outermost: None };
         }
         let guard = INITIALIZING.lock().unwrap_or_else(PoisonError::into_inner);
         HOLDS.set(true);
-        Turn { outermost: Some(guard) }
+        InitGuard { outermost: Some(guard) }
     }
 }
 
-impl Drop for Turn {
+impl Drop for InitGuard {
     fn drop(&mut self) {
         if self.outermost.is_some() {
             HOLDS.set(false);
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
     init: Option<unsafe extern "C" fn(result: *mut *mut c_void) -> c_int>,
 ) -> c_int {
     if handle.is_null() {
-        raised::set(Error::new(ErrorKind::ValueError, "the place for a handle is null"));
+        error_slot::set(Error::new(ErrorKind::ValueError, "the place for a handle is null"));
         return -1;
     }
     // SAFETY: the interface's contract: the handle is shared by threads only through these functions.
@@ -59,12 +59,12 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
     if !slot.load(Ordering::Acquire).is_null() {
         return 0;
     }
-    let _turn = Turn::wait();
+    let _turn = InitGuard::wait();
     if !slot.load(Ordering::Acquire).is_null() {
         return 0;
     }
     let Some(init) = init else {
-        raised::set(Error::new(ErrorKind::ValueError, "the initializer of a handle is null"));
+        error_slot::set(Error::new(ErrorKind::ValueError, "the initializer of a handle is null"));
         return -1;
     };
     let mut result = std::ptr::null_mut();
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
         return code;
     }
     if result.is_null() {
-        raised::set(Error::new(ErrorKind::RuntimeError, "the initializer of a handle made nothing"));
+        error_slot::set(Error::new(ErrorKind::RuntimeError, "the initializer of a handle made nothing"));
         return -1;
     }
     slot.store(result, Ordering::Release);
@@ -88,12 +88,12 @@ pub unsafe extern "C" fn TVMFFIHandleDeinitOnce(
     deinit: Option<unsafe extern "C" fn(handle: *mut c_void) -> c_int>,
 ) -> c_int {
     if handle.is_null() {
-        raised::set(Error::new(ErrorKind::ValueError, "the place for a handle is null"));
+        error_slot::set(Error::new(ErrorKind::ValueError, "the place for a handle is null"));
         return -1;
     }
     // SAFETY: the interface's contract: the handle is shared by threads only through these functions.
     let slot = unsafe { AtomicPtr::from_ptr(handle) };
-    let _turn = Turn::wait();
+    let _turn = InitGuard::wait();
     let old = slot.swap(std::ptr::null_mut(), Ordering::AcqRel);
     match deinit {
         // SAFETY: the interface's contract.

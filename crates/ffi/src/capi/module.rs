@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::{ObjectHandle, borrow, c_name, place};
 use crate::object::Handle;
-use crate::{Module, env, raised};
+use crate::{Module, env, error_slot};
 
 /// The function that the code of a library means by a name. The library's module keeps it: the handle is borrowed.
 #[unsafe(no_mangle)]
@@ -13,7 +13,7 @@ pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
     name: *const c_char,
     out: *mut ObjectHandle,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         unsafe {
             let out = place(out)?;
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
 /// Enters an address that loaded libraries are given by that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIEnvModRegisterContextSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         env::register_context_symbol(&unsafe { c_name(name)? }, symbol);
         Ok(())
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn TVMFFIEnvModRegisterContextSymbol(name: *const c_char, 
 /// Enters a symbol of a library that is linked into the process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIEnvModRegisterSystemLibSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         env::register_system_symbol(&unsafe { c_name(name)? }, symbol);
         Ok(())

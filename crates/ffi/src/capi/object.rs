@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use super::{ObjectHandle, borrow_object, input, place};
 use crate::abi::{self, RawAny};
 use crate::object::{ObjectBox, ObjectHeader, allocate, deleter};
-use crate::{Error, ErrorKind, raised};
+use crate::{Error, ErrorKind, error_slot};
 
 /// `TVMFFIVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn TVMFFIGetVersion(out: *mut Version) {
 /// Adds a strong reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIObjectIncRef(object: ObjectHandle) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         let object = unsafe { borrow_object(object)? };
         std::mem::forget(object);
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn TVMFFIObjectIncRef(object: ObjectHandle) -> c_int {
 /// Gives up a strong reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIObjectDecRef(object: ObjectHandle) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         if let Some(header) = NonNull::new(object.cast::<ObjectHeader>()) {
             // SAFETY: the interface's contract: the caller owns a reference.
             unsafe { ObjectHeader::dec_ref(header) };
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn TVMFFIObjectDecRef(object: ObjectHandle) -> c_int {
 /// Turns a borrowed value into an owned one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIAnyViewToOwnedAny(view: *const RawAny, out: *mut RawAny) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         unsafe { place(out)?.write(super::view(*input(view, "the value")?)?.to_owned().into_raw()) };
         Ok(())
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn TVMFFIObjectCreateOpaque(
     release: Option<unsafe extern "C" fn(*mut c_void)>,
     out: *mut ObjectHandle,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // The cell must not be taken for one of another type, which may be laid out in any way.
         if type_index != abi::type_index::OPAQUE_PY_OBJECT {
             let message = format!("type index {type_index} is not that of an opaque object");

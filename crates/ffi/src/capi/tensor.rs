@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use super::{ObjectHandle, borrow, give, input, place};
 use crate::dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, Requirements};
-use crate::{Tensor, raised};
+use crate::{Tensor, error_slot};
 
 fn requirements(alignment: i32, contiguous: i32) -> Requirements {
     Requirements { alignment: usize::try_from(alignment).unwrap_or(0), contiguous: contiguous != 0 }
@@ -18,7 +18,7 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPack(
     require_contiguous: i32,
     out: *mut ObjectHandle,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         let require = requirements(require_alignment, require_contiguous);
         // SAFETY: the interface's contract.
         unsafe { place(out)?.write(give(Tensor::from_dlpack(from, require)?)) };
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPackVersioned(
     require_contiguous: i32,
     out: *mut ObjectHandle,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         let require = requirements(require_alignment, require_contiguous);
         // SAFETY: the interface's contract.
         unsafe { place(out)?.write(give(Tensor::from_dlpack_versioned(from, require)?)) };
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPackVersioned(
 /// Lends a tensor out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFITensorToDLPack(from: ObjectHandle, out: *mut *mut DLManagedTensor) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         unsafe { place(out)?.write(borrow::<Tensor>(from)?.to_dlpack().as_ptr()) };
         Ok(())
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn TVMFFITensorToDLPackVersioned(
     from: ObjectHandle,
     out: *mut *mut DLManagedTensorVersioned,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         unsafe { place(out)?.write(borrow::<Tensor>(from)?.to_dlpack_versioned().as_ptr()) };
         Ok(())
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn TVMFFITensorCreateUnsafeView(
     prototype: *const DLTensor,
     out: *mut ObjectHandle,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         unsafe {
             place(out)?

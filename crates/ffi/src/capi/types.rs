@@ -6,7 +6,7 @@ use super::{bytes, input, place, text};
 use crate::abi::{ByteArray, RawAny, type_index};
 use crate::reflect::flags;
 use crate::type_info::{self, Declaration, TypeInfo, type_index_of_key};
-use crate::{Any, Error, ErrorKind, raised, type_attr};
+use crate::{Any, Error, ErrorKind, error_slot, type_attr};
 
 /// `TVMFFIFieldInfo`: one reflected field.
 #[derive(Clone, Copy)]
@@ -119,7 +119,7 @@ const _: () = {
 /// The index of a type key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFITypeKeyToIndex(key: *const ByteArray, out: *mut i32) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         let key = unsafe { text(key)? };
         let index = type_index_of_key(key)
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const CTypeInfo 
 /// Adds a field to a type's reflection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const CFieldInfo) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract: the description is readable, and true.
         let (field, setter) = unsafe {
             let info = *input(info, "the description of the field")?;
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const C
 /// Adds a method to a type's reflection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const CMethodInfo) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract: the description is readable, and true.
         let method = unsafe {
             let info = *input(info, "the description of the method")?;
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const 
 /// Says once what else reflection knows of a type.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(type_index: i32, metadata: *const CTypeMetadata) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract: the description is readable, and true.
         let metadata = unsafe {
             let metadata = input(metadata, "the description of the type")?;
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
     name: *const ByteArray,
     value: *const RawAny,
 ) -> c_int {
-    raised::guard(|| {
+    error_slot::guard(|| {
         // SAFETY: the interface's contract.
         let (name, value) = unsafe { (text(name)?, super::view(*input(value, "the attribute")?)?.to_owned()) };
         type_attr::set(name, type_index, value)

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use super::{Parts, check_depth, is_dynamic, parts};
 use crate::abi::type_index;
 use crate::big_int::compare_words;
-use crate::lend::lend;
+use crate::borrow_cell::borrow_for;
 use crate::object::ObjectRef;
 use crate::reflect::flags;
 use crate::type_attr::{self, Attr};
@@ -186,13 +186,15 @@ impl Comparer {
         {
             let hook: Function = hook.to()?;
             let equal: bool =
-                lend(self, Comparer::answer_equal, |equal| hook.call(&[x.into(), y.into(), equal.into()]))?.to()?;
+                borrow_for(self, Comparer::answer_equal, |equal| hook.call(&[x.into(), y.into(), equal.into()]))?
+                    .to()?;
             return Ok(Some(if equal { Ordering::Equal } else { Ordering::Greater }));
         }
         let Some(hook) = type_attr::get(Attr::Compare, index) else { return Ok(None) };
         let hook: Function = hook.to()?;
         let order: i64 =
-            lend(self, Comparer::answer_order, |compare| hook.call(&[x.into(), y.into(), compare.into()]))?.to()?;
+            borrow_for(self, Comparer::answer_order, |compare| hook.call(&[x.into(), y.into(), compare.into()]))?
+                .to()?;
         Ok(Some(order.cmp(&0)))
     }
 

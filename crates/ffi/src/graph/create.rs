@@ -9,7 +9,7 @@ use crate::object::{ObjectHeader, ObjectRef};
 use crate::reflect::{flags, members, name_of, write_field};
 use crate::type_attr::{self, Attr};
 use crate::type_info::{RustType, TypeInfo, key_of, type_info};
-use crate::{Any, AnyView, Error, ErrorKind, Function, raised};
+use crate::{Any, AnyView, Error, ErrorKind, Function, error_slot};
 use std::ptr::NonNull;
 
 /// True if objects of the type can be made by reflection, as far as can be known beforehand.
@@ -30,7 +30,7 @@ fn empty(info: &TypeInfo) -> Result<ObjectRef, Error> {
             match (creator(&raw mut handle), NonNull::new(handle.cast::<ObjectHeader>())) {
                 (0, Some(header)) => Ok(ObjectRef::from_header(header)),
                 (0, None) => Err(Error::new(ErrorKind::RuntimeError, "a creator made nothing")),
-                (code, _) => Err(raised::take_after(code)),
+                (code, _) => Err(error_slot::take_after(code)),
             }
         };
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Parts, check_depth, is_dynamic, parts};
 use crate::abi::type_index;
-use crate::lend::lend;
+use crate::borrow_cell::borrow_for;
 use crate::object::ObjectRef;
 use crate::reflect::flags;
 use crate::structural::{bytes_hash, combine, key_hash};
@@ -69,7 +69,7 @@ impl Hasher {
                 let value = args.first().copied().unwrap_or_default().to_owned();
                 Ok((hasher.value(&value)? as i64).into())
             };
-            let hash: i64 = lend(self, answer, |hash| hook.call(&[object.into(), hash.into()]))?.to()?;
+            let hash: i64 = borrow_for(self, answer, |hash| hook.call(&[object.into(), hash.into()]))?.to()?;
             return Ok(hash as u64);
         }
         let compares_itself = || [Attr::Eq, Attr::Compare].iter().any(|attr| type_attr::get(*attr, index).is_some());

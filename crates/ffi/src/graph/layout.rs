@@ -12,7 +12,7 @@ use crate::object::{DESTROY, FREE, ObjectHeader, ObjectRef, allocate_bytes, free
 use crate::reflect::{Getter, members};
 use crate::type_attr::{self, Attr};
 use crate::type_info::{key_of, type_info};
-use crate::{Any, DataType, Device, Error, ErrorKind, Function, Storage, raised};
+use crate::{Any, DataType, Device, Error, ErrorKind, Function, Storage, error_slot};
 
 /// How a field of such a class lies in memory.
 fn storage(field: &CFieldInfo) -> Storage {
@@ -179,7 +179,7 @@ pub(crate) unsafe fn setter(index: i32, converter: *mut c_void, convert: *mut c_
             let convert = std::mem::transmute::<*mut c_void, Convert>(std::ptr::with_exposed_provenance_mut(convert));
             match convert(std::ptr::with_exposed_provenance_mut(converter), &raw const raw, &raw mut result) {
                 0 => Any::from_raw(result),
-                code => return Err(raised::take_after(code)),
+                code => return Err(error_slot::take_after(code)),
             }
         };
         // SAFETY: the address is that of a field of this kind: setters are called with nothing else.

@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use super::{Parts, check_depth, parts};
 use crate::abi::type_index;
+use crate::borrow_cell::borrow_for;
 use crate::builtin::{Enum, is_enum, is_keywords, is_missing};
-use crate::lend::lend;
 use crate::number_text::significant;
 use crate::object::ObjectRef;
 use crate::reflect::flags;
@@ -94,7 +94,7 @@ impl Printer {
             let answer = |printer: &mut Printer, args: &[AnyView<'_>]| {
                 Ok(printer.value(&args.first().copied().unwrap_or_default().to_owned())?.into())
             };
-            return lend(self, answer, |print| hook.call(&[object.into(), print.into()]))?.to();
+            return borrow_for(self, answer, |print| hook.call(&[object.into(), print.into()]))?.to();
         }
         let at = if self.addresses { format!("@{}", address(object)) } else { String::new() };
         if is_enum(index) {

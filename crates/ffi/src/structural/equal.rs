@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::Region;
 use crate::abi::type_index;
-use crate::lend::lend;
+use crate::borrow_cell::borrow_for;
 use crate::map::same_key;
 use crate::object::{NodeKind, Object, ObjectRef, Ref};
 use crate::reflect::{self, flags};
@@ -387,7 +387,7 @@ impl StructuralEqual {
     }
 
     fn by_hook(&mut self, hook: &Function, a: &ObjectRef, b: &ObjectRef) -> bool {
-        let result = lend(self, StructuralEqual::answer, |callback| {
+        let result = borrow_for(self, StructuralEqual::answer, |callback| {
             hook.call(&[a.into(), b.into(), callback.into()]).and_then(|equal| equal.to::<bool>())
         });
         match result {

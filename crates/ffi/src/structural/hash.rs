@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::Region;
 use crate::abi::type_index;
-use crate::lend::lend;
+use crate::borrow_cell::borrow_for;
 use crate::object::{NodeKind, Object, ObjectRef, Ref};
 use crate::reflect::{self, flags};
 use crate::stack::{Stack, used_up};
@@ -242,7 +242,7 @@ impl StructuralHash {
         let hook = type_attr::get(Attr::StructuralHash, object.type_index());
         if let Some(hook) = hook.and_then(|hook| hook.to::<Function>().ok()) {
             let begin = key_hash(object.type_key());
-            let result = lend(self, StructuralHash::answer, |callback| {
+            let result = borrow_for(self, StructuralHash::answer, |callback| {
                 hook.call(&[object.into(), (begin as i64).into(), callback.into()]).and_then(|hash| hash.to::<i64>())
             });
             return result.map_or_else(

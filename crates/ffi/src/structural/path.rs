@@ -10,7 +10,7 @@ use crate::{Any, Array, Error, ErrorKind, Function};
 
 /// What a step leads to; the numbers are those of the interface.
 #[derive(Clone, Copy)]
-enum Kind {
+enum StepKind {
     Attr = 0,
     ArrayItem = 1,
     MapItem = 2,
@@ -39,7 +39,7 @@ pub(crate) struct AccessPath {
 }
 
 impl AccessStep {
-    fn new(kind: Kind, key: impl Into<Any>) -> Ref<AccessStep> {
+    fn new(kind: StepKind, key: impl Into<Any>) -> Ref<AccessStep> {
         Ref::new(AccessStep { kind: kind as i32, key: key.into() })
     }
 
@@ -51,8 +51,10 @@ impl AccessStep {
     pub(crate) fn text(&self, print: &Function) -> Result<String, Error> {
         let printed = || print.call(&[self.key.as_view()])?.to::<String>();
         match self.kind {
-            kind if kind == Kind::Attr as i32 => Ok(format!(".{}", self.key.to::<String>()?)),
-            kind if kind == Kind::ArrayItem as i32 || kind == Kind::MapItem as i32 => Ok(format!("[{}]", printed()?)),
+            kind if kind == StepKind::Attr as i32 => Ok(format!(".{}", self.key.to::<String>()?)),
+            kind if kind == StepKind::ArrayItem as i32 || kind == StepKind::MapItem as i32 => {
+                Ok(format!("[{}]", printed()?))
+            }
             _ => Ok(format!("[<missing:{}>]", printed()?)),
         }
     }
@@ -75,18 +77,18 @@ impl AccessPath {
     /// The path that goes on by a method's name and its argument.
     pub(crate) fn extend_by(path: &Ref<AccessPath>, method: &str, key: Any) -> Result<Ref<AccessPath>, Error> {
         let kind = match method {
-            "_attr" => Kind::Attr,
-            "_array_item" => Kind::ArrayItem,
-            "_map_item" => Kind::MapItem,
-            "_attr_missing" => Kind::AttrMissing,
-            "_array_item_missing" => Kind::ArrayItemMissing,
-            "_map_item_missing" => Kind::MapItemMissing,
+            "_attr" => StepKind::Attr,
+            "_array_item" => StepKind::ArrayItem,
+            "_map_item" => StepKind::MapItem,
+            "_attr_missing" => StepKind::AttrMissing,
+            "_array_item_missing" => StepKind::ArrayItemMissing,
+            "_map_item_missing" => StepKind::MapItemMissing,
             _ => return Err(Error::new(ErrorKind::InternalError, format!("no step is called `{method}`"))),
         };
         match kind {
-            Kind::Attr | Kind::AttrMissing => drop(key.to::<String>()?),
-            Kind::ArrayItem | Kind::ArrayItemMissing => drop(key.to::<i64>()?),
-            Kind::MapItem | Kind::MapItemMissing => {}
+            StepKind::Attr | StepKind::AttrMissing => drop(key.to::<String>()?),
+            StepKind::ArrayItem | StepKind::ArrayItemMissing => drop(key.to::<i64>()?),
+            StepKind::MapItem | StepKind::MapItemMissing => {}
         }
         Ok(AccessPath::extend(path, AccessStep::new(kind, key)))
     }
@@ -140,12 +142,12 @@ impl AccessPath {
 
     fn step_on(step: &PathStep, side: Side, missing: bool) -> Ref<AccessStep> {
         match step {
-            PathStep::Field(name) => AccessStep::new(Kind::Attr, &**name),
-            PathStep::Index(position) if missing => AccessStep::new(Kind::ArrayItemMissing, *position),
-            PathStep::Index(position) => AccessStep::new(Kind::ArrayItem, *position),
+            PathStep::Field(name) => AccessStep::new(StepKind::Attr, &**name),
+            PathStep::Index(position) if missing => AccessStep::new(StepKind::ArrayItemMissing, *position),
+            PathStep::Index(position) => AccessStep::new(StepKind::ArrayItem, *position),
             PathStep::Key(first, second) => {
                 let key = if side == Side::First { first } else { second };
-                AccessStep::new(if missing { Kind::MapItemMissing } else { Kind::MapItem }, key.clone())
+                AccessStep::new(if missing { StepKind::MapItemMissing } else { StepKind::MapItem }, key.clone())
             }
         }
     }

@@ -144,10 +144,10 @@ const NOT_READ: &str = "Accepted for programs that set it; no pass reads it.";
 
 #[rustfmt::skip]
 const UNROLL_LOOP: &[ConfigEntry] = &[
-    count("auto_max_step", 0, "Most statements that a loop is written out to."),
-    count("auto_max_depth", 8, "Most loops inside of each other that are written out."),
+    count("auto_max_step", 0, "Most statements that a loop is unrolled to."),
+    count("auto_max_depth", 8, "Most loops inside of each other that are unrolled."),
     count("auto_max_extent", 0, "Most iterations of a loop that is unrolled whatever is in it."),
-    count("explicit_unroll", 1, "Whether loops are written out, not marked only."),
+    count("explicit_unroll", 1, "Whether loops are unrolled, not marked only."),
     count("unroll_local_access", 0, "Whether loops are unrolled whose variable is an index of a thread's own memory."),
 ];
 

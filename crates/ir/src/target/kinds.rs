@@ -93,30 +93,30 @@ macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal on $device:expr, $keys:expr, [$($option:expr),* $(,)?];)*) => {
         /// A kind of target: a language of kernels and the sort of device that they run on.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Kind {
+        pub enum TargetKind {
             $($(#[$doc])* $kind,)*
             /// One that was registered.
             Registered(Registered),
         }
 
         /// The kinds that are known without registration.
-        pub static KINDS: &[Kind] = &[$(Kind::$kind),*];
+        pub static KINDS: &[TargetKind] = &[$(TargetKind::$kind),*];
 
-        impl Kind {
+        impl TargetKind {
             /// What is said of it.
             pub fn info(self) -> &'static KindInfo {
                 match self {
-                    $(Kind::$kind => {
+                    $(TargetKind::$kind => {
                         static INFO: KindInfo = KindInfo {
                             name: $name,
                             device_type: $device,
                             keys: &$keys,
-                            is_portable: matches!(Kind::$kind, Kind::C),
+                            is_portable: matches!(TargetKind::$kind, TargetKind::C),
                             options: &[$($option),*],
                         };
                         &INFO
                     })*
-                    Kind::Registered(Registered(info)) => info,
+                    TargetKind::Registered(Registered(info)) => info,
                 }
             }
         }
@@ -237,23 +237,23 @@ impl std::hash::Hash for Registered {
 }
 
 /// Kinds that were registered.
-static REGISTERED: RwLock<Vec<Kind>> = RwLock::new(Vec::new());
+static REGISTERED: RwLock<Vec<TargetKind>> = RwLock::new(Vec::new());
 
 /// All kinds, those that were registered last.
-pub(super) fn kinds() -> Vec<Kind> {
+pub(super) fn kinds() -> Vec<TargetKind> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     KINDS.iter().chain(registered.iter()).copied().collect()
 }
 
 /// Adds a kind of target for as long as the process lives; an error where there is one of that name. Kernels are made for it once a
 /// back end of the kind is registered, too.
-pub fn register_kind(info: KindInfo) -> Result<Kind, TargetError> {
+pub fn register_kind(info: KindInfo) -> Result<TargetKind, TargetError> {
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
     let is_known = KINDS.iter().chain(registered.iter()).any(|kind| kind.name() == info.name);
     if is_known || !is_word(info.name) {
         return Err(TargetError::RefusedKind { kind: info.name.to_string() });
     }
-    let kind = Kind::Registered(Registered(Box::leak(Box::new(info))));
+    let kind = TargetKind::Registered(Registered(Box::leak(Box::new(info))));
     registered.push(kind);
     Ok(kind)
 }
@@ -264,9 +264,9 @@ fn is_word(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
 }
 
-impl Kind {
+impl TargetKind {
     /// The kind of a name.
-    pub fn named(name: &str) -> Option<Kind> {
+    pub fn named(name: &str) -> Option<TargetKind> {
         // An old name of processors' targets.
         let name = if name == "cpu" { "llvm" } else { name };
         kinds().into_iter().find(|kind| kind.name() == name)
@@ -293,13 +293,13 @@ impl Kind {
     }
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for TargetKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl Field for Kind {
+impl Field for TargetKind {
     fn to_any(&self) -> Any {
         Any::from(self.name())
     }

@@ -1,6 +1,6 @@
 //! What kernels are compiled for.
 //!
-//! A target is a kind (a language of kernels, [`Kind`]), attributes of that kind, and the target of the host that calls the kernels. It is
+//! A target is a kind (a language of kernels, [`TargetKind`]), attributes of that kind, and the target of the host that calls the kernels. It is
 //! written as text, `llvm -mcpu=znver3 -mattr=+avx2,-fma`, as a dictionary of the same names, or as the name of a device that is known
 //! (a tag, `nvidia/geforce-rtx-3080`). It says what was asked for; whether a back end makes kernels of the kind, and knows the processor,
 //! is that back end's to say.
@@ -11,7 +11,7 @@ mod text;
 
 use relaxide_ffi::{Object, Ref};
 
-pub use kinds::{COMMON, Default as OptionDefault, KINDS, Kind, KindInfo, Takes, TargetOption, register_kind};
+pub use kinds::{COMMON, Default as OptionDefault, KINDS, KindInfo, Takes, TargetKind, TargetOption, register_kind};
 pub use text::{add_tag, tag_names};
 
 use crate::{AttrValue, Attrs, diagnostic::nearest};
@@ -21,7 +21,7 @@ use crate::{AttrValue, Attrs, diagnostic::nearest};
 #[object(key = "target.Target")]
 pub struct Target {
     /// What kernels become.
-    pub kind: Kind,
+    pub kind: TargetKind,
     /// What calls the kernels is compiled for that; nothing: for the machine that compiles.
     pub host: Option<Ref<Target>>,
     /// The options that were given, by the names in the table of kinds.
@@ -72,7 +72,7 @@ pub enum TargetError {
 }
 
 fn kind_names() -> Vec<&'static str> {
-    kinds::kinds().into_iter().map(Kind::name).collect()
+    kinds::kinds().into_iter().map(TargetKind::name).collect()
 }
 
 /// What a misspelt word may have meant, in a message.
@@ -91,19 +91,19 @@ impl PartialEq for Target {
 
 impl Default for Target {
     fn default() -> Self {
-        Target::new(Kind::Llvm)
+        Target::new(TargetKind::Llvm)
     }
 }
 
 impl Target {
     /// A target of a kind, with nothing said of it.
-    pub fn new(kind: Kind) -> Target {
+    pub fn new(kind: TargetKind) -> Target {
         Target { kind, host: None, attrs: Attrs::new() }
     }
 
     /// The target that gives C, for machines that there is no native code for.
     pub fn c() -> Target {
-        Target::new(Kind::C)
+        Target::new(TargetKind::C)
     }
 
     /// A target for a processor by name.
@@ -124,9 +124,9 @@ impl Target {
     /// A target from a dictionary: `{"kind": "llvm", "mcpu": "znver3", "mattr": ["+avx2"]}`.
     pub fn from_attrs(attrs: &Attrs) -> Result<Target, TargetError> {
         let kind = match attrs.get("kind") {
-            None => Kind::Llvm,
+            None => TargetKind::Llvm,
             Some(AttrValue::Str(name)) => {
-                Kind::named(name).ok_or_else(|| TargetError::UnknownKind { kind: name.clone() })?
+                TargetKind::named(name).ok_or_else(|| TargetError::UnknownKind { kind: name.clone() })?
             }
             Some(other) => return Err(bad("kind", other, "the name of a kind")),
         };
@@ -426,7 +426,7 @@ mod tests {
     #[test]
     fn devices_are_known_by_their_tags() {
         let card: Target = "nvidia/geforce-rtx-3080".parse().unwrap();
-        assert_eq!((card.kind, card.text("arch")), (Kind::Cuda, "sm_86"));
+        assert_eq!((card.kind, card.text("arch")), (TargetKind::Cuda, "sm_86"));
         let board: Target = "nvidia/jetson-orin-nano".parse().unwrap();
         assert_eq!(board.host.as_ref().unwrap().mcpu(), "carmel");
         for tags in tags::TAGS {

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 
 use relaxide_ffi::{Any, Array, Map, abi, json};
 
-use super::kinds::Kind;
+use super::kinds::TargetKind;
 use super::tags::TAGS;
 use super::{Target, TargetError};
 use crate::{AttrValue, Attrs};
@@ -84,7 +84,7 @@ impl FromStr for Target {
         let mut words = text.split_whitespace();
         let mut target = match words.next() {
             None => Target::default(),
-            Some(word) => match Kind::named(word) {
+            Some(word) => match TargetKind::named(word) {
                 Some(kind) => Target::new(kind),
                 None => of_tag(word).unwrap_or_else(|| Err(TargetError::UnknownKind { kind: word.to_string() }))?,
             },

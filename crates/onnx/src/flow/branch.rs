@@ -275,10 +275,10 @@ fn settle(graphs: &mut Graphs, builder: &mut BlockBuilder, noted: usize, arms: V
                 Arm::Bad { reason } => reason,
                 Arm::Good { .. } => None,
             }) {
-                graphs.problem(crate::error::Place::Model, reason, None);
+                graphs.problem(crate::error::Location::Model, reason, None);
             }
             if graphs.noted() == noted {
-                graphs.problem(crate::error::Place::Model, "a branch depends on what could not be imported", None);
+                graphs.problem(crate::error::Location::Model, "a branch depends on what could not be imported", None);
             }
             Ok(None)
         }
@@ -452,7 +452,7 @@ fn choice(builder: &mut BlockBuilder, condition: Expr, arms: [Done; 2], joined: 
         let field = if single { result.clone() } else { scope.emit(Expr::field(result.clone(), i))? };
         values.push(match join {
             Join::Sequence(element) => Value::Sequence(Sequence::listed(field, element.clone())),
-            Join::Texts(dims) => Value::Texts(Texts::opened(&mut scope, field, dims.clone())?),
+            Join::Texts(dims) => Value::Texts(Texts::unpack(&mut scope, field, dims.clone())?),
             Join::Maps(dtype) => Value::Maps(Maps { object: field, dtype: *dtype }),
             Join::Optional(held) => Value::Optional(Optional { object: Some(field), held: held.clone() }),
             Join::Ranked(dims, dtype) if dims.iter().any(Option::is_none) => {

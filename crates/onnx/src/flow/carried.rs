@@ -80,16 +80,16 @@ pub fn regained(builder: &mut BlockBuilder, name: &str, args: Vec<Expr>, ty: &Ty
     let object = runtime_call(builder, name, args, if is_text(ty) { Type::any() } else { ty.clone() })?;
     let known = ty.as_tensor().map(|t| &**t);
     match known.filter(|_| is_text(ty)) {
-        Some(texts) => opened(&mut Scope::new(builder), object, texts.ndim).map(Value::Texts),
+        Some(texts) => unpack(&mut Scope::new(builder), object, texts.ndim).map(Value::Texts),
         None => typed(builder, object, known).map(Value::Computed),
     }
 }
 
 /// Texts of an object of which the rank is known.
-pub fn opened(scope: &mut Scope, object: Expr, rank: i64) -> Result<Texts> {
+pub fn unpack(scope: &mut Scope, object: Expr, rank: i64) -> Result<Texts> {
     let rank = usize::try_from(rank);
     let rank = rank.map_err(|_| NodeError::unsupported("the rank of a tensor of texts is not known"))?;
-    Texts::opened(scope, object, vec![None; rank])
+    Texts::unpack(scope, object, vec![None; rank])
 }
 
 /// Values of which some have one length: its expression. Values are made such that it stands in their types.

@@ -152,7 +152,7 @@ impl Optional {
             Held::Tensor(dims, TEXT) => {
                 let dims = dims.clone();
                 let dims = dims.ok_or_else(|| NodeError::unsupported("the rank of a tensor of texts is not known"))?;
-                Value::Texts(Texts::opened(&mut scope, object.clone(), dims)?)
+                Value::Texts(Texts::unpack(&mut scope, object.clone(), dims)?)
             }
             Held::Tensor(Some(dims), dtype) => {
                 Value::Computed(scope.bind_dims(object.clone(), dims.clone(), *dtype)?)

@@ -79,7 +79,7 @@ pub fn stack_values(
     let mut known = vec![count];
     known.extend(dims.map_or_else(|| vec![None; rank], |dims| dims.into_iter().map(Some).collect()));
     let mut scope = Scope::new(builder);
-    let Texts { index, table } = Texts::opened(&mut scope, object, known)?;
+    let Texts { index, table } = Texts::unpack(&mut scope, object, known)?;
     let index = if axis == 0 { index } else { scope.transpose(index, &behind(axis, rank))? };
     Ok(Value::Texts(Texts { index, table }))
 }

@@ -54,7 +54,7 @@ impl Part {
     pub fn value(&self, builder: &mut BlockBuilder, expr: Expr) -> Result<Value> {
         Ok(match self {
             Part::Tensor => Value::Computed(expr),
-            Part::Texts(rank) => Value::Texts(carried::opened(&mut Scope::new(builder), expr, *rank as i64)?),
+            Part::Texts(rank) => Value::Texts(carried::unpack(&mut Scope::new(builder), expr, *rank as i64)?),
             Part::Sequence(element) => Value::Sequence(Sequence::listed(expr, element.clone())),
             Part::Optional(held) => Value::Optional(Optional { object: Some(expr), held: held.clone() }),
         })

@@ -24,7 +24,7 @@ const SHORT: usize = 64;
 const SHORT_PRIME: usize = 257;
 
 /// What is transformed how.
-pub struct Plan {
+pub struct FftPlan {
     /// How many elements a signal has.
     pub length: usize,
     /// How many elements of the spectrum are wanted, from its beginning.
@@ -44,7 +44,7 @@ pub fn work_type(dtype: DataType, length: usize) -> DataType {
 }
 
 /// The spectra `[.., 2, m]` of signals `[.., 1 or 2, n]`, where `m` is at least as much as is wanted.
-pub fn transform(scope: &mut Scope, rows: Expr, lead: &[PrimExpr], is_real: bool, plan: &Plan) -> Result<Expr> {
+pub fn transform(scope: &mut Scope, rows: Expr, lead: &[PrimExpr], is_real: bool, plan: &FftPlan) -> Result<Expr> {
     match split(plan.length) {
         Some(first) => in_two_steps(scope, rows, lead, is_real, (plan, first)),
         None if plan.length <= SHORT_PRIME => by_matrix(scope, rows, lead, is_real, plan),
@@ -74,7 +74,7 @@ fn dims(lead: &[PrimExpr], rest: &[usize]) -> Vec<PrimExpr> {
 }
 
 /// One product.
-fn by_matrix(scope: &mut Scope, rows: Expr, lead: &[PrimExpr], is_real: bool, plan: &Plan) -> Result<Expr> {
+fn by_matrix(scope: &mut Scope, rows: Expr, lead: &[PrimExpr], is_real: bool, plan: &FftPlan) -> Result<Expr> {
     let (n, m) = (plan.length, plan.wanted);
     let parts = if is_real { 1 } else { 2 };
     let mut matrix = vec![0.0; parts * n * 2 * m];
@@ -105,13 +105,13 @@ fn in_two_steps(
     rows: Expr,
     lead: &[PrimExpr],
     is_real: bool,
-    (plan, a): (&Plan, usize),
+    (plan, a): (&FftPlan, usize),
 ) -> Result<Expr> {
     let (b, outer) = (plan.length / a, lead.len());
     let parts = if is_real { 1 } else { 2 };
     let rows = scope.reshape(rows, dims(lead, &[parts, a, b]))?;
     let columns = scope.transpose(rows, &axes(outer, [2, 0, 1]))?;
-    let inner = Plan { length: a, wanted: a, inverse: plan.inverse, work: plan.work };
+    let inner = FftPlan { length: a, wanted: a, inverse: plan.inverse, work: plan.work };
     let by_j2: Vec<PrimExpr> = dims(lead, &[b]);
     let first = transform(scope, columns, &by_j2, is_real, &inner)?;
 
@@ -125,7 +125,7 @@ fn in_two_steps(
     let turned = times(scope, (first, &dims(lead, &[b, 2, a])), roots)?;
     let rows = scope.transpose(turned, &axes(outer, [2, 1, 0]))?;
 
-    let inner = Plan { length: b, wanted: (plan.wanted - 1) / a + 1, inverse: plan.inverse, work: plan.work };
+    let inner = FftPlan { length: b, wanted: (plan.wanted - 1) / a + 1, inverse: plan.inverse, work: plan.work };
     let by_k1: Vec<PrimExpr> = dims(lead, &[a]);
     let second = transform(scope, rows, &by_k1, false, &inner)?;
     let width = scope.dims(&second)?[outer + 2].clone();
@@ -155,7 +155,7 @@ fn times(scope: &mut Scope, (x, shape): (Expr, &[PrimExpr]), factors: Expr) -> R
 }
 
 /// Since `j k = (j² + k² - (k - j)²) / 2`, a transform is a convolution with a chirp, between multiplications by it.
-fn by_convolution(scope: &mut Scope, rows: Expr, lead: &[PrimExpr], is_real: bool, plan: &Plan) -> Result<Expr> {
+fn by_convolution(scope: &mut Scope, rows: Expr, lead: &[PrimExpr], is_real: bool, plan: &FftPlan) -> Result<Expr> {
     let (n, outer) = (plan.length, lead.len());
     let padded = (2 * n - 1).next_power_of_two();
     let chirp: Vec<(f64, f64)> = (0..n).map(|j| unit(j * j, 2 * n, plan.inverse)).collect();
@@ -189,10 +189,10 @@ fn by_convolution(scope: &mut Scope, rows: Expr, lead: &[PrimExpr], is_real: boo
     power_of_two(&mut kernel);
     let kernel = scope.constant(&apart(&kernel), &[2, padded as i64], plan.work)?;
 
-    let forward = Plan { length: padded, wanted: padded, inverse: false, work: plan.work };
+    let forward = FftPlan { length: padded, wanted: padded, inverse: false, work: plan.work };
     let spectrum = transform(scope, signal, lead, false, &forward)?;
     let spectrum = times(scope, (spectrum, &dims(lead, &[2, padded])), kernel)?;
-    let back = Plan { length: padded, wanted: plan.wanted, inverse: true, work: plan.work };
+    let back = FftPlan { length: padded, wanted: plan.wanted, inverse: true, work: plan.work };
     let convolved = transform(scope, spectrum, lead, false, &back)?;
     let scaled: Vec<(f64, f64)> =
         chirp[..plan.wanted].iter().map(|(cos, sin)| (cos / padded as f64, sin / padded as f64)).collect();

@@ -9,7 +9,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::places::scalar_dim;
+use super::gather_scatter::scalar_dim;
 use super::{Outputs, fft, one};
 use crate::dims;
 use crate::error::NodeError;
@@ -92,7 +92,7 @@ fn is_axis(scope: &mut Scope, axis: &Expr, candidate: usize, rank: usize) -> Res
 }
 
 fn chosen_extents(scope: &mut Scope, node: &Node, x: Expr, axis: Expr) -> Outputs {
-    use super::computed::{Args, Plan};
+    use super::computed::{Args, ShapePlan};
     let shape = scope.dims(&x)?;
     let rank = shape.len();
     let mut parts = Vec::new();
@@ -104,12 +104,12 @@ fn chosen_extents(scope: &mut Scope, node: &Node, x: Expr, axis: Expr) -> Output
     let mut args = Args::default();
     args.tensor(axis.clone());
     let place = |inputs: &[te::Tensor]| super::computed::from_front(&inputs[0].at(&[]), rank as i64);
-    let dims = Plan::bind(scope, "dft", &args, |inputs| {
+    let dims = ShapePlan::bind(scope, "dft", &args, |inputs| {
         let dim = |i: usize| {
             let own: Vec<PrimExpr> = extents.iter().map(|e| e[i].clone()).collect();
             super::computed::choose(&place(inputs), &own)
         };
-        Plan { dims: (0..rank).map(dim).collect(), ..Plan::default() }
+        ShapePlan { dims: (0..rank).map(dim).collect(), ..ShapePlan::default() }
     })?;
     let mut inputs = vec![axis];
     inputs.extend(parts);
@@ -193,7 +193,7 @@ fn by_products(
         })]
     })?;
     let wanted = if how.is_half_kept() { length / 2 + 1 } else { length };
-    let plan = fft::Plan { length, wanted, inverse: how.inverse, work };
+    let plan = fft::FftPlan { length, wanted, inverse: how.inverse, work };
     let spectrum = fft::transform(scope, rows, &lead, parts == 1, &plan)?;
     let scale = prim::constant(work, if how.inverse { 1.0 / length as f64 } else { 1.0 });
     scope.te("spectrum", vec![spectrum], |inputs| {

@@ -15,7 +15,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::computed::{Args, Plan, clamp};
+use super::computed::{Args, ShapePlan, clamp};
 use crate::error::NodeError;
 use crate::scope::Scope;
 use relaxide_frontend::Check;
@@ -55,9 +55,9 @@ pub enum Extent {
 pub struct Region {
     /// The tensor.
     pub tensor: Expr,
-    /// Place of the start.
+    /// Location of the start.
     pub start: usize,
-    /// Place of the end.
+    /// Location of the end.
     pub end: usize,
 }
 
@@ -114,7 +114,7 @@ pub fn along(scope: &mut Scope, x: Expr, how: &Along, filter: &Filter) -> Result
     let by_scale = matches!(how.extent, Extent::Scale(..));
     let common = how.scale.clone().map(|scale| args.tensor(scale));
     let region = how.region.clone().map(|r| (args.tensor(r.tensor), r.start, r.end));
-    let new = Plan::bind(scope, "resize", &args, |inputs| {
+    let new = ShapePlan::bind(scope, "resize", &args, |inputs| {
         let given = element(&inputs[extent], at);
         let size = if by_scale {
             let exact = real(old.clone()) * given;
@@ -124,7 +124,7 @@ pub fn along(scope: &mut Scope, x: Expr, how: &Along, filter: &Filter) -> Result
         };
         let size = prim::max(size, 0);
         let check = has_elements(&old, &size);
-        Plan { dims: vec![size], checks: vec![check] }
+        ShapePlan { dims: vec![size], checks: vec![check] }
     })?;
     let new = new.into_iter().next().ok_or_else(|| NodeError::invalid("an axis has no new size"))?;
     let geometry = |inputs: &[te::Tensor]| Geometry {
@@ -240,10 +240,10 @@ fn taps(
     if !filter.antialias {
         return Ok(prim::int(2 * width));
     }
-    let dims = Plan::bind(scope, "resize_taps", args, |inputs| {
+    let dims = ShapePlan::bind(scope, "resize_taps", args, |inputs| {
         let narrow = prim::min(geometry(inputs).scale, number(1.0));
         let reach = prim::math("ceil", prim::div(number(2.0 * width as f64), narrow));
-        Plan { dims: vec![prim::max(prim::cast(DataType::int(64), reach) + 1, 1)], ..Plan::default() }
+        ShapePlan { dims: vec![prim::max(prim::cast(DataType::int(64), reach) + 1, 1)], ..ShapePlan::default() }
     })?;
     dims.into_iter().next().ok_or_else(|| NodeError::invalid("a filter has no width"))
 }

@@ -58,7 +58,7 @@ pub fn prelu(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn tile(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let rank = scope.dims(&x)?.len();
-    let times = super::places::scalar_dim(scope, node.input(1)?)?;
+    let times = super::gather_scatter::scalar_dim(scope, node.input(1)?)?;
     let axis = node.known_ints(2, "`axis`")?.and_then(|a| a.first().copied()).unwrap_or(0);
     let axis =
         dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank} axes")))?;

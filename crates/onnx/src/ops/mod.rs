@@ -15,6 +15,7 @@ mod experimental;
 mod fft;
 mod flex;
 mod fourier;
+pub(crate) mod gather_scatter;
 mod index;
 mod interpolate;
 mod language;
@@ -26,7 +27,6 @@ mod ngrams;
 mod norm;
 pub(crate) mod order;
 pub(crate) mod pad;
-pub(crate) mod places;
 pub(crate) mod pool;
 mod random;
 pub(crate) mod reduce;
@@ -45,7 +45,7 @@ use crate::graph::{Graphs, Step};
 use crate::node::Node;
 use crate::scope::Scope;
 use crate::value::Value;
-use crate::{ml, vendor};
+use crate::{com_microsoft, ml};
 
 pub use table::TABLE;
 
@@ -100,7 +100,7 @@ pub fn rule(domain: &str, op: &str, opset: i64) -> Result<Rule, NodeError> {
         "" => TABLE,
         "ai.onnx.ml" => ml::TABLE,
         "ai.onnx.preview" => flex::TABLE,
-        "com.microsoft" => vendor::TABLE,
+        "com.microsoft" => com_microsoft::TABLE,
         _ => &[],
     };
     if table.is_empty() {
@@ -140,8 +140,11 @@ mod tests {
 
     #[test]
     fn rows_are_sorted_by_name_and_version_and_unique() {
-        for pair in
-            TABLE.windows(2).chain(vendor::TABLE.windows(2)).chain(flex::TABLE.windows(2)).chain(ml::TABLE.windows(2))
+        for pair in TABLE
+            .windows(2)
+            .chain(com_microsoft::TABLE.windows(2))
+            .chain(flex::TABLE.windows(2))
+            .chain(ml::TABLE.windows(2))
         {
             assert!(pair[0].name < pair[1].name, "{} comes before {}", pair[0].name, pair[1].name);
         }

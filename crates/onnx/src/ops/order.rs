@@ -6,8 +6,8 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::computed::{Args, Ints, Plan};
-use super::places::axis_of;
+use super::computed::{Args, Ints, ShapePlan};
+use super::gather_scatter::axis_of;
 use super::{Outputs, one};
 use crate::dims;
 use crate::error::NodeError;
@@ -81,12 +81,12 @@ pub fn top_k(scope: &mut Scope, node: &Node) -> Outputs {
             }
             let mut args = Args::default();
             let given = args.ints(given);
-            let bound = Plan::bind(scope, "top_k", &args, |inputs| {
+            let bound = ShapePlan::bind(scope, "top_k", &args, |inputs| {
                 let k = given.at(inputs, 0);
                 let fits = prim::and(prim::ge(&k, 0), prim::le(&k, &size));
                 let values = [("`k`".to_owned(), k.clone()), (format!("dimension {axis}"), size.clone())];
                 let check = Check::new(fits, "`k` must be no more than there are elements").with(values);
-                Plan { dims: vec![prim::max(k, 0)], checks: vec![check] }
+                ShapePlan { dims: vec![prim::max(k, 0)], checks: vec![check] }
             })?;
             bound.into_iter().next().ok_or_else(|| NodeError::invalid("`k` is missing"))?
         }

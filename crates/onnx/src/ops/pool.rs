@@ -126,7 +126,7 @@ fn averaged(scope: &mut Scope, node: &Node, x: Expr, window: Window) -> Outputs 
     let counted = node.flag("count_include_pad", false)?;
     let (x, own) = widened(scope, x)?;
     let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
-    let places = Places::new(node, window, shape)?;
+    let places = WindowIndices::new(node, window, shape)?;
     let sums = |name: &'static str, value: fn(&te::Tensor, &[PrimExpr]) -> PrimExpr| {
         let places = &places;
         move |inputs: &[te::Tensor]| {
@@ -148,14 +148,14 @@ fn averaged(scope: &mut Scope, node: &Node, x: Expr, window: Window) -> Outputs 
 }
 
 /// The output's dimensions and, for an output element, a window's elements: their index in the image, and whether it is inside.
-struct Places {
+struct WindowIndices {
     dims: Vec<PrimExpr>,
     window: Window,
     image: Vec<PrimExpr>,
 }
 
-impl Places {
-    fn new(node: &Node, window: Window, image: Vec<PrimExpr>) -> Result<Places, NodeError> {
+impl WindowIndices {
+    fn new(node: &Node, window: Window, image: Vec<PrimExpr>) -> Result<WindowIndices, NodeError> {
         let rank = window.kernel.len();
         let partial = if node.flag("ceil_mode", false)? { Partial::Counted } else { Partial::Dropped };
         let along = |i: usize| {
@@ -177,7 +177,7 @@ impl Places {
         };
         let spatial: Vec<PrimExpr> = (0..rank).map(along).collect();
         let dims = image[..2].iter().cloned().chain(spatial).collect();
-        Ok(Places { dims, window, image })
+        Ok(WindowIndices { dims, window, image })
     }
 
     fn taps(&self) -> Vec<te::ReduceAxis> {
@@ -202,7 +202,7 @@ fn with_indices(scope: &mut Scope, node: &Node) -> Outputs {
     let (x, window) = image(scope, node)?;
     let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
     let by_columns = node.flag("storage_order", false)?;
-    let places = Places::new(node, window, shape.clone())?;
+    let places = WindowIndices::new(node, window, shape.clone())?;
     let wide = DataType::int(64);
     let pair = scope.te("max_pool_with_indices", vec![x], |inputs| {
         te::compute_multi("pooled", &places.dims, |at| {
@@ -233,7 +233,7 @@ pub fn lp(scope: &mut Scope, node: &Node) -> Outputs {
     let (x, own) = widened(scope, x)?;
     let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
     let p = norm_order(node)?;
-    let places = Places::new(node, window, shape)?;
+    let places = WindowIndices::new(node, window, shape)?;
     let size = scope.call("abs", [x])?;
     let power = with_number(scope, "power", size, p)?;
     let sum = scope.te("lp_pool", vec![power], |inputs| {
@@ -303,9 +303,9 @@ pub fn max_unpool(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let mut args = super::computed::Args::default();
     let target = args.ints(target);
-    let out = super::computed::Plan::bind(scope, "unpool", &args, |inputs| super::computed::Plan {
+    let out = super::computed::ShapePlan::bind(scope, "unpool", &args, |inputs| super::computed::ShapePlan {
         dims: target.all(inputs).into_iter().map(|d| prim::max(d, 0)).collect(),
-        ..super::computed::Plan::default()
+        ..super::computed::ShapePlan::default()
     })?;
     one(scope.te("unpool", vec![filled], |inputs| {
         vec![te::compute("unpooled", &out, |at| {

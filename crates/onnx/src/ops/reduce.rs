@@ -213,7 +213,7 @@ pub fn arg_min(scope: &mut Scope, node: &Node) -> Outputs {
 fn position(scope: &mut Scope, node: &Node, name: &str) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     if node.flag("select_last_index", false)? {
-        let axis = super::places::axis_of(scope, node, &x, 0)?;
+        let axis = super::gather_scatter::axis_of(scope, node, &x, 0)?;
         return one(super::order::last_position(scope, x, name, axis, node.flag("keepdims", true)?)?);
     }
     let attrs = Attrs::new().with("axis", node.int_or("axis", 0)?).with("keepdims", node.flag("keepdims", true)?);

@@ -4,7 +4,7 @@ use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_tir::te;
 
-use super::places::scalar_dim;
+use super::gather_scatter::scalar_dim;
 use super::{Outputs, one};
 use crate::constant;
 use crate::dims;

@@ -2,11 +2,11 @@
 
 use super::Rule::{Aligned, Binary, Flow, Node, Unary};
 use super::*;
+use crate::com_microsoft::normalization;
 use crate::flow::{branch, loops, map, optional, scan, sequence};
 use crate::quantized::{integer, linear};
 use crate::recurrent;
 use crate::text_ops;
-use crate::vendor::normalization;
 
 const fn row(name: &'static str, versions: &'static [(i64, Rule)]) -> OpRow {
     OpRow { name, versions }
@@ -43,7 +43,7 @@ pub static TABLE: &[OpRow] = &[
     row("CausalConvWithState", &[(27, Node(language::causal_conv))]),
     row("Ceil", &[(1, Unary("ceil"))]),
     row("Celu", &[(12, Node(activation::celu))]),
-    row("CenterCropPad", &[(18, Node(places::center_crop_pad))]),
+    row("CenterCropPad", &[(18, Node(gather_scatter::center_crop_pad))]),
     row("Clip", &[(1, Node(elementwise::clip_attrs)), (11, Node(elementwise::clip))]),
     row("Col2Im", &[(18, Node(vision::col_to_im))]),
     row("Compress", &[(9, Node(order::compress))]),
@@ -73,13 +73,13 @@ pub static TABLE: &[OpRow] = &[
     row("Erf", &[(9, Unary("erf"))]),
     row("Exp", &[(1, Unary("exp"))]),
     row("Expand", &[(8, Node(shape::expand))]),
-    row("EyeLike", &[(9, Node(places::eye_like))]),
+    row("EyeLike", &[(9, Node(gather_scatter::eye_like))]),
     row("Flatten", &[(1, Node(shape::flatten))]),
     row("Floor", &[(1, Unary("floor"))]),
     row("GRU", &[(1, Flow(recurrent::gru))]),
     row("Gather", &[(1, Node(index::gather))]),
-    row("GatherElements", &[(11, Node(places::gather_elements))]),
-    row("GatherND", &[(11, Node(places::gather_nd))]),
+    row("GatherElements", &[(11, Node(gather_scatter::gather_elements))]),
+    row("GatherND", &[(11, Node(gather_scatter::gather_nd))]),
     row("Gelu", &[(20, Node(activation::gelu))]),
     row("Gemm", &[(1, Node(legacy::gemm)), (7, Node(matmul::gemm))]),
     row("GlobalAveragePool", &[(1, Node(pool::global_average))]),
@@ -131,7 +131,7 @@ pub static TABLE: &[OpRow] = &[
     row("NonMaxSuppression", &[(10, Node(vision::non_max_suppression))]),
     row("NonZero", &[(9, Node(order::non_zero))]),
     row("Not", &[(1, Unary("logical_not"))]),
-    row("OneHot", &[(9, Node(places::one_hot))]),
+    row("OneHot", &[(9, Node(gather_scatter::one_hot))]),
     row("Optional", &[(15, Flow(optional::wrap))]),
     row("OptionalGetElement", &[(15, Flow(optional::get_element))]),
     row("OptionalHasElement", &[(15, Flow(optional::has_element))]),
@@ -165,16 +165,16 @@ pub static TABLE: &[OpRow] = &[
     row("Relu", &[(1, Unary("nn.relu"))]),
     row("Reshape", &[(1, Node(shape::reshape))]),
     row("Resize", &[(10, Node(resize::resize_v10)), (11, Node(resize::resize))]),
-    row("ReverseSequence", &[(10, Node(places::reverse_sequence))]),
+    row("ReverseSequence", &[(10, Node(gather_scatter::reverse_sequence))]),
     row("RoiAlign", &[(10, Node(vision::roi_align))]),
     row("RotaryEmbedding", &[(23, Node(language::embedding))]),
     row("Round", &[(11, Unary("round"))]),
     row("STFT", &[(17, Node(fourier::stft))]),
     row("ScaledTanh", &[(1, Node(experimental::scaled_tanh))]),
     row("Scan", &[(8, Flow(scan::scan_batch)), (9, Flow(scan::scan))]),
-    row("Scatter", &[(9, Node(places::scatter_elements))]),
-    row("ScatterElements", &[(11, Node(places::scatter_elements))]),
-    row("ScatterND", &[(11, Node(places::scatter_nd))]),
+    row("Scatter", &[(9, Node(gather_scatter::scatter_elements))]),
+    row("ScatterElements", &[(11, Node(gather_scatter::scatter_elements))]),
+    row("ScatterND", &[(11, Node(gather_scatter::scatter_nd))]),
     row("Selu", &[(1, Node(activation::selu))]),
     row("SequenceAt", &[(11, Flow(sequence::at))]),
     row("SequenceConstruct", &[(11, Flow(sequence::construct))]),
@@ -210,13 +210,13 @@ pub static TABLE: &[OpRow] = &[
     row("Swish", &[(24, Node(activation::swish))]),
     row("Tan", &[(7, Unary("tan"))]),
     row("Tanh", &[(1, Unary("tanh"))]),
-    row("TensorScatter", &[(24, Node(places::tensor_scatter))]),
+    row("TensorScatter", &[(24, Node(gather_scatter::tensor_scatter))]),
     row("TfIdfVectorizer", &[(9, Node(ngrams::tf_idf))]),
     row("ThresholdedRelu", &[(1, Node(activation::thresholded_relu))]),
     row("Tile", &[(1, Node(legacy::tile)), (6, Node(layout::tile))]),
     row("TopK", &[(1, Node(order::top_k))]),
     row("Transpose", &[(1, Node(layout::transpose))]),
-    row("Trilu", &[(14, Node(places::trilu))]),
+    row("Trilu", &[(14, Node(gather_scatter::trilu))]),
     row("Unique", &[(11, Node(order::unique))]),
     row("Unsqueeze", &[(1, Node(shape::unsqueeze))]),
     row("Upsample", &[(1, Node(resize::upsample))]),

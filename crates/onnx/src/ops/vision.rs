@@ -54,9 +54,9 @@ pub fn affine_grid(scope: &mut Scope, node: &Node) -> Outputs {
     let spatial = spatial.ok_or_else(|| NodeError::invalid(format!("the size has {rank} numbers, not 4 or 5")))?;
     let mut args = super::computed::Args::default();
     let size = args.ints(size);
-    let bound = super::computed::Plan::bind(scope, "affine_grid", &args, |inputs| super::computed::Plan {
+    let bound = super::computed::ShapePlan::bind(scope, "affine_grid", &args, |inputs| super::computed::ShapePlan {
         dims: size.all(inputs).into_iter().map(|d| prim::max(d, 0)).collect(),
-        ..super::computed::Plan::default()
+        ..super::computed::ShapePlan::default()
     })?;
     let align = node.flag("align_corners", false)?;
     let mut out = vec![bound[0].clone()];
@@ -214,9 +214,9 @@ pub fn col_to_im(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let mut args = super::computed::Args::default();
     let (image, block) = (args.ints(image), args.ints(block));
-    let bound = super::computed::Plan::bind(scope, "col2im", &args, |inputs| super::computed::Plan {
+    let bound = super::computed::ShapePlan::bind(scope, "col2im", &args, |inputs| super::computed::ShapePlan {
         dims: image.all(inputs).into_iter().chain(block.all(inputs)).map(|d| prim::max(d, 1)).collect(),
-        ..super::computed::Plan::default()
+        ..super::computed::ShapePlan::default()
     })?;
     let (image, block) = bound.split_at(rank);
     let positions: Vec<PrimExpr> = (0..rank)

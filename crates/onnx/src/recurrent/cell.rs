@@ -16,7 +16,7 @@ type Result<T> = std::result::Result<T, NodeError>;
 
 /// Which cell it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CellKind {
     /// One gate.
     Rnn,
     /// Update, reset, hidden; with the recurrent product of the last taken before or behind the reset.
@@ -31,22 +31,22 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl CellKind {
     /// How many gates there are.
     pub fn gates(self) -> i64 {
         match self {
-            Kind::Rnn => 1,
-            Kind::Gru { .. } => 3,
-            Kind::Lstm { .. } => 4,
+            CellKind::Rnn => 1,
+            CellKind::Gru { .. } => 3,
+            CellKind::Lstm { .. } => 4,
         }
     }
 
     /// The functions that a direction applies where the node names none.
     pub fn defaults(self) -> &'static [&'static str] {
         match self {
-            Kind::Rnn => &["Tanh"],
-            Kind::Gru { .. } => &["Sigmoid", "Tanh"],
-            Kind::Lstm { .. } => &["Sigmoid", "Tanh", "Tanh"],
+            CellKind::Rnn => &["Tanh"],
+            CellKind::Gru { .. } => &["Sigmoid", "Tanh"],
+            CellKind::Lstm { .. } => &["Sigmoid", "Tanh", "Tanh"],
         }
     }
 }
@@ -55,7 +55,7 @@ impl Kind {
 #[derive(Clone)]
 pub struct Cell {
     /// Which.
-    pub kind: Kind,
+    pub kind: CellKind,
     /// Size of the state.
     pub hidden: i64,
     /// Recurrent weights, `[hidden, gates * hidden]`; for a GRU without `linear_before_reset` those of its first two gates.
@@ -88,14 +88,16 @@ impl Cell {
     pub fn step(&self, scope: &mut Scope, x: Expr, state: &[Expr]) -> Result<Vec<Expr>> {
         let hidden = || state.first().cloned().ok_or_else(|| NodeError::invalid("there is no state"));
         match (self.kind, state) {
-            (Kind::Rnn, _) => {
+            (CellKind::Rnn, _) => {
                 let product = self.recurrent.product(scope, hidden()?)?;
                 let sum = scope.call("add", [x, product])?;
                 Ok(vec![self.activate(scope, 0, sum)?])
             }
-            (Kind::Gru { linear_before_reset }, _) => Ok(vec![self.gru(scope, x, hidden()?, linear_before_reset)?]),
-            (Kind::Lstm { input_forget }, [h, c]) => self.lstm(scope, x, h.clone(), c.clone(), input_forget),
-            (Kind::Lstm { .. }, _) => Err(NodeError::invalid("there is no cell state")),
+            (CellKind::Gru { linear_before_reset }, _) => {
+                Ok(vec![self.gru(scope, x, hidden()?, linear_before_reset)?])
+            }
+            (CellKind::Lstm { input_forget }, [h, c]) => self.lstm(scope, x, h.clone(), c.clone(), input_forget),
+            (CellKind::Lstm { .. }, _) => Err(NodeError::invalid("there is no cell state")),
         }
     }
 
@@ -113,13 +115,13 @@ impl Cell {
 
     fn gru(&self, scope: &mut Scope, x: Expr, h: Expr, linear_before_reset: bool) -> Result<Expr> {
         let product = self.recurrent.product(scope, h.clone())?;
-        let mut opened = Vec::new();
+        let mut gates = Vec::new();
         for i in 0..2 {
             let (a, b) = (self.gate(scope, &x, i)?, self.gate(scope, &product, i)?);
             let sum = scope.call("add", [a, b])?;
-            opened.push(self.activate(scope, 0, sum)?);
+            gates.push(self.activate(scope, 0, sum)?);
         }
-        let [update, reset] = [opened[0].clone(), opened[1].clone()];
+        let [update, reset] = [gates[0].clone(), gates[1].clone()];
         let share = match (&self.reset, linear_before_reset) {
             (Some(weights), false) => {
                 let kept = scope.call("multiply", [reset, h.clone()])?;

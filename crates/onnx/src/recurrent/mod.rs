@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! gates = X · Wᵀ + b                       one product for all steps
-//! for t in 0 .. T:                         a loop of the program; a few steps are written out
+//! for t in 0 .. T:                         a loop of the program; a few steps are unrolled
 //!     h, c = cell(gates[t], h, c)
 //!     Y[t] = h
 //! ```
@@ -29,37 +29,37 @@ use crate::scope::Scope;
 use crate::value::Value;
 use relaxide_frontend::{Captures, Iteration, Loop, Next};
 
-use cell::{Cell, Kind, slice_columns};
+use cell::{Cell, CellKind, slice_columns};
 use factor::Factor;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
-/// Sequences of up to this many steps are written out.
+/// Sequences of up to this many steps are unrolled.
 const WRITTEN_OUT: i64 = 4;
 
 /// `RNN`.
 pub fn rnn(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, Kind::Rnn, false)
+    recurrent(builder, node, CellKind::Rnn, false)
 }
 
 /// `GRU`.
 pub fn gru(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, Kind::Gru { linear_before_reset: node.flag("linear_before_reset", false)? }, false)
+    recurrent(builder, node, CellKind::Gru { linear_before_reset: node.flag("linear_before_reset", false)? }, false)
 }
 
 /// `LSTM`.
 pub fn lstm(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, Kind::Lstm { input_forget: node.flag("input_forget", false)? }, false)
+    recurrent(builder, node, CellKind::Lstm { input_forget: node.flag("input_forget", false)? }, false)
 }
 
 /// ONNX Runtime's `DynamicQuantizeLSTM`: weights in 8 bits, inputs and states quantized as they come.
 pub fn quantized_lstm(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, Kind::Lstm { input_forget: node.flag("input_forget", false)? }, true)
+    recurrent(builder, node, CellKind::Lstm { input_forget: node.flag("input_forget", false)? }, true)
 }
 
 /// What a node says about all directions.
 struct Layer {
-    kind: Kind,
+    kind: CellKind,
     /// `[steps, batch, inputs]`.
     x: Expr,
     steps: PrimExpr,
@@ -77,7 +77,7 @@ struct Direction {
     state: Vec<Expr>,
 }
 
-fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: Kind, quantized: bool) -> Result<Step> {
+fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: CellKind, quantized: bool) -> Result<Step> {
     let mut scope = Scope::new(builder);
     let orders: &[Order] = match node.str_or("direction", "forward")? {
         "forward" => &[Order::Forward],
@@ -108,7 +108,7 @@ fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: Kind, quantized: boo
     Ok(Step::Values(outputs.into_iter().map(Value::Computed).collect()))
 }
 
-fn layer(scope: &mut Scope, node: &Node, (kind, quantized): (Kind, bool), batch_first: bool) -> Result<Layer> {
+fn layer(scope: &mut Scope, node: &Node, (kind, quantized): (CellKind, bool), batch_first: bool) -> Result<Layer> {
     let mut x = scope.tensor(node.input(0)?)?;
     if scope.dims(&x)?.len() != 3 {
         return Err(NodeError::invalid(format!("the input has {} axes, not 3", scope.dims(&x)?.len())));
@@ -178,7 +178,7 @@ fn cell_of(
         let own = slice_columns(scope, bias.clone(), 0, gates * hidden)?;
         let fed = slice_columns(scope, bias.clone(), gates * hidden, gates * hidden)?;
         x = scope.call("add", [x, own])?;
-        if layer.kind == (Kind::Gru { linear_before_reset: true }) {
+        if layer.kind == (CellKind::Gru { linear_before_reset: true }) {
             // The bias behind the reset is part of what is reset.
             hidden_bias = Some(slice_columns(scope, fed.clone(), 2 * hidden, hidden)?);
             let first = slice_columns(scope, fed, 0, 2 * hidden)?;
@@ -192,14 +192,14 @@ fn cell_of(
     }
     let x = scope.reshape(x, vec![layer.steps.clone(), layer.batch.clone(), prim::int(gates * hidden)])?;
     let (recurrent, reset) = match (layer.kind, recurrent) {
-        (Kind::Gru { linear_before_reset: false }, Factor::Plain(recurrent)) => {
+        (CellKind::Gru { linear_before_reset: false }, Factor::Plain(recurrent)) => {
             let first = slice_columns(scope, recurrent.clone(), 0, 2 * hidden)?;
             (Factor::Plain(first), Some(slice_columns(scope, recurrent, 2 * hidden, hidden)?))
         }
         (_, recurrent) => (recurrent, None),
     };
     let peepholes = match (layer.kind, node.optional(7)) {
-        (Kind::Lstm { .. }, Some(value)) => {
+        (CellKind::Lstm { .. }, Some(value)) => {
             let all = part(scope, value, of, 0)?;
             let mut one = |i: i64| slice_columns(scope, all.clone(), i * hidden, hidden);
             Some([one(0)?, one(1)?, one(2)?])
@@ -212,7 +212,7 @@ fn cell_of(
 
 /// The state before the first step.
 fn initial(scope: &mut Scope, node: &Node, layer: &Layer, of: (usize, usize), batch_first: bool) -> Result<Vec<Expr>> {
-    let parts = if matches!(layer.kind, Kind::Lstm { .. }) { 2 } else { 1 };
+    let parts = if matches!(layer.kind, CellKind::Lstm { .. }) { 2 } else { 1 };
     let dims = [layer.batch.clone(), prim::int(layer.hidden)];
     let mut state = Vec::new();
     for i in 0..parts {

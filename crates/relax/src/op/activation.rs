@@ -4,7 +4,7 @@ use relaxide_ir::prim::{self, PrimExpr, constant, math};
 use relaxide_ir::{AttrValue, Type};
 use relaxide_tir::te;
 
-use super::shaping::{input, result_dims};
+use super::manipulate::{input, result_dims};
 use super::unary::same_type;
 use super::*;
 

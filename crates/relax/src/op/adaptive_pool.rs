@@ -4,7 +4,7 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::te;
 
-use super::shaping::{input, result_dims};
+use super::manipulate::{input, result_dims};
 use super::window::{Image, compute, layout_of, out_layout_of, packed, unpacked};
 use super::*;
 

@@ -7,7 +7,7 @@ use relaxide_tir::{Stmt, te};
 
 use super::index::wrapped;
 use super::loops::{axes, nest};
-use super::shaping::{input, result_dims};
+use super::manipulate::{input, result_dims};
 use super::*;
 use crate::BlockBuilder;
 use crate::display::tuple_text;
@@ -54,7 +54,7 @@ pub static TABLE: &[OpDef] = &[
         "A copy of a tensor in which a slice is replaced.",
     )
     .pattern(OpPattern::Injective),
-    OpDef::opened(
+    OpDef::decomposed(
         "dynamic_strided_slice",
         &[
             ArgDef::tensor("x", "The input."),

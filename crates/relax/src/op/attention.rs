@@ -27,7 +27,7 @@ const ATTRS: &[AttrDef] = &[
 
 /// The rows.
 pub static TABLE: &[OpDef] = &[
-    OpDef::opened(
+    OpDef::decomposed(
         "nn.attention",
         &[QUERY, KEY, VALUE],
         ATTRS,
@@ -36,7 +36,7 @@ pub static TABLE: &[OpDef] = &[
         "softmax(query * key^T * scale) * value for each head.",
     )
     .always(),
-    OpDef::opened(
+    OpDef::decomposed(
         "nn.attention_bias",
         &[
             QUERY,
@@ -50,7 +50,7 @@ pub static TABLE: &[OpDef] = &[
         "softmax(query * key^T * scale + bias) * value for each head.",
     )
     .always(),
-    OpDef::opened(
+    OpDef::decomposed(
         "nn.attention_var_len",
         &[
             ArgDef::tensor("query", "All sequences, one behind the other: (1, total length, heads, head size)."),

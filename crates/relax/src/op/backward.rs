@@ -6,8 +6,8 @@ use relaxide_tir::{Stmt, te};
 
 use super::index::wrapped;
 use super::loops::{Cell, axes, nest};
+use super::manipulate::input;
 use super::pool::{ATTRS_2D, Pool};
-use super::shaping::input;
 use super::*;
 use crate::BlockBuilder;
 
@@ -15,7 +15,7 @@ const VALUE: &[ArgDef] = &[ArgDef::any("input", "The value.")];
 const GRAD: ArgDef = ArgDef::tensor("output_grad", "The gradient of the result.");
 
 const fn mark(name: &'static str, doc: &'static str) -> OpDef {
-    OpDef::opened(name, VALUE, &[], |cx| cx.ty(0), argument, doc)
+    OpDef::decomposed(name, VALUE, &[], |cx| cx.ty(0), argument, doc)
 }
 
 /// The rows.

@@ -4,7 +4,7 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::PrimExpr;
 use relaxide_tir::te;
 
-use super::shaping::{input, result_dims};
+use super::manipulate::{input, result_dims};
 use super::*;
 use crate::display::tuple_text;
 use crate::shape::prove_equal;

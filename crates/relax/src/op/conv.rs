@@ -103,7 +103,7 @@ const fn transposed(name: &'static str, attrs: &'static [AttrDef]) -> OpDef {
         args: TRANSPOSE_ARGS,
         lengths: |cx| channels_agree(cx, "IO"),
         lower: Lowering::Compute(transpose),
-        instead: Some(phases::as_convolution),
+        instead: Some(polyphase::as_convolution),
         ..row(name, attrs, transpose_type, doc)
     }
 }

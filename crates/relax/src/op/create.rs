@@ -6,7 +6,7 @@ use relaxide_ir::arith::dims;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::te;
 
-use super::shaping::{input, result_dims};
+use super::manipulate::{input, result_dims};
 use super::*;
 
 const X: ArgDef = ArgDef::tensor("x", "The input.");

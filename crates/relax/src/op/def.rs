@@ -91,7 +91,7 @@ impl OpDef {
     }
 
     /// A row of an operator that is a few others.
-    pub const fn opened(
+    pub const fn decomposed(
         name: &'static str,
         args: &'static [ArgDef],
         attrs: &'static [AttrDef],

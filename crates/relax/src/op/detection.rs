@@ -9,7 +9,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 use relaxide_tir::{Stmt, te};
 
 use super::loops::{Cell, axes, nest};
-use super::shaping::input;
+use super::manipulate::input;
 use super::sort::order;
 use super::window::all;
 use super::*;
@@ -59,7 +59,7 @@ pub static TABLE: &[OpDef] = &[
         suppression,
         "Boxes without those that overlap a better one; what is dropped is -1.",
     ),
-    OpDef::opened(
+    OpDef::decomposed(
         "vision.all_class_non_max_suppression",
         &[
             ArgDef::tensor("boxes", "(batch, boxes, 4)."),

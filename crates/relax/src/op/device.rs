@@ -18,7 +18,7 @@ pub static TABLE: &[OpDef] = &[
         infer: to_vdevice_type,
         ..OpDef::BASE
     },
-    OpDef::opened(
+    OpDef::decomposed(
         "hint_on_device",
         DATA,
         &[
@@ -30,7 +30,7 @@ pub static TABLE: &[OpDef] = &[
         |cx, _| cx.arg(0).cloned(),
         "Says that a tensor is to lie on a device; the pass RealizeVDevice moves it there.",
     ),
-    OpDef::opened(
+    OpDef::decomposed(
         "wrap_param",
         &[ArgDef::tensor("data", "The parameter.")],
         &[AttrDef::new(

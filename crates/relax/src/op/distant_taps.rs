@@ -33,7 +33,7 @@ const ROWS: i64 = 4;
 const MANY: i64 = 256 << 10;
 
 /// The places of the result at which a tap meets the image, along one axis.
-struct Places {
+struct TapRange {
     first: i64,
     count: PrimExpr,
     /// The image's element at the first.
@@ -42,14 +42,14 @@ struct Places {
     are_all: bool,
 }
 
-impl Places {
-    fn of(window: &Window, tap: i64, size: &PrimExpr) -> Places {
+impl TapRange {
+    fn of(window: &Window, tap: i64, size: &PrimExpr) -> TapRange {
         let shift = tap * window.dilation - window.before;
         let (first, all) = ((-shift).max(0), window.positions(size, Partial::Dropped));
         let end = prim::min(all.clone(), size - shift);
         let count = Analyzer::new().simplify(&prim::max(end - first, 0));
         let are_all = first == 0 && prove_equal(&count, &all);
-        Places { first, count, from: first + shift, are_all }
+        TapRange { first, count, from: first + shift, are_all }
     }
 }
 
@@ -78,7 +78,7 @@ pub fn as_products(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, Op
     let failed = |error| OpError::of_build(cx.name(), error);
     let mut products = Vec::new();
     for tap in (0..height).flat_map(|y| (0..width).map(move |x| [y, x])) {
-        let places = [0, 1].map(|axis| Places::of(&g.windows[axis], tap[axis], &g.data[2 + axis]));
+        let places = [0, 1].map(|axis| TapRange::of(&g.windows[axis], tap[axis], &g.data[2 + axis]));
         if places.iter().any(|p| p.count.is_int(0)) {
             continue;
         }
@@ -115,7 +115,7 @@ fn product_of(
     b: &mut BlockBuilder,
     g: &Geometry,
     tap: [i64; 2],
-    places: &[Places; 2],
+    places: &[TapRange; 2],
 ) -> Result<Expr, OpError> {
     let failed = |error| OpError::of_build(cx.name(), error);
     let (batch, channels, filters) = (&g.data[0], &g.weight[1], &g.weight[0]);

@@ -8,8 +8,8 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 use relaxide_tir::te;
 
+use super::manipulate::{input, result_dims};
 use super::names::Names;
-use super::shaping::{input, result_dims};
 use super::window::{Image, all, compute, layout_of, packed, unpacked};
 use super::*;
 

@@ -7,7 +7,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::te;
 
 use super::binary::broadcast_info;
-use super::shaping::{input, result_dims};
+use super::manipulate::{input, result_dims};
 use super::unary::truth;
 use super::*;
 
@@ -287,7 +287,7 @@ fn take(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> 
         }
     };
     let flat = match cx.attrs.get("axis") {
-        None => super::shaping::reshape_tensor("flatten", x, std::slice::from_ref(&size)),
+        None => super::manipulate::reshape_tensor("flatten", x, std::slice::from_ref(&size)),
         Some(_) => x.clone(),
     };
     let m = inputs.get(1).map_or(0, te::Tensor::ndim);

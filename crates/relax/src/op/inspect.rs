@@ -74,7 +74,7 @@ pub static TABLE: &[OpDef] = &[
         "vm.inspect.tensor_elem_offset",
         "Where its elements begin in its memory, in elements.",
     ),
-    OpDef::opened(
+    OpDef::decomposed(
         "memory.view",
         &[
             ArgDef::tensor("data", "The tensor."),

@@ -9,7 +9,7 @@ use relaxide_ir::{AttrValue, Attrs, Type};
 
 use super::*;
 
-type Plan = Result<LayoutPlan, OpError>;
+type PlannedLayout = Result<LayoutPlan, OpError>;
 
 /// Every tensor in one order; what has no rank stays.
 fn all_in(ty: &Type, order: &AxisOrder) -> Layout {
@@ -30,7 +30,7 @@ fn leader(cx: &LayoutCx) -> Option<AxisOrder> {
 }
 
 /// The plan in which arguments of the leader's rank lie as it does, and so does the result.
-fn following(cx: &LayoutCx, order: &AxisOrder, attrs: Attrs) -> Plan {
+fn following(cx: &LayoutCx, order: &AxisOrder, attrs: Attrs) -> PlannedLayout {
     let ty = (cx.call.def.infer)(&cx.call)?;
     let args = cx.call.args.iter().map(|a| all_in(&a.ty(), order)).collect();
     Ok(LayoutPlan { args, result: all_in(&ty, order), attrs, replaced: Vec::new() })
@@ -46,10 +46,10 @@ fn place(cx: &LayoutCx, attr: &str, order: &AxisOrder) -> Result<Option<i64>, Op
 }
 
 /// Axes that an attribute names, as the program counts them, and where they lie.
-type Places = (Vec<usize>, Vec<i64>);
+type AxisPositions = (Vec<usize>, Vec<i64>);
 
 /// Where axes lie, of an attribute that names several; `None` where it is absent.
-fn places(cx: &LayoutCx, attr: &str, order: &AxisOrder) -> Result<Option<Places>, OpError> {
+fn places(cx: &LayoutCx, attr: &str, order: &AxisOrder) -> Result<Option<AxisPositions>, OpError> {
     let axes = match cx.call.attrs.get(attr) {
         None => return Ok(None),
         Some(AttrValue::List(_)) => cx.call.axes(attr, order.ndim())?.unwrap_or_default(),
@@ -61,7 +61,7 @@ fn places(cx: &LayoutCx, attr: &str, order: &AxisOrder) -> Result<Option<Places>
 
 /// Element by element: the result lies as the argument does. Of several arguments the one of the highest rank leads; one of
 /// lower rank is broadcast, which is possible where the axes that it lacks lie in front.
-pub fn elementwise(cx: &LayoutCx) -> Plan {
+pub fn elementwise(cx: &LayoutCx) -> PlannedLayout {
     if cx.args.iter().any(|layout| matches!(layout, Layout::Packed(_))) {
         return blockwise(cx);
     }
@@ -94,7 +94,7 @@ pub fn elementwise(cx: &LayoutCx) -> Plan {
 
 /// Element by element where an axis of an argument is split: the argument with the most splits leads. Others of its rank are
 /// split as it is, if all their dimensions are whole blocks; scalars serve any layout.
-fn blockwise(cx: &LayoutCx) -> Plan {
+fn blockwise(cx: &LayoutCx) -> PlannedLayout {
     let packings: Vec<Option<Packing>> = cx.args.iter().map(Layout::packing).collect();
     let lead = packings.iter().flatten().reduce(|lead, p| if p.rank() > lead.rank() { p } else { lead });
     let Some(lead) = lead.cloned() else { return cx.unchanged() };
@@ -128,11 +128,11 @@ fn broadcast_order(order: &AxisOrder, ndim: usize) -> Option<AxisOrder> {
 }
 
 /// An operator with one attribute `axis`, which keeps the rank.
-pub fn along_axis(cx: &LayoutCx) -> Plan {
+pub fn along_axis(cx: &LayoutCx) -> PlannedLayout {
     with_axis(cx, "axis")
 }
 
-fn with_axis(cx: &LayoutCx, attr: &str) -> Plan {
+fn with_axis(cx: &LayoutCx, attr: &str) -> PlannedLayout {
     let Some(order) = leader(cx) else { return cx.unchanged() };
     match place(cx, attr, &order)? {
         Some(place) => following(cx, &order, cx.call.attrs.clone().with(attr, place)),
@@ -141,7 +141,7 @@ fn with_axis(cx: &LayoutCx, attr: &str) -> Plan {
 }
 
 /// A reduction: the axes that stay keep their order.
-pub fn reduction(cx: &LayoutCx) -> Plan {
+pub fn reduction(cx: &LayoutCx) -> PlannedLayout {
     if let Some(Layout::Packed(packing)) = cx.args.first() {
         return reduction_of_blocks(cx, packing);
     }
@@ -161,7 +161,7 @@ pub fn reduction(cx: &LayoutCx) -> Plan {
 
 /// A reduction where an axis is split: one that goes is reduced over its blocks and inside of them. A split axis that would
 /// stay with length one is no whole block.
-fn reduction_of_blocks(cx: &LayoutCx, packing: &Packing) -> Plan {
+fn reduction_of_blocks(cx: &LayoutCx, packing: &Packing) -> PlannedLayout {
     let keep = cx.call.bool("keepdims")?;
     let axes = match cx.call.attrs.get("axis") {
         None => (0..packing.ndim()).collect(),
@@ -179,7 +179,7 @@ fn reduction_of_blocks(cx: &LayoutCx, packing: &Packing) -> Plan {
 }
 
 /// A normalization over `axes`, of `channel_axis` perhaps: its parameters are small and stay as they are.
-pub fn normalization(cx: &LayoutCx) -> Plan {
+pub fn normalization(cx: &LayoutCx) -> PlannedLayout {
     let Some(order) = leader(cx) else { return cx.unchanged() };
     let mut attrs = cx.call.attrs.clone();
     if let Some((_, places)) = places(cx, "axes", &order)? {
@@ -198,7 +198,7 @@ pub fn normalization(cx: &LayoutCx) -> Plan {
 }
 
 /// Dimensions of size one come.
-pub fn expand_dims(cx: &LayoutCx) -> Plan {
+pub fn expand_dims(cx: &LayoutCx) -> PlannedLayout {
     let Some(order) = leader(cx) else { return cx.unchanged() };
     let count = cx.call.ints("axis")?.len();
     let new = cx.call.axes("axis", order.ndim() + count)?.unwrap_or_default();
@@ -208,7 +208,7 @@ pub fn expand_dims(cx: &LayoutCx) -> Plan {
 }
 
 /// Dimensions of size one go.
-pub fn squeeze(cx: &LayoutCx) -> Plan {
+pub fn squeeze(cx: &LayoutCx) -> PlannedLayout {
     let Some(order) = leader(cx) else { return cx.unchanged() };
     let gone = match places(cx, "axis", &order)? {
         Some((axes, _)) => axes,
@@ -224,7 +224,7 @@ pub fn squeeze(cx: &LayoutCx) -> Plan {
 }
 
 /// A transpose takes the order in, and gives the program's.
-pub fn permute_dims(cx: &LayoutCx) -> Plan {
+pub fn permute_dims(cx: &LayoutCx) -> PlannedLayout {
     let Some(order) = leader(cx) else { return cx.unchanged() };
     let axes = match cx.call.axes("axes", order.ndim())? {
         Some(axes) => axes,
@@ -237,7 +237,7 @@ pub fn permute_dims(cx: &LayoutCx) -> Plan {
 }
 
 /// Tensors joined along a new dimension, which lies where the program has it.
-pub fn stack(cx: &LayoutCx) -> Plan {
+pub fn stack(cx: &LayoutCx) -> PlannedLayout {
     let Some(order) = leader(cx) else { return cx.unchanged() };
     let axis = cx.call.axis("axis", order.ndim() + 1)?;
     let mut plan = following(cx, &order, cx.call.attrs.clone().with("axis", axis as i64))?;
@@ -246,7 +246,7 @@ pub fn stack(cx: &LayoutCx) -> Plan {
 }
 
 /// A slice names its axes in an argument.
-pub fn strided_slice(cx: &LayoutCx) -> Plan {
+pub fn strided_slice(cx: &LayoutCx) -> PlannedLayout {
     let Some(order) = leader(cx) else { return cx.unchanged() };
     let mut places = Vec::new();
     for axis in cx.call.scalars(1)? {
@@ -260,7 +260,7 @@ pub fn strided_slice(cx: &LayoutCx) -> Plan {
 }
 
 /// A tensor repeated along each dimension.
-pub fn tile(cx: &LayoutCx) -> Plan {
+pub fn tile(cx: &LayoutCx) -> PlannedLayout {
     let Some(order) = leader(cx) else { return cx.unchanged() };
     let repeats = cx.call.ints("repeats")?;
     let Some(missing) = order.ndim().checked_sub(repeats.len()) else { return cx.unchanged() };
@@ -289,7 +289,7 @@ fn whole(name: &str) -> bool {
 
 /// A convolution: image, weight and result in the layouts that the user wants, else as they come. It stays as the program
 /// says where what would be split is not known to be whole blocks.
-pub fn convolution(cx: &LayoutCx) -> Plan {
+pub fn convolution(cx: &LayoutCx) -> PlannedLayout {
     let (data, kernel) = (cx.call.str("data_layout")?, cx.call.str("kernel_layout")?);
     let out = cx.call.attrs.str("out_layout").filter(|l| !l.is_empty()).unwrap_or(data);
     if ![data, kernel, out].into_iter().all(whole) {
@@ -310,7 +310,7 @@ pub fn convolution(cx: &LayoutCx) -> Plan {
 }
 
 /// An operator over an image with an attribute `layout`, and `out_layout` perhaps.
-pub fn windowed(cx: &LayoutCx) -> Plan {
+pub fn windowed(cx: &LayoutCx) -> PlannedLayout {
     let letters = cx.call.str("layout")?;
     let out = cx.call.attrs.str("out_layout").filter(|l| !l.is_empty());
     if ![Some(letters), out].into_iter().flatten().all(whole) {
@@ -335,7 +335,7 @@ pub fn windowed(cx: &LayoutCx) -> Plan {
 }
 
 /// Tensors joined along an axis: all lie as the first that is split, if all are whole blocks, else as the first.
-pub fn concat(cx: &LayoutCx) -> Plan {
+pub fn concat(cx: &LayoutCx) -> PlannedLayout {
     let Some(Layout::Tuple(fields)) = cx.args.first() else { return along_axis(cx) };
     let Some(packing) = fields.iter().find_map(|f| match f {
         Layout::Packed(packing) => Some(packing.clone()),
@@ -352,7 +352,7 @@ pub fn concat(cx: &LayoutCx) -> Plan {
 }
 
 /// As [`concat`], where not all are whole blocks: they lie as the first that is not split.
-fn concat_whole(cx: &LayoutCx, fields: &[Layout]) -> Plan {
+fn concat_whole(cx: &LayoutCx, fields: &[Layout]) -> PlannedLayout {
     let Some(order) = fields.iter().find_map(Layout::order) else { return cx.unchanged() };
     let as_first = [Layout::Tuple(vec![Layout::Tensor(order.clone()); fields.len()])];
     let call = CallCx {

@@ -7,7 +7,7 @@ use relaxide_tir::index_map::Inverse;
 use relaxide_tir::{IndexMap, Stmt, te};
 
 use super::loops::{axes, nest};
-use super::shaping::{input, result_dims};
+use super::manipulate::{input, result_dims};
 use super::*;
 
 /// The rows.

@@ -6,7 +6,7 @@ use relaxide_ir::prim::{PrimExpr, cast};
 use relaxide_tir::te;
 
 use super::binary::broadcast_info;
-use super::shaping::{input, result_dims};
+use super::manipulate::{input, result_dims};
 use super::*;
 use crate::display::dim_text;
 use crate::transform::broadcast_index;

@@ -8,8 +8,8 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 use relaxide_tir::te;
 
-use super::reduce::Plan;
-use super::shaping::input;
+use super::manipulate::input;
+use super::reduce::ReductionIndices;
 use super::unary::float_type;
 use super::*;
 use crate::shape::{num_elements, same_dims};
@@ -225,7 +225,7 @@ pub fn softmax_over(x: &te::Tensor, axis: usize, log: Log) -> te::Tensor {
         rest.remove(axis);
         rest
     };
-    let over = || Plan::new(x, vec![axis], false);
+    let over = || ReductionIndices::new(x, vec![axis], false);
     let plan = over();
     let highest =
         te::compute("T_softmax_maxelem", &kept, |out| te::max(x.at(&plan.index(x.ndim(), out)), &plan.reduce));
@@ -262,7 +262,7 @@ impl Moments {
         let sizes: Vec<PrimExpr> = axes.iter().filter_map(|a| x.shape().get(*a).cloned()).collect();
         let count = cast(x.dtype(), num_elements(&sizes));
         let average = |name: &str, value: &dyn Fn(&[PrimExpr], &[PrimExpr]) -> PrimExpr| {
-            let plan = Plan::new(x, axes.clone(), false);
+            let plan = ReductionIndices::new(x, axes.clone(), false);
             let total = te::compute(format!("{name}_red"), &kept, |out| {
                 te::sum(value(&plan.index(x.ndim(), out), out), &plan.reduce)
             });
@@ -352,7 +352,7 @@ fn group_norm(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpE
     let size = prim::floordiv(&channels, groups);
     let mut dims = x.shape().to_vec();
     dims.splice(channel..=channel, [PrimExpr::from(groups), size.clone()]);
-    let split = super::shaping::reshape_tensor("groups", x, &dims);
+    let split = super::manipulate::reshape_tensor("groups", x, &dims);
     let shifted = |a: usize| if a > channel { a + 1 } else { a };
     let further = cx.axes("axes", x.ndim())?.unwrap_or_default();
     let axes: Vec<usize> =
@@ -376,7 +376,7 @@ fn rms_norm(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
         x.shape().iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d.clone()).collect();
     let sizes: Vec<PrimExpr> = axes.iter().map(|a| x.shape()[*a].clone()).collect();
     let wide = DataType::float(32);
-    let plan = Plan::new(x, axes.clone(), false);
+    let plan = ReductionIndices::new(x, axes.clone(), false);
     let squares = te::compute("squares_red", &kept, |out| {
         let value = cast(wide, x.at(&plan.index(x.ndim(), out)));
         te::sum(&value * &value, &plan.reduce)

@@ -164,7 +164,7 @@ fn pool_type(cx: &CallCx) -> Result<Type, OpError> {
     Ok(Type::tensor(packed(cx, &pool.out, &dims)?, data.dtype))
 }
 
-fn opened(cx: &CallCx, inputs: &[te::Tensor]) -> Result<(Pool, Image), OpError> {
+fn pool_and_image(cx: &CallCx, inputs: &[te::Tensor]) -> Result<(Pool, Image), OpError> {
     let [data] = inputs else { return cx.invalid("needs an image") };
     let pool = Pool::of(cx)?;
     let image = Image::new(cx, "data", data, &pool.data)?;
@@ -177,7 +177,7 @@ fn kernel_name(cx: &CallCx) -> &'static str {
 }
 
 fn max_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let (pool, image) = opened(cx, inputs)?;
+    let (pool, image) = pool_and_image(cx, inputs)?;
     let taps = pool.taps();
     let result = compute(cx, kernel_name(cx), &pool.dims(&image.dims()), &pool.out, |at| {
         te::max(pool.element(&image, at, &taps, prim::lowest(image.dtype())), &taps)
@@ -186,7 +186,7 @@ fn max_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
 }
 
 fn avg_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let (pool, image) = opened(cx, inputs)?;
+    let (pool, image) = pool_and_image(cx, inputs)?;
     let (dtype, dims, taps) = (image.dtype(), pool.dims(&image.dims()), pool.taps());
     let total = compute(cx, "pool_sum", &dims, &pool.out, |at| {
         te::sum(pool.element(&image, at, &taps, prim::constant(dtype, 0.0)), &taps)

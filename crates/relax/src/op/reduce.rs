@@ -9,7 +9,7 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, math};
 use relaxide_tir::te;
 
-use super::shaping::{input, result_dims};
+use super::manipulate::{input, result_dims};
 use super::*;
 use crate::shape::num_elements;
 
@@ -135,19 +135,19 @@ fn arg_type(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 /// How the index into the input follows from that into the result and the reduction axes.
-pub struct Plan {
+pub struct ReductionIndices {
     axes: Vec<usize>,
     keep: bool,
     /// A reduction axis for each reduced dimension.
     pub reduce: Vec<te::ReduceAxis>,
 }
 
-impl Plan {
+impl ReductionIndices {
     /// A reduction of some dimensions of a tensor.
-    pub fn new(x: &te::Tensor, axes: Vec<usize>, keep: bool) -> Plan {
+    pub fn new(x: &te::Tensor, axes: Vec<usize>, keep: bool) -> ReductionIndices {
         let extent = |a: &usize| x.shape().get(*a).cloned().unwrap_or_else(|| PrimExpr::from(1));
         let reduce = axes.iter().enumerate().map(|(i, a)| te::reduce_axis_named(format!("k{i}"), extent(a))).collect();
-        Plan { axes, keep, reduce }
+        ReductionIndices { axes, keep, reduce }
     }
 
     /// The index into the input.
@@ -162,8 +162,8 @@ impl Plan {
     }
 }
 
-fn plan(cx: &CallCx, x: &te::Tensor) -> Result<Plan, OpError> {
-    Ok(Plan::new(x, reduced_axes(cx, x.ndim())?, cx.bool("keepdims")?))
+fn plan(cx: &CallCx, x: &te::Tensor) -> Result<ReductionIndices, OpError> {
+    Ok(ReductionIndices::new(x, reduced_axes(cx, x.ndim())?, cx.bool("keepdims")?))
 }
 
 fn simple(

@@ -12,7 +12,7 @@ static TABLES: &[&[OpDef]] = &[
     super::unary::TABLE,
     super::binary::TABLE,
     super::reduce::TABLE,
-    super::shaping::TABLE,
+    super::manipulate::TABLE,
     super::index::TABLE,
     super::create::TABLE,
     super::matmul::TABLE,

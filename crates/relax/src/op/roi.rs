@@ -6,7 +6,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
 use relaxide_tir::{Stmt, te};
 
 use super::loops::{Cell, axes, nest};
-use super::shaping::input;
+use super::manipulate::input;
 use super::window::{all, layout_order};
 use super::*;
 

@@ -6,7 +6,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::{Stmt, te};
 
 use super::loops::{axes, nest};
-use super::shaping::{input, reshape_tensor};
+use super::manipulate::{input, reshape_tensor};
 use super::*;
 use crate::shape::num_elements;
 

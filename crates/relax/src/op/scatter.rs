@@ -5,7 +5,7 @@ use relaxide_tir::{Stmt, te};
 
 use super::index::{index_info, wrapped};
 use super::loops::{axes, nest};
-use super::shaping::input;
+use super::manipulate::input;
 use super::*;
 use crate::display::tuple_text;
 

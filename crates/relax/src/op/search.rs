@@ -8,7 +8,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::{Stmt, te};
 
 use super::loops::{Cell, axes, nest};
-use super::shaping::{input, result_dims};
+use super::manipulate::{input, result_dims};
 use super::*;
 use crate::shape::prove_equal;
 

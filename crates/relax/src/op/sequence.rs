@@ -5,7 +5,7 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast};
 use relaxide_tir::te;
 
-use super::shaping::input;
+use super::manipulate::input;
 use super::*;
 
 /// The rows.

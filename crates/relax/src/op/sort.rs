@@ -10,8 +10,8 @@ use relaxide_ir::{AttrValue, Type};
 use relaxide_tir::{Stmt, te};
 
 use super::loops::{axes, nest};
+use super::manipulate::{input, reshape_tensor};
 use super::merge_sort::{Sorting, rank};
-use super::shaping::{input, reshape_tensor};
 use super::*;
 use crate::shape::num_elements;
 

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassInfo, PassResult};
-use relaxide_ir::target::Kind;
+use relaxide_ir::target::TargetKind;
 use relaxide_ir::{GlobalVar, IRModule, Target, Type};
 use relaxide_tir::PrimFunc;
 
@@ -32,7 +32,7 @@ pub(super) const PASS: PassInfo =
         run(module, context.target.kind)
     });
 
-fn run(module: IRModule, own: Kind) -> PassResult {
+fn run(module: IRModule, own: TargetKind) -> PassResult {
     if module.vdevices.is_empty() {
         return Ok(module);
     }
@@ -41,7 +41,7 @@ fn run(module: IRModule, own: Kind) -> PassResult {
 
 struct Bind {
     /// What the program is compiled for.
-    own: Kind,
+    own: TargetKind,
     /// The kernels that were made, by the kernel and the target.
     made: HashMap<(String, String), Ref<GlobalVar>>,
 }

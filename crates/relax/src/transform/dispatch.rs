@@ -14,7 +14,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::pass::{ParamKind, PassContext, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::{self, PrimExpr, int_of};
-use relaxide_ir::target::Kind;
+use relaxide_ir::target::TargetKind;
 use relaxide_ir::{Attrs, Buffer, IRModule, Type, Var};
 use relaxide_tir::stmt::{BufferRegion, IterKind, IterVar, Range, SBlock, SBlockRealize};
 use relaxide_tir::{PrimFunc, Stmt};
@@ -50,7 +50,7 @@ fn run(pass: &'static str, module: IRModule, context: &PassContext, operators: &
 struct Dispatch {
     operators: &'static [&'static str],
     /// Where values are that say nothing.
-    default: Kind,
+    default: TargetKind,
 }
 
 impl Rewrite for Dispatch {
@@ -70,7 +70,7 @@ impl Rewrite for Dispatch {
 }
 
 /// The kind of target of a type's device.
-pub(super) fn kind_of(ty: &Type) -> Option<Kind> {
+pub(super) fn kind_of(ty: &Type) -> Option<TargetKind> {
     match ty {
         Type::Tensor(t) => t.vdevice.as_ref()?.kind(),
         Type::Tuple(t) => t.fields.iter().find_map(kind_of),

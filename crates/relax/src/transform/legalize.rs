@@ -28,7 +28,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamDefault, ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
-use relaxide_ir::target::Kind;
+use relaxide_ir::target::TargetKind;
 use relaxide_ir::{IRModule, Type, Var};
 use relaxide_tir::te;
 
@@ -102,7 +102,7 @@ pub const RESHAPE_ATTR: &str = "relax.reshape";
 /// How often operators that are made of operators are opened before the pass gives up.
 const MAX_ROUNDS: usize = 8;
 
-fn run(mut module: IRModule, default: Kind, options: &LegalizeOptions) -> PassResult {
+fn run(mut module: IRModule, default: TargetKind, options: &LegalizeOptions) -> PassResult {
     let plain = |name: &str| name.trim_start_matches("relax.").to_string();
     let skip: HashSet<String> = options.skip.iter().map(|name| plain(name)).collect();
     let custom = options.custom.iter().map(|(name, lower)| (plain(name), lower)).collect();
@@ -181,7 +181,7 @@ impl Rewrite for Decompose<'_> {
 struct Legalize<'a> {
     skip: &'a HashSet<String>,
     /// Where values are that say nothing.
-    default: Kind,
+    default: TargetKind,
 }
 
 impl Rewrite for Legalize<'_> {

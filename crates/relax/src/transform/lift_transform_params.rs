@@ -151,7 +151,7 @@ struct Joint {
 }
 
 /// What becomes of one program.
-struct Plan {
+struct LiftedProgram {
     lifted: HashSet<AnyVar>,
     /// The joint function's variable for each of the program's.
     joint: HashMap<AnyVar, AnyVar>,
@@ -162,7 +162,7 @@ impl Joint {
         Joint { weights: weights.to_vec(), bindings: Vec::new(), known: HashMap::new(), outputs: Vec::new() }
     }
 
-    fn add(&mut self, func: &Ref<Function>) -> Plan {
+    fn add(&mut self, func: &Ref<Function>) -> LiftedProgram {
         let lifted: HashSet<AnyVar> = computable_at_compile_time(func).into_iter().collect();
         let own: Vec<AnyVar> = weights_of(func).iter().map(|w| AnyVar::Var(w.clone())).collect();
         let mut joint: HashMap<AnyVar, AnyVar> =
@@ -186,7 +186,7 @@ impl Joint {
                 self.outputs.push(var.clone());
             }
         }
-        Plan { lifted, joint }
+        LiftedProgram { lifted, joint }
     }
 
     /// The variable that holds a value.
@@ -278,7 +278,7 @@ fn needed_outside(func: &Function, lifted: &HashSet<AnyVar>) -> HashSet<AnyVar> 
 }
 
 /// A program without what was lifted: it takes what the joint function returns.
-fn remaining(func: &Ref<Function>, plan: &Plan, outputs: &[AnyVar]) -> Ref<Function> {
+fn remaining(func: &Ref<Function>, plan: &LiftedProgram, outputs: &[AnyVar]) -> Ref<Function> {
     let inputs = num_inputs(func).unwrap_or(func.params.len());
     let mut params: Vec<Ref<Var>> = func.params.iter().take(inputs).cloned().collect();
     let mut replace = VarReplacer::default();

@@ -22,7 +22,7 @@ use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
 use super::block_pass::each_dataflow_block;
 use super::fuse_by_pattern::{CODEGEN_ATTR, COMPOSITE_ATTR, backend_attrs, backend_of, local};
 use super::outline::{Constants, outline};
-use super::regroup::Groups;
+use super::partition::Groups;
 use crate::rewrite::in_function;
 use crate::*;
 

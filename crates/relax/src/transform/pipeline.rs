@@ -12,7 +12,7 @@
 //! `default_build` and those named after devices are TVM's, step by step; `default` is what a build here runs.
 
 use relaxide_ir::pass::{Pass, PassContext, PassError, PassInfo, PassResult};
-use relaxide_ir::target::Kind;
+use relaxide_ir::target::TargetKind;
 use relaxide_ir::{IRModule, Target};
 
 use super::parse_passes;
@@ -191,7 +191,7 @@ pub fn default_pipeline(target: &Target) -> Option<&'static Pipeline> {
     let own = PIPELINES.iter().find(|pipeline| pipeline.name == target.kind.name());
     own.or_else(|| match target.kind {
         kind if kind.is_gpu() => pipeline("gpu_generic"),
-        Kind::Llvm => pipeline("cpu_generic"),
+        TargetKind::Llvm => pipeline("cpu_generic"),
         _ => None,
     })
 }

@@ -18,7 +18,7 @@ use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new(
     "RemovePurityChecking",
-    "Functions are marked as free of purity rules, wrappers of pure calls are opened.",
+    "Functions are marked as free of purity rules, wrappers of pure calls are unwrapped.",
     |module, _, _| run(module),
 );
 
@@ -30,7 +30,7 @@ impl Rewrite for OpenPureCalls {
             return Ok(Action::Bind(mark(func.clone()).into()));
         }
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
-        let opened = match name {
+        let unwrapped = match name {
             "call_pure_packed" | "call_inplace_packed" => {
                 let Some((callee, args)) = call.args.split_first() else { return Ok(Action::Bind(value)) };
                 Call { op: callee.clone(), args: args.to_vec(), ..plain(call) }
@@ -38,7 +38,7 @@ impl Rewrite for OpenPureCalls {
             "invoke_pure_closure" => Call { op: op::Op::get("invoke_closure").into(), ..plain(call) },
             _ => return Ok(Action::Bind(value)),
         };
-        Ok(Action::Bind(Ref::new(opened).into()))
+        Ok(Action::Bind(Ref::new(unwrapped).into()))
     }
 }
 

@@ -30,7 +30,7 @@ use run::State;
 const STACK_BYTES: usize = 4 << 30;
 
 /// A device of the program.
-struct Place {
+struct VmDevice {
     device: Device,
     allocator: Arc<dyn Allocator>,
 }
@@ -44,9 +44,9 @@ struct Limited {
 }
 
 impl Limited {
-    fn new(limits: Limits, places: &[Place]) -> Limited {
+    fn new(limits: Limits, places: &[VmDevice]) -> Limited {
         let budget = limits.memory.map(|bytes| Arc::new(Budget::new(bytes)));
-        let metered = |place: &Place| -> Arc<dyn Allocator> {
+        let metered = |place: &VmDevice| -> Arc<dyn Allocator> {
             match &budget {
                 Some(budget) => Arc::new(Metered::new(Arc::clone(&place.allocator), Arc::clone(budget))),
                 None => Arc::clone(&place.allocator),
@@ -66,7 +66,7 @@ pub(crate) struct Machine {
     program: Vec<Code>,
     kernels: Vec<OnceLock<Function>>,
     library: Option<Module>,
-    places: Vec<Place>,
+    places: Vec<VmDevice>,
     constants: Vec<OnceLock<Any>>,
     /// Tells the closures of machines apart.
     identity: u64,
@@ -274,7 +274,7 @@ impl std::fmt::Debug for VirtualMachine {
 }
 
 /// The real device of each device that the program names.
-fn places(executable: &VerifiedExecutable, options: &MachineOptions) -> Result<Vec<Place>, Error> {
+fn places(executable: &VerifiedExecutable, options: &MachineOptions) -> Result<Vec<VmDevice>, Error> {
     let mut given = options.devices.clone();
     if !given.iter().any(|(device, _)| device.device_type == Device::CPU) {
         given.push((Device::cpu(0), AllocatorKind::Pooled));
@@ -293,7 +293,7 @@ fn places(executable: &VerifiedExecutable, options: &MachineOptions) -> Result<V
             let wanted = Device { device_type: named.device_type, device_id: named.device_id };
             invalid(format!("the program needs the device {wanted}; the machine was given {}", names.join(", ")))
         })?;
-        places.push(Place { device, allocator: memory::allocator(device, kind)? });
+        places.push(VmDevice { device, allocator: memory::allocator(device, kind)? });
     }
     Ok(places)
 }

@@ -19,7 +19,7 @@ use crate::visit::free_vars;
 use crate::*;
 
 /// A program as steps.
-pub(super) struct Plan {
+pub(super) struct PlannedModule {
     pub functions: Vec<PlannedFunction>,
     pub regions: IRModule,
     pub placement: Placement,
@@ -70,7 +70,7 @@ fn address(var: &Ref<Var>) -> usize {
 }
 
 /// Makes steps of a module in A-normal form.
-pub(super) fn plan(module: &Module, types: &Types, placement: Placement) -> Result<Plan, CompileError> {
+pub(super) fn plan(module: &Module, types: &Types, placement: Placement) -> Result<PlannedModule, CompileError> {
     let mut planner = Planner {
         types,
         placement,
@@ -89,7 +89,7 @@ pub(super) fn plan(module: &Module, types: &Types, placement: Placement) -> Resu
         planner.functions[index] = Some(PlannedFunction { name, params, body, device });
     }
     let functions = planner.functions.into_iter().flatten().collect();
-    Ok(Plan { functions, regions: planner.builder.finish(), placement: planner.placement })
+    Ok(PlannedModule { functions, regions: planner.builder.finish(), placement: planner.placement })
 }
 
 struct Planner<'a> {

@@ -10,7 +10,7 @@ use relaxide_relay_vm::{Alignment, Executable, Instruction, Size, VmFunction};
 use relaxide_tir::PrimFunc;
 
 use super::arena;
-use super::blocks::{Block, Plan, PlannedFunction, Step};
+use super::blocks::{Block, PlannedFunction, PlannedModule, Step};
 use super::lifetime::{Listing, with_kills};
 use super::lines::{Label, Line, resolve};
 use super::region::{Leaf, Region};
@@ -29,7 +29,7 @@ pub(super) enum Value {
 }
 
 pub(super) struct Emitter<'p> {
-    plan: &'p Plan,
+    plan: &'p PlannedModule,
     lowered: &'p IRModule,
     executable: Executable,
     pub(super) kernels: Vec<(String, Ref<PrimFunc>)>,
@@ -41,7 +41,7 @@ pub(super) struct Emitter<'p> {
 }
 
 /// Makes the executable of a plan whose regions were lowered.
-pub(super) fn emit(plan: &Plan, lowered: &IRModule) -> Result<Compiled, CompileError> {
+pub(super) fn emit(plan: &PlannedModule, lowered: &IRModule) -> Result<Compiled, CompileError> {
     let mut emitter = Emitter {
         plan,
         lowered,
@@ -441,7 +441,7 @@ impl FunctionEmitter<'_, '_> {
         region: &Region,
         places: &[i64],
     ) -> Result<(Ref<rx::Function>, Vec<Value>), CompileError> {
-        let (function, mut cx) = self.opened(region)?;
+        let (function, mut cx) = self.region_function(region)?;
         cx.places = super::memory::places_of(&function, places);
         for block in &function.body.blocks {
             for binding in &block.bindings {
@@ -457,7 +457,10 @@ impl FunctionEmitter<'_, '_> {
     }
 
     /// The function that a region became, with its parameters in registers.
-    pub(super) fn opened<'r>(&mut self, region: &'r Region) -> Result<(Ref<rx::Function>, RegionCx<'r>), CompileError> {
+    pub(super) fn region_function<'r>(
+        &mut self,
+        region: &'r Region,
+    ) -> Result<(Ref<rx::Function>, RegionCx<'r>), CompileError> {
         let Some(function) = self.shared.lowered.get_as::<rx::Function>(&region.name) else {
             return unsupported(format!("{} was lost in lowering; this is a defect of Relaxide", region.name), None);
         };

@@ -149,7 +149,7 @@ impl FunctionEmitter<'_, '_> {
     }
 
     fn shapes_filled(&mut self, region: &Region, places: &[i64]) -> Result<(), CompileError> {
-        let (function, mut cx) = self.opened(region)?;
+        let (function, mut cx) = self.region_function(region)?;
         let types = tensor_types(&function);
         if types.len() != places.len() {
             return unsupported(

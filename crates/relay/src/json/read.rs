@@ -13,7 +13,7 @@ use relaxide_ir::{AttrValue, Attrs, GlobalVar, Span};
 use super::graph::{Graph, JsonError};
 use super::{MetaTable, MetaValue};
 use crate::devices::RESULT;
-use crate::op::{self, Kind};
+use crate::op::{self, AttrKind};
 use crate::stack::{MAX_DEPTH, deep};
 use crate::*;
 
@@ -464,20 +464,20 @@ impl<'g> Reader<'g> {
     fn attr_field(&mut self, id: usize, field: &op::Field, text: &str) -> Result<AttrValue, JsonError> {
         let unfit = || self.graph.error(id, format!("its field `{}` is {text:?}", field.name));
         if let Some(text) = self.graph.text_node(text)
-            && (matches!(field.kind, Kind::Str | Kind::Any) || field.boxed)
+            && (matches!(field.kind, AttrKind::Str | AttrKind::Any) || field.boxed)
         {
             return Ok(AttrValue::Str(text));
         }
         match field.kind {
-            Kind::Str => Ok(if field.boxed && text == "0" { AttrValue::None } else { text.into() }),
-            Kind::DType => self.dtype(id, Some(&text.to_string())).map(AttrValue::DType),
-            Kind::Bool if !field.boxed => match text {
+            AttrKind::Str => Ok(if field.boxed && text == "0" { AttrValue::None } else { text.into() }),
+            AttrKind::DType => self.dtype(id, Some(&text.to_string())).map(AttrValue::DType),
+            AttrKind::Bool if !field.boxed => match text {
                 "1" | "true" | "True" => Ok(true.into()),
                 "0" | "false" | "False" => Ok(false.into()),
                 _ => Err(unfit()),
             },
-            Kind::Int if !field.boxed => text.parse::<i64>().map(AttrValue::Int).map_err(|_| unfit()),
-            Kind::Float if !field.boxed => text.parse::<f64>().map(AttrValue::Float).map_err(|_| unfit()),
+            AttrKind::Int if !field.boxed => text.parse::<i64>().map(AttrValue::Int).map_err(|_| unfit()),
+            AttrKind::Float if !field.boxed => text.parse::<f64>().map(AttrValue::Float).map_err(|_| unfit()),
             _ => match self.graph.field(id, field.name)? {
                 Some(node) => self.attr_node(node),
                 None => Ok(AttrValue::None),

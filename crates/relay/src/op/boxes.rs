@@ -7,7 +7,7 @@ use relaxide_relax as rx;
 use relaxide_tir::te;
 
 use super::cx::{LowerCx, LowerError, Lowered, fail};
-use super::shaping::PLACES;
+use super::manipulate::PLACES;
 
 /// Anchors of sizes and ratios around every point of an image; only the image's size matters, so they are a constant.
 pub(super) fn multibox_prior(cx: &mut LowerCx<'_>) -> Lowered {

@@ -51,7 +51,7 @@ pub(super) fn deformable_conv2d(cx: &mut LowerCx<'_>) -> Lowered {
             let z = prim::cast(dtype, w.clone() * sw + j * dw - left) + shift(1);
             let (y0, z0) = (prim::math("floor", y.clone()), prim::math("floor", z.clone()));
             let (fy, fz) = (y.clone() - y0.clone(), z.clone() - z0.clone());
-            let whole = |e: PrimExpr| prim::cast(super::shaping::PLACES, e);
+            let whole = |e: PrimExpr| prim::cast(super::manipulate::PLACES, e);
             let (y0, z0) = (whole(y0), whole(z0));
             let pixel = |dy: i64, dz: i64| {
                 let (y, z) = (near(y0.clone() + dy, &height), near(z0.clone() + dz, &width));

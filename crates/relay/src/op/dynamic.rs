@@ -57,7 +57,7 @@ pub(super) fn reshape(cx: &mut LowerCx<'_>) -> Lowered {
     let own = cx.shape(&x)?;
     let wanted = dims_of(cx, 1)?;
     if let Some(known) = rx::shape::const_dims(&wanted) {
-        return super::shaping::reshape_to(cx, x, &known, false);
+        return super::manipulate::reshape_to(cx, x, &known, false);
     }
     let copied: Vec<PrimExpr> = wanted
         .iter()
@@ -204,7 +204,7 @@ pub(super) fn strided_slice(cx: &mut LowerCx<'_>) -> Lowered {
     }
     let wide = |cx: &mut LowerCx<'_>, i: usize| -> Lowered {
         let operand = cx.arg(i)?;
-        cx.cast(operand, super::shaping::PLACES)
+        cx.cast(operand, super::manipulate::PLACES)
     };
     let (begin, strides, count) = (wide(cx, 1)?, wide(cx, 3)?, begin.len());
     Ok(cx.builder.emit_te("dyn_strided_slice", vec![x, begin, strides], |inputs| {
@@ -279,8 +279,8 @@ pub(super) fn one_hot(cx: &mut LowerCx<'_>) -> Lowered {
         vec![relaxide_tir::te::compute("T_one_hot", shape, |at: &[PrimExpr]| {
             let mut index = at.to_vec();
             let place = index.remove(axis);
-            let wanted = prim::cast(super::shaping::PLACES, indices.at(&index));
-            prim::select(prim::eq(&wanted, prim::cast(super::shaping::PLACES, place)), on.at(&[]), off.at(&[]))
+            let wanted = prim::cast(super::manipulate::PLACES, indices.at(&index));
+            prim::select(prim::eq(&wanted, prim::cast(super::manipulate::PLACES, place)), on.at(&[]), off.at(&[]))
         })]
     })?)
 }
@@ -296,7 +296,7 @@ pub(super) fn pad(cx: &mut LowerCx<'_>) -> Lowered {
     }
     let (own, dtype) = (cx.shape(&x)?, cx.dtype(&x)?);
     let value = cx.cast(value, dtype)?;
-    let width = cx.cast(width, super::shaping::PLACES)?;
+    let width = cx.cast(width, super::manipulate::PLACES)?;
     let width = cx.reshape(width, vec![prim::int(2 * own.len() as i64)])?;
     let mut shape = Vec::new();
     for (k, dim) in own.iter().enumerate() {

@@ -9,7 +9,7 @@ use relaxide_relax as rx;
 use relaxide_tir::te;
 
 use super::cx::{DimDef, LowerCx, Lowered, attrs, fail};
-use super::shaping::PLACES;
+use super::manipulate::PLACES;
 use crate::scalar::{self, Number};
 
 /// The indices of the elements that are not zero, in order.

@@ -6,7 +6,7 @@ use relaxide_relax as rx;
 use relaxide_tir::te;
 
 use super::cx::{LowerCx, LowerError, Lowered, attrs, fail};
-use super::shaping::PLACES;
+use super::manipulate::PLACES;
 
 pub(super) fn take(cx: &mut LowerCx<'_>) -> Lowered {
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);

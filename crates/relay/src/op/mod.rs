@@ -17,6 +17,7 @@ mod found;
 mod gradient;
 mod image;
 mod index;
+mod manipulate;
 mod multibox;
 mod nn;
 mod nodes;
@@ -29,7 +30,6 @@ mod random;
 mod reduce;
 mod regular_nms;
 mod schema;
-mod shaping;
 mod signal;
 mod sparse;
 mod table;
@@ -41,7 +41,7 @@ use std::sync::LazyLock;
 
 pub use agreed::Agreed;
 pub use cx::{DimDef, LowerCx, LowerError, NewDims};
-pub use schema::{AttrsDef, Default, Field, Kind, Mapping, OpDef, attrs_def};
+pub use schema::{AttrKind, AttrsDef, Default, Field, Mapping, OpDef, attrs_def};
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static OpDef>> =
     LazyLock::new(|| table::TABLE.iter().map(|def| (def.name, def)).collect());

@@ -7,7 +7,7 @@ use relaxide_tir::te;
 
 use super::boxes::floats;
 use super::cx::{LowerCx, Lowered, attrs, fail};
-use super::shaping::PLACES;
+use super::manipulate::PLACES;
 
 const INT: DataType = DataType::int(32);
 

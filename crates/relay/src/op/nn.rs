@@ -85,8 +85,8 @@ fn depth_agreed(
     let (mut of_x, mut of_w) = (sx, sw);
     of_x[last] = depth.clone();
     of_w[1] = depth;
-    let x = super::shaping::same_shape(cx, x, &of_x)?;
-    let weight = super::shaping::same_shape(cx, weight, &of_w)?;
+    let x = super::manipulate::same_shape(cx, x, &of_x)?;
+    let weight = super::manipulate::same_shape(cx, weight, &of_w)?;
     Ok((x, weight))
 }
 

@@ -8,7 +8,7 @@ use relaxide_tir::te;
 
 use super::boxes::floats;
 use super::cx::{LowerCx, LowerError, Lowered, attrs, fail};
-use super::shaping::PLACES;
+use super::manipulate::PLACES;
 
 const FLOAT: DataType = DataType::float(32);
 

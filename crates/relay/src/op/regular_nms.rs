@@ -10,7 +10,7 @@ use relaxide_relax as rx;
 use relaxide_tir::{Stmt, te};
 
 use super::cx::{LowerCx, Lowered, attrs, fail};
-use super::shaping::PLACES;
+use super::manipulate::PLACES;
 
 const INT: DataType = DataType::int(32);
 

@@ -55,7 +55,7 @@ pub struct Field {
     /// The name.
     pub name: &'static str,
     /// What it must be.
-    pub kind: Kind,
+    pub kind: AttrKind,
     /// What it is where nothing is said.
     pub default: Default,
     /// Whether saved graphs hold it as a node of its own.
@@ -64,7 +64,7 @@ pub struct Field {
 
 /// What an attribute must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AttrKind {
     /// An integer.
     Int,
     /// A number.
@@ -154,15 +154,15 @@ impl Field {
             };
         }
         match self.kind {
-            Kind::Any => Ok(value.clone()),
-            Kind::Int => as_int(value).map(AttrValue::Int).ok_or("an integer"),
-            Kind::Bool => as_int(value).map(|v| AttrValue::Bool(v != 0)).ok_or("True or False"),
-            Kind::Float => as_float(value).map(AttrValue::Float).ok_or("a number"),
-            Kind::Str => match value {
+            AttrKind::Any => Ok(value.clone()),
+            AttrKind::Int => as_int(value).map(AttrValue::Int).ok_or("an integer"),
+            AttrKind::Bool => as_int(value).map(|v| AttrValue::Bool(v != 0)).ok_or("True or False"),
+            AttrKind::Float => as_float(value).map(AttrValue::Float).ok_or("a number"),
+            AttrKind::Str => match value {
                 AttrValue::Str(_) => Ok(value.clone()),
                 _ => Err("text"),
             },
-            Kind::DType => match value {
+            AttrKind::DType => match value {
                 AttrValue::DType(_) => Ok(value.clone()),
                 AttrValue::Str(text) if text.is_empty() => Ok(DataType::void().into()),
                 AttrValue::Str(text) => {
@@ -170,7 +170,7 @@ impl Field {
                 }
                 _ => Err("an element type such as \"float32\""),
             },
-            Kind::Ints => match value {
+            AttrKind::Ints => match value {
                 AttrValue::List(list) => {
                     let ints: Option<Vec<i64>> = list.iter().map(as_int).collect();
                     // Lists of pairs, as paddings were once written, stay what they are.
@@ -178,7 +178,7 @@ impl Field {
                 }
                 other => as_int(other).map(|v| vec![v].into()).ok_or("integers"),
             },
-            Kind::Floats => match value {
+            AttrKind::Floats => match value {
                 AttrValue::List(list) => {
                     list.iter().map(as_float).collect::<Option<Vec<f64>>>().map(AttrValue::from).ok_or("numbers")
                 }

@@ -11,7 +11,7 @@ use relaxide_relax as rx;
 use relaxide_tir::{Stmt, te};
 
 use super::cx::{DimDef, LowerCx, Lowered, NewDims, attrs, fail};
-use super::shaping::PLACES;
+use super::manipulate::PLACES;
 use crate::scalar;
 
 /// Numbers at places, and another elsewhere.

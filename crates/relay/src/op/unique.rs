@@ -9,7 +9,7 @@ use relaxide_relax as rx;
 use relaxide_tir::te;
 
 use super::cx::{LowerCx, Lowered, attrs, fail};
-use super::shaping::PLACES;
+use super::manipulate::PLACES;
 
 const INDEX: DataType = DataType::int(32);
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use relaxide_ffi::{AnyView, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved};
+use relaxide_ffi::{AnyView, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, SavedBytes};
 
 use super::devices::{Cuda, Opened, opened, raw};
 use super::driver::{JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES, Raw, SUCCESS};
@@ -97,7 +97,7 @@ impl ModuleImpl for Kernels {
         ModuleProperties::RUNNABLE.and(ModuleProperties::BINARY_SERIALIZABLE)
     }
 
-    fn save(&self) -> Result<Saved, Error> {
+    fn save(&self) -> Result<SavedBytes, Error> {
         let payload = Payload { code: self.0.code().to_vec(), ..self.0.payload.clone() };
         Ok(payload.write().into())
     }

@@ -10,7 +10,7 @@
 //! u64 length | u64 n+1, u64 row ends … | u64 m, u64 children … | n × (text kind, bytes payload)
 //! ```
 
-use relaxide_ffi::Saved;
+use relaxide_ffi::SavedBytes;
 
 /// The symbol that holds the bytes.
 pub const SYMBOL: &str = "__tvm_ffi__library_bin";
@@ -18,7 +18,7 @@ pub const SYMBOL: &str = "__tvm_ffi__library_bin";
 /// The kind that stands for the code of the library.
 pub const LIBRARY_KIND: &str = "_lib";
 
-/// A module of the tree: to be written, with its bytes as [`Saved`], or read from bytes.
+/// A module of the tree: to be written, with its bytes as [`SavedBytes`], or read from bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node<P> {
     /// What kind of module it is.
@@ -65,9 +65,9 @@ pub enum BlobError {
 }
 
 /// The bytes of a tree: its length, then the rest.
-pub fn encode(nodes: Vec<Node<Saved>>) -> Saved {
-    let mut out = Saved::default();
-    let number = |out: &mut Saved, value: usize| out.push(&(value as u64).to_le_bytes());
+pub fn encode(nodes: Vec<Node<SavedBytes>>) -> SavedBytes {
+    let mut out = SavedBytes::default();
+    let number = |out: &mut SavedBytes, value: usize| out.push(&(value as u64).to_le_bytes());
     number(&mut out, nodes.len() + 1);
     number(&mut out, 0);
     let mut end = 0;
@@ -88,7 +88,7 @@ pub fn encode(nodes: Vec<Node<Saved>>) -> Saved {
             out.append(payload);
         }
     }
-    let mut whole = Saved::from((out.len() as u64).to_le_bytes().to_vec());
+    let mut whole = SavedBytes::from((out.len() as u64).to_le_bytes().to_vec());
     whole.append(out);
     whole
 }

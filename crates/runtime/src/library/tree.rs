@@ -1,6 +1,6 @@
 //! The modules of a library: rebuilding them from its bytes, and making the bytes.
 
-use relaxide_ffi::{AnyView, Error, ErrorKind, Module, ModuleProperties, Saved, get_global};
+use relaxide_ffi::{AnyView, Error, ErrorKind, Module, ModuleProperties, SavedBytes, get_global};
 
 use super::blob::{self, LIBRARY_KIND, Node};
 
@@ -31,7 +31,7 @@ fn make(node: &Node<&[u8]>, library: &Module) -> Result<Module, Error> {
 #[derive(Debug)]
 pub struct SavedTree {
     /// The content of the symbol `__tvm_ffi__library_bin`; empty if the tree is nothing but compiled code.
-    pub bytes: Saved,
+    pub bytes: SavedBytes,
     /// The modules whose code belongs into the library, in the order in which they were met.
     pub compiled: Vec<Module>,
 }
@@ -42,7 +42,7 @@ pub fn save_module_tree(root: &Module) -> Result<SavedTree, Error> {
     tree.collect(root);
     let is_only_code = tree.modules.len() == 1 && tree.library_at == Some(0);
     let nodes = (0..tree.modules.len()).map(|at| tree.node(at)).collect::<Result<Vec<_>, _>>()?;
-    let bytes = if is_only_code { Saved::default() } else { blob::encode(nodes) };
+    let bytes = if is_only_code { SavedBytes::default() } else { blob::encode(nodes) };
     Ok(SavedTree { bytes, compiled: tree.compiled })
 }
 
@@ -85,7 +85,7 @@ impl Tree {
         }
     }
 
-    fn node(&self, at: usize) -> Result<Node<Saved>, Error> {
+    fn node(&self, at: usize) -> Result<Node<SavedBytes>, Error> {
         let is_library = self.library_at == Some(at);
         let sources = if is_library { self.compiled.as_slice() } else { self.modules.get(at..=at).unwrap_or_default() };
         let mut imports: Vec<usize> = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use relaxide_ffi::{AnyView, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved};
+use relaxide_ffi::{AnyView, Device, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, SavedBytes};
 
 use super::binaries;
 use super::devices::{Opened, opened};
@@ -81,7 +81,7 @@ impl ModuleImpl for Kernels {
         ModuleProperties::RUNNABLE.and(ModuleProperties::BINARY_SERIALIZABLE)
     }
 
-    fn save(&self) -> Result<Saved, Error> {
+    fn save(&self) -> Result<SavedBytes, Error> {
         Ok(self.0.payload.write().into())
     }
 

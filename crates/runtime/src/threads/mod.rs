@@ -218,7 +218,7 @@ mod tests {
 
     extern "C" fn fail_in_one(id: c_int, _: *mut ParallelGroupEnv, _: *mut c_void) -> c_int {
         if id == 1 {
-            relaxide_ffi::raised::set(Error::new(ErrorKind::ValueError, "no luck"));
+            relaxide_ffi::error_slot::set(Error::new(ErrorKind::ValueError, "no luck"));
             return -1;
         }
         0
@@ -246,7 +246,7 @@ mod tests {
         match unsafe { parallel_launch(sum, data, 0) } {
             Ok(()) => 0,
             Err(error) => {
-                relaxide_ffi::raised::set(error);
+                relaxide_ffi::error_slot::set(error);
                 -1
             }
         }

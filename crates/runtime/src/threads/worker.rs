@@ -140,7 +140,7 @@ fn bind(_number: usize) {}
 
 /// The error that a failing task has raised on this thread, with the number of the task.
 pub(super) fn raised_error(task: u32) -> Error {
-    match relaxide_ffi::raised::take() {
+    match relaxide_ffi::error_slot::take() {
         Some(error) => Error::new(ErrorKind::RuntimeError, format!("Task {task} error: {error}")),
         None => Error::new(ErrorKind::RuntimeError, format!("Task {task} error: it returned an error without a text")),
     }

@@ -23,7 +23,7 @@ use super::{Language, Parsed, Parser};
 use relaxide_ir::diagnostic::Code;
 
 /// Which surroundings: 0 are those of the module, the others those of macros, in order.
-pub type Place = usize;
+pub type ScopeIndex = usize;
 
 /// A value by the name that the text has for it.
 pub type Local = (String, Any);
@@ -31,9 +31,9 @@ pub type Local = (String, Any);
 /// What a text may ask of what it stands in. Errors are messages for the user.
 pub trait Host: Sync {
     /// Whether the surroundings have a name.
-    fn knows(&self, place: Place, name: &str) -> bool;
+    fn knows(&self, place: ScopeIndex, name: &str) -> bool;
     /// The value of an expression, with names of the text that it may use.
-    fn evaluate(&self, place: Place, source: &str, locals: &[Local]) -> Result<Any, String>;
+    fn evaluate(&self, place: ScopeIndex, source: &str, locals: &[Local]) -> Result<Any, String>;
     /// The items of a value, in order.
     fn items(&self, value: &Any) -> Result<Vec<Any>, String>;
     /// Whether a value counts as true.

@@ -51,7 +51,7 @@ use relaxide_ir::diagnostic::{Code, Diagnostic, Lines, closest};
 use tir::Kernel;
 use value::Value;
 
-pub use host::{Host, Local, Macro, Place};
+pub use host::{Host, Local, Macro, ScopeIndex};
 
 /// The result of reading a piece of text.
 type Parsed<T> = Result<T, Box<Diagnostic>>;
@@ -176,7 +176,7 @@ struct Parser<'s> {
     /// What the text stands in, where that is a Python program.
     host: Option<&'s dyn Host>,
     /// In which of the host's surroundings names are looked up at the moment.
-    place: Place,
+    place: ScopeIndex,
     macros: &'s [Macro],
     /// Calls of macros that are being written out.
     expansions: usize,

@@ -19,7 +19,7 @@ pub(super) struct Metadata {
 }
 
 /// What a decorator makes of a function.
-pub(super) enum Kind {
+pub(super) enum FunctionKind {
     /// `@R.function`
     Relax { private: bool, pure: bool },
     /// `@T.prim_func`
@@ -257,23 +257,23 @@ impl Parser<'_> {
         }
         for (def, kind) in defs.iter().zip(&kinds) {
             match kind {
-                Kind::Relax { pure, .. } => {
+                FunctionKind::Relax { pure, .. } => {
                     let ty = self.signature_type(def, *pure)?;
                     self.globals.insert(def.name.to_string(), GlobalVar::typed(def.name.to_string(), ty));
                 }
-                Kind::Prim { .. } if def.returns.is_none() => drop(self.kernels.insert(def.name.to_string())),
-                Kind::Prim { .. } => {}
+                FunctionKind::Prim { .. } if def.returns.is_none() => drop(self.kernels.insert(def.name.to_string())),
+                FunctionKind::Prim { .. } => {}
             }
         }
         for (def, kind) in defs.iter().zip(&kinds) {
             let name = def.name.to_string();
             match kind {
-                Kind::Relax { private, pure } => {
+                FunctionKind::Relax { private, pure } => {
                     let func = self.relax_function(def, *pure, (!private).then_some(name.as_str()))?;
                     self.globals.insert(name.clone(), GlobalVar::typed(name.clone(), func.ty()));
                     module.insert(name, Ref::new(func));
                 }
-                Kind::Prim { private, s_tir } => {
+                FunctionKind::Prim { private, s_tir } => {
                     let func = self.prim_func(def, *s_tir, (!private).then_some(name.as_str()))?;
                     module.insert(name, Ref::new(func));
                 }
@@ -286,7 +286,7 @@ impl Parser<'_> {
     }
 
     /// What the decorators of a function say.
-    pub(super) fn kind(&mut self, def: &ast::StmtFunctionDef) -> Parsed<Kind> {
+    pub(super) fn kind(&mut self, def: &ast::StmtFunctionDef) -> Parsed<FunctionKind> {
         let [decorator] = &*def.decorator_list else {
             return Err(self
                 .error(Code::Structure, format!("`{}` needs one decorator", def.name), def.name.range)
@@ -308,11 +308,11 @@ impl Parser<'_> {
         let path = path.unwrap_or_default();
         let mut args = call.map(|call| Args::of(self, &path, call)).transpose()?;
         let kind = match path.as_str() {
-            "R.function" => Kind::Relax {
+            "R.function" => FunctionKind::Relax {
                 private: option(self, &mut args, "private", false)?,
                 pure: option(self, &mut args, "pure", true)?,
             },
-            "T.prim_func" => Kind::Prim {
+            "T.prim_func" => FunctionKind::Prim {
                 private: option(self, &mut args, "private", false)?,
                 s_tir: option(self, &mut args, "s_tir", false)?,
             },

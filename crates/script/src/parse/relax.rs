@@ -12,7 +12,7 @@ use ruff_python_ast::{self as ast, Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::args::Args;
-use super::module::Kind;
+use super::module::FunctionKind;
 use super::value::Value;
 use super::{Language, Parsed, Parser};
 use relaxide_ir::diagnostic::Code;
@@ -561,7 +561,7 @@ impl Parser<'_> {
     }
 
     fn local_function(&mut self, def: &ast::StmtFunctionDef) -> Parsed<()> {
-        let Kind::Relax { pure, .. } = self.kind(def)? else {
+        let FunctionKind::Relax { pure, .. } = self.kind(def)? else {
             return Err(self.error(
                 Code::Structure,
                 "a kernel stands in the module, not in a function",

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use relaxide_ffi::{ObjectRef, Ref};
-use relaxide_ir::target::Kind;
+use relaxide_ir::target::TargetKind;
 use relaxide_ir::{AttrValue, DataType, GlobalVar, VDevice, Var};
 
 use super::Printer;
@@ -74,7 +74,7 @@ impl Printer<'_> {
         });
         let index = index.map_or("-1".to_string(), |i| i.to_string());
         // A device without a target is found by its place in the whole list.
-        let kind = kind.map_or("vdevice", Kind::name);
+        let kind = kind.map_or("vdevice", TargetKind::name);
         format!("{kind}:{index}:{}", device.scope)
     }
 }

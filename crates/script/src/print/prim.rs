@@ -5,7 +5,7 @@ use relaxide_ir::prim::{Binary, FloatImm, IntImm, PrimCall, lanes_expr};
 use relaxide_ir::{BinaryOp, Buffer, PrimExpr};
 
 use super::Printer;
-use super::tir::Place;
+use super::tir::BufferForm;
 use crate::intrinsics::{self, BITWISE, ResultType};
 use crate::number::{float_text, is_literal, quoted, special_text};
 
@@ -277,7 +277,7 @@ impl Printer<'_> {
         let data = self.names.get(&buffer.data.clone().into()).map(str::to_string);
         let name = self.define_buffer(buffer);
         if data.is_some() {
-            let ty = self.buffer_type_over(buffer, Place::Allocation, data);
+            let ty = self.buffer_type_over(buffer, BufferForm::Allocation, data);
             self.line(format!("{name} = T.decl_buffer({ty})"));
         }
         name

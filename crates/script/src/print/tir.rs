@@ -13,7 +13,7 @@ use crate::number::quoted;
 /// How a buffer's type is written: as an annotation, which always shows the dtype, or as an allocation, which leaves out
 /// `float32`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum BufferForm {
     Annotation,
     Allocation,
 }
@@ -77,13 +77,13 @@ impl Printer<'_> {
             match buffer {
                 Some(buffer) if !used.contains(param) => {
                     let name = self.define_buffer(buffer);
-                    params.push(format!("{name}: T.Buffer({})", self.buffer_type(buffer, Place::Annotation)));
+                    params.push(format!("{name}: T.Buffer({})", self.buffer_type(buffer, BufferForm::Annotation)));
                 }
                 Some(buffer) => {
                     let handle = self.names.define(param.clone().into(), &param.name);
                     params.push(format!("{handle}: T.handle"));
                     let name = self.define_buffer(buffer);
-                    let ty = self.buffer_type(buffer, Place::Annotation);
+                    let ty = self.buffer_type(buffer, BufferForm::Annotation);
                     matched.push(format!("{name} = T.match_buffer({handle}, {ty})"));
                 }
                 None => {
@@ -113,15 +113,15 @@ impl Printer<'_> {
     }
 
     /// Shape, dtype and what differs from the defaults.
-    pub(super) fn buffer_type(&mut self, buffer: &Buffer, place: Place) -> String {
+    pub(super) fn buffer_type(&mut self, buffer: &Buffer, place: BufferForm) -> String {
         self.buffer_type_over(buffer, place, None)
     }
 
     /// The same of a buffer over an address.
-    pub(super) fn buffer_type_over(&mut self, buffer: &Buffer, place: Place, data: Option<String>) -> String {
+    pub(super) fn buffer_type_over(&mut self, buffer: &Buffer, place: BufferForm, data: Option<String>) -> String {
         let shape: Vec<_> = buffer.shape.clone();
         let mut parts = vec![self.shape_tuple(&shape)];
-        if place == Place::Annotation || buffer.dtype != DataType::float(32) {
+        if place == BufferForm::Annotation || buffer.dtype != DataType::float(32) {
             parts.push(quoted(&buffer.dtype.to_string()));
         }
         parts.extend(data.map(|data| format!("data={data}")));
@@ -157,7 +157,7 @@ impl Printer<'_> {
 
     /// `T.call((shape…), …)` for an allocation.
     pub(super) fn allocation(&mut self, call: &str, buffer: &Ref<Buffer>, annotations: &relaxide_ir::Attrs) {
-        let ty = self.buffer_type(buffer, Place::Allocation);
+        let ty = self.buffer_type(buffer, BufferForm::Allocation);
         let name = self.define_buffer(buffer);
         let annotations = match annotations.is_empty() {
             true => String::new(),

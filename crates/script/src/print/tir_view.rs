@@ -8,7 +8,7 @@ use relaxide_ir::{Buffer, PrimExpr};
 use relaxide_tir::{DeclBuffer, Stmt};
 
 use super::Printer;
-use super::tir::Place;
+use super::tir::BufferForm;
 use crate::number::quoted;
 
 impl Printer<'_> {
@@ -18,7 +18,7 @@ impl Printer<'_> {
             Some((owner, arguments)) => format!("{}.view({arguments})", self.buffer(&owner)),
             None => {
                 let data = self.prim(&n.data);
-                format!("T.decl_buffer({})", self.buffer_type_over(&n.buffer, Place::Allocation, Some(data)))
+                format!("T.decl_buffer({})", self.buffer_type_over(&n.buffer, BufferForm::Allocation, Some(data)))
             }
         };
         let name = self.define_buffer(&n.buffer);

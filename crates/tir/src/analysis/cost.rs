@@ -111,7 +111,7 @@ impl Count {
                 self.access(&n.buffer, n.value.dtype().lane_count().abs(), times);
             }
             Stmt::Bind(n) => self.value(&n.value, times),
-            Stmt::Evaluate(_) if stmt.jump().is_some() => self.unknown = true,
+            Stmt::Evaluate(_) if stmt.early_exit().is_some() => self.unknown = true,
             Stmt::Evaluate(n) => self.value(&n.value, times),
             Stmt::Block(n) => self.stmt(&n.block.body, times),
             Stmt::Attr(n) => self.stmt(&n.body, times),

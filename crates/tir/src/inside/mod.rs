@@ -26,8 +26,8 @@
 //! out** raw pointers (`address_of`, calls of foreign functions) and declared views of other memory: they are a program's own
 //! business.
 
+mod index_range;
 mod range;
-mod reach;
 
 use std::collections::{HashMap, HashSet};
 
@@ -118,7 +118,7 @@ impl Hold {
             written: written.0,
             counters: Vec::new(),
             // What stands behind an early end may never happen.
-            conditions: usize::from(func.body.has_jump()),
+            conditions: usize::from(func.body.has_early_exit()),
             entry: Vec::new(),
         };
         // No tensor has a negative dimension, whatever expression it is.
@@ -300,13 +300,13 @@ impl Hold {
         }
         let predicate = self.mutate_prim(&n.predicate);
         let mark = (predicate.as_int() != Some(1)).then(|| self.assume(&predicate));
-        let opened: Vec<Stmt> = n.block.match_buffers.iter().flat_map(|m| self.opened(m)).collect();
+        let views: Vec<Stmt> = n.block.match_buffers.iter().flat_map(|m| self.view_checks(m)).collect();
         let init = n.block.init.as_ref().map(|s| self.mutate_stmt(s));
         let body = self.mutate_stmt(&n.block.body);
         if let Some(mark) = mark {
             self.forget(mark);
         }
-        let body = if opened.is_empty() { body } else { Stmt::seq(opened.into_iter().chain([body])) };
+        let body = if views.is_empty() { body } else { Stmt::seq(views.into_iter().chain([body])) };
         let block = if body == n.block.body && init == n.block.init {
             n.block.clone()
         } else {
@@ -319,7 +319,7 @@ impl Hold {
     }
 
     /// The checks of a sub-buffer's region, which must lie in its source.
-    fn opened(&mut self, m: &MatchBufferRegion) -> Vec<Stmt> {
+    fn view_checks(&mut self, m: &MatchBufferRegion) -> Vec<Stmt> {
         let source = m.source.buffer.clone();
         let mut checks = Vec::new();
         for (dimension, (range, extent)) in m.source.region.iter().zip(&source.shape).enumerate() {

@@ -5,7 +5,7 @@ use relaxide_ffi::Ref;
 use super::scalar::{Scalar, Value};
 use super::threads::{is_thread, waits};
 use super::{Interp, InterpError, Result};
-use crate::jump::Jump;
+use crate::early_exit::EarlyExit;
 use crate::stmt::*;
 
 /// Where execution goes on behind a statement.
@@ -26,13 +26,15 @@ impl Interp {
         match self.exec(body)? {
             Flow::Next => Ok(None),
             Flow::Return(value) => Ok(value),
-            Flow::Break | Flow::Continue => Err(InterpError::Malformed("a jump outside of any loop".to_string())),
+            Flow::Break | Flow::Continue => {
+                Err(InterpError::Malformed("an early exit outside of any loop".to_string()))
+            }
         }
     }
 
     pub(super) fn exec(&mut self, stmt: &Stmt) -> Result<Flow> {
-        if let Some(jump) = stmt.jump() {
-            return self.exec_jump(jump);
+        if let Some(exit) = stmt.early_exit() {
+            return self.exec_early_exit(exit);
         }
         match stmt {
             Stmt::For(n) => return self.exec_for(n),
@@ -86,18 +88,18 @@ impl Interp {
                     self.bind_pointer(&n.buffer.data, &n.data)?;
                 }
             }
-            // Jumps, which were executed above.
+            // EarlyExits, which were executed above.
             Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => {}
         }
         Ok(Flow::Next)
     }
 
-    fn exec_jump(&mut self, jump: Jump<'_>) -> Result<Flow> {
-        Ok(match jump {
-            Jump::Break => Flow::Break,
-            Jump::Continue => Flow::Continue,
-            Jump::Return(None) => Flow::Return(None),
-            Jump::Return(Some(value)) => Flow::Return(Some(self.eval_at(value, 0)?)),
+    fn exec_early_exit(&mut self, exit: EarlyExit<'_>) -> Result<Flow> {
+        Ok(match exit {
+            EarlyExit::Break => Flow::Break,
+            EarlyExit::Continue => Flow::Continue,
+            EarlyExit::Return(None) => Flow::Return(None),
+            EarlyExit::Return(Some(value)) => Flow::Return(Some(self.eval_at(value, 0)?)),
         })
     }
 

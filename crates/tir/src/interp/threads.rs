@@ -140,7 +140,7 @@ impl Interp {
             for thread in threads {
                 match self.with_thread(thread, *phase, |this| this.exec(stmt))? {
                     Flow::Next => {}
-                    _ => return Err(InterpError::Malformed("a jump out of a loop with a barrier".into())),
+                    _ => return Err(InterpError::Malformed("an early exit out of a loop with a barrier".into())),
                 }
             }
             return Ok(());

@@ -19,8 +19,8 @@ use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor};
 
 use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
+use crate::early_exit::EarlyExits;
 use crate::functor::StmtMutator;
-use crate::jump::Jumps;
 use crate::stmt::*;
 
 pub(super) const PASS: PassInfo =
@@ -88,7 +88,7 @@ impl Hoist {
                 result.push(if let Stmt::Alloc(_) = stmt { stmt.clone() } else { self.closed(stmt) });
                 continue;
             }
-            reached = !Jumps::of(stmt).any();
+            reached = !EarlyExits::of(stmt).any();
             let before = self.leaving.len();
             match stmt {
                 Stmt::Alloc(_) => self.leaving.push(stmt.clone()),

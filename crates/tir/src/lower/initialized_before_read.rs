@@ -263,8 +263,8 @@ impl StmtVisitor for Walk<'_> {
                 self.axes.insert(n.var.clone(), value);
             }
             Stmt::Block(n) => self.block(n),
-            // What stands behind a jump may not be executed.
-            _ if stmt.jump().is_some() => self.filled = false,
+            // What stands behind an early exit may not be executed.
+            _ if stmt.early_exit().is_some() => self.filled = false,
             _ => self.walk_stmt(stmt),
         }
     }

@@ -17,8 +17,8 @@ use relaxide_ir::prim::{PrimExpr, PrimMutator};
 
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
+use crate::early_exit::EarlyExits;
 use crate::functor::StmtMutator;
-use crate::jump::Jumps;
 use crate::stmt::*;
 
 /// The annotation of such a loop.
@@ -51,7 +51,7 @@ impl StmtMutator for Annotate {
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
         let made = self.remake_stmt(stmt);
         let Stmt::For(n) = &made else { return made };
-        if !Jumps::of(&n.body).of_loop {
+        if !EarlyExits::of(&n.body).of_loop {
             return made;
         }
         if !matches!(n.kind, ForKind::Serial | ForKind::Unrolled) {

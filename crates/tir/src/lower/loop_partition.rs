@@ -32,8 +32,8 @@ use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
 use crate::analysis::affine::conjuncts;
 use crate::analysis::interval::Running;
+use crate::early_exit::EarlyExits;
 use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
-use crate::jump::Jumps;
 use crate::stmt::*;
 
 /// The option of a pass context that the pass reads.
@@ -215,8 +215,8 @@ impl StmtMutator for Partition {
         let hinted = HINTS.iter().any(|hint| n.annotations.bool(hint) == Some(true));
         let looked_at = hinted || self.options.const_loops || n.extent.as_int().is_none();
         // A `break` in one piece would not leave the others.
-        let in_pieces =
-            matches!(n.kind, ForKind::Serial | ForKind::Parallel | ForKind::Unrolled) && !Jumps::of(&n.body).of_loop;
+        let in_pieces = matches!(n.kind, ForKind::Serial | ForKind::Parallel | ForKind::Unrolled)
+            && !EarlyExits::of(&n.body).of_loop;
         match looked_at && in_pieces {
             true => match self.split(n, hinted) {
                 Some(parts) => parts,

@@ -1,13 +1,13 @@
 //! Statements without effect go: empty loops and conditions, evaluated constants, assertions that always hold, what stands
-//! behind a jump, and a `continue` at the end of its loop.
+//! behind an early exit, and a `continue` at the end of its loop.
 
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{PrimExpr, PrimMutator};
 
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
+use crate::early_exit::EarlyExit;
 use crate::functor::StmtMutator;
-use crate::jump::Jump;
 use crate::s_tir::state::with_loop_body;
 use crate::stmt::*;
 
@@ -57,7 +57,7 @@ fn is_nothing(value: &PrimExpr) -> bool {
 
 fn ends_in_continue(body: &Stmt) -> bool {
     let last = if let Stmt::Seq(n) = body { n.seq.last() } else { Some(body) };
-    last.is_some_and(|s| s.jump() == Some(Jump::Continue))
+    last.is_some_and(|s| s.early_exit() == Some(EarlyExit::Continue))
 }
 
 fn without_last(body: &Stmt) -> Stmt {

@@ -44,7 +44,7 @@ pub(super) const PASS: PassInfo = kernel_pass!(
 
 /// A kernel whose blocks allocate where buffers are used.
 pub(super) fn plan_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    let mut places = Places::default();
+    let mut places = AccessScopes::default();
     places.visit_stmt(&func.body);
     let pointers = shared_memory(&func.body);
     let mut moves = Move::default();
@@ -84,22 +84,22 @@ impl Frame {
 }
 
 /// What is around all accesses of a buffer.
-struct Place {
+struct AccessScope {
     path: Vec<Frame>,
     /// How many frames of the path are around the allocation, its block included.
     defined: usize,
 }
 
 #[derive(Default)]
-struct Places {
+struct AccessScopes {
     path: Vec<Frame>,
     /// How many frames at most may lead to an access: what is inside of a `while` is entered again and again.
     limit: Option<usize>,
     defined: HashMap<Ref<Buffer>, usize>,
-    around: indexmap::IndexMap<Ref<Buffer>, Option<Place>>,
+    around: indexmap::IndexMap<Ref<Buffer>, Option<AccessScope>>,
 }
 
-impl Places {
+impl AccessScopes {
     fn access(&mut self, buffer: &Ref<Buffer>) {
         let Some(defined) = self.defined.get(buffer).copied() else { return };
         let here = &self.path[..self.limit.unwrap_or(self.path.len()).max(defined)];
@@ -108,18 +108,18 @@ impl Places {
                 let common = place.path.iter().zip(here).take_while(|(a, b)| a == b).count();
                 place.path.truncate(common);
             }
-            empty => *empty = Some(Place { path: here.to_vec(), defined }),
+            empty => *empty = Some(AccessScope { path: here.to_vec(), defined }),
         }
     }
 }
 
-impl PrimVisitor for Places {
+impl PrimVisitor for AccessScopes {
     fn visit_buffer_use(&mut self, buffer: &Ref<Buffer>) {
         self.access(buffer);
     }
 }
 
-impl StmtVisitor for Places {
+impl StmtVisitor for AccessScopes {
     fn visit_buffer_store(&mut self, buffer: &Ref<Buffer>) {
         self.access(buffer);
     }

@@ -2,7 +2,7 @@
 //!
 //! The arithmetic analyzer walks along: it knows the ranges of the loops around, the conditions that were passed, and that
 //! dimensions are not negative. Conditions that are decided go with their branch; loops of one iteration become their body;
-//! what stands behind a jump goes.
+//! what stands behind an early exit goes.
 //!
 //! ```text
 //! for i in range(n):                        for i in range(n):
@@ -25,8 +25,8 @@ use relaxide_ir::{BinaryOp, Var};
 
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
+use crate::early_exit::EarlyExits;
 use crate::functor::{StmtMutator, substitute_stmt};
-use crate::jump::Jumps;
 use crate::stmt::*;
 
 pub(super) const PASS: PassInfo = kernel_pass!(
@@ -101,7 +101,7 @@ impl Simplify {
         match extent.as_int() {
             Some(count) if count <= 0 => return Stmt::nop(),
             // What leaves the loop would leave another if its body stood alone.
-            Some(1) if n.kind != ForKind::ThreadBinding && !Jumps::of(&n.body).of_loop => {
+            Some(1) if n.kind != ForKind::ThreadBinding && !EarlyExits::of(&n.body).of_loop => {
                 let body = substitute_stmt(&n.body, &VarMap::from([(n.var.clone(), min)]));
                 return self.mutate_stmt(&body);
             }

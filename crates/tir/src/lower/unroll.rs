@@ -1,4 +1,4 @@
-//! Unrolled loops are written out.
+//! Unrolls loops: their bodies are repeated.
 //!
 //! A loop marked as unrolled with a constant extent becomes its iterations one behind the other, each with names and
 //! scratch of its own. One with a symbolic extent, one whose copies would exceed a limit, or one that a `break` or `continue`
@@ -7,7 +7,7 @@
 //! The option `tirx.UnrollLoop` of a pass context also has loops unrolled that nobody marked: those that come to few statements
 //! (`auto_max_step`; the attribute `pragma_auto_unroll_max_step` says so of what is below it), that have few iterations
 //! (`auto_max_extent`), and whose variable is an index of a thread's own memory (`unroll_local_access`). With `explicit_unroll` off they
-//! are marked and not written out. Lowering does without: LLVM knows better.
+//! are marked and not unrolled. Lowering does without: LLVM knows better.
 
 use std::collections::HashSet;
 
@@ -18,11 +18,11 @@ use relaxide_ir::prim::{self, PrimExpr, PrimMutator, PrimVisitor, VarMap, free_v
 
 use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
+use crate::early_exit::EarlyExits;
 use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
-use crate::jump::Jumps;
 use crate::stmt::*;
 
-/// Most statements that one loop may be written out to.
+/// Most statements that one loop may be unrolled to.
 const MAX_STATEMENTS: i64 = 4096;
 
 /// The option of a pass context that the pass reads.
@@ -49,13 +49,13 @@ struct Unroll {
 
 /// Which loops are short, and what was seen below.
 struct Short {
-    /// Most statements that a loop and those inside of it are written out to.
+    /// Most statements that a loop and those inside of it are unrolled to.
     max_step: i64,
     /// Most loops inside of each other.
     max_depth: i64,
     /// Most iterations of a loop that is unrolled whatever is in it.
     max_extent: i64,
-    /// Whether loops are written out; they are marked otherwise.
+    /// Whether loops are unrolled here; they are marked otherwise.
     explicit: bool,
     /// Whether loops go whose variable is an index of memory of one thread.
     local_access: bool,
@@ -82,7 +82,7 @@ impl Short {
         }
     }
 
-    /// Whether a loop is unrolled, its body having been seen, and whether it is written out then.
+    /// Whether a loop is unrolled, its body having been seen, and whether its body is repeated then.
     fn takes(&mut self, n: &For) -> (bool, bool) {
         let count = n.extent.as_int().filter(|count| (0..=i64::from(i32::MAX)).contains(count));
         let short = count.is_some_and(|count| {
@@ -146,16 +146,16 @@ impl StmtMutator for Unroll {
                 return self.remake_stmt(stmt);
             }
             let body = self.mutate_stmt(&n.body);
-            return written_out(n, body);
+            return unrolled(n, body);
         };
-        let jumps = Jumps::of(&n.body).of_loop;
+        let exits = EarlyExits::of(&n.body).of_loop;
         let explicit = short.explicit;
         let body = self.mutate_stmt(&n.body);
         let Some(short) = &mut self.short else { return Stmt::loop_around(n, body) };
         short.explicit = explicit;
         match short.takes(n) {
-            (_, true) if !jumps => written_out(n, body),
-            (true, false) if !jumps => of_kind(n, ForKind::Unrolled, body),
+            (_, true) if !exits => unrolled(n, body),
+            (true, false) if !exits => of_kind(n, ForKind::Unrolled, body),
             _ => Stmt::loop_around(n, body),
         }
     }
@@ -202,9 +202,11 @@ fn of_kind(n: &Ref<For>, kind: ForKind, body: Stmt) -> Stmt {
 }
 
 /// The iterations of a loop one behind the other, where that is possible and not too long; a serial loop otherwise.
-fn written_out(n: &Ref<For>, body: Stmt) -> Stmt {
+fn unrolled(n: &Ref<For>, body: Stmt) -> Stmt {
     let count = n.extent.as_int().filter(|count| count.saturating_mul(statements(&body)) <= MAX_STATEMENTS);
-    let Some(count) = count.filter(|_| !Jumps::of(&body).of_loop) else { return of_kind(n, ForKind::Serial, body) };
+    let Some(count) = count.filter(|_| !EarlyExits::of(&body).of_loop) else {
+        return of_kind(n, ForKind::Serial, body);
+    };
     let copy = |i: i64| {
         let at = prim::add(&n.min, prim::int_of(n.var.dtype(), i));
         let copy = if i == 0 { body.clone() } else { fresh_copy(&body) };

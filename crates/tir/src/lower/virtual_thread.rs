@@ -73,7 +73,7 @@ impl StmtMutator for Inject {
         if n.kind != ForKind::ThreadBinding || !virtual_thread {
             return self.remake_stmt(stmt);
         }
-        if n.body.has_jump() {
+        if n.body.has_early_exit() {
             let var = &n.var.name;
             return self.refuse(format!(
                 "a `break`, `continue` or `return` under virtual thread `{var}` would end all of them"
@@ -104,7 +104,7 @@ impl StmtMutator for Inject {
             ));
         }
         let number = prim::binary(BinaryOp::Sub, &n.var, &n.min);
-        let mut places = Places { number, count, own: HashMap::new() };
+        let mut places = ScratchOfThreads { number, count, own: HashMap::new() };
         own.into_iter().for_each(|buffer| places.add(buffer));
         let body = places.mutate_stmt(&body);
         Copies { thread: &n.var, min: &n.min, count }.stmt(&body)
@@ -207,14 +207,14 @@ impl StmtVisitor for Differs {
 }
 
 /// Gives each thread a place in scratch.
-struct Places {
+struct ScratchOfThreads {
     /// Which of the threads it is, from zero on.
     number: PrimExpr,
     count: i64,
     own: HashMap<Ref<Buffer>, Ref<Buffer>>,
 }
 
-impl Places {
+impl ScratchOfThreads {
     fn add(&mut self, buffer: Ref<Buffer>) {
         let shape = buffer.shape.iter().map(|d| d * prim::int_of(d.dtype(), self.count)).collect();
         let data = Var::new(buffer.data.name.clone(), buffer.data.ty.clone());
@@ -237,7 +237,7 @@ impl Places {
     }
 }
 
-impl PrimMutator for Places {
+impl PrimMutator for ScratchOfThreads {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         let e = self.remake_prim(e);
         let PrimExpr::Load(n) = &e else { return e };
@@ -248,7 +248,7 @@ impl PrimMutator for Places {
     }
 }
 
-impl StmtMutator for Places {
+impl StmtMutator for ScratchOfThreads {
     fn remake_store(&mut self, n: &Ref<BufferStore>) -> Ref<BufferStore> {
         let (value, indices) = (self.mutate_prim(&n.value), self.mutate_prims(&n.indices));
         let predicate = n.predicate.as_ref().map(|p| self.mutate_prim(p));

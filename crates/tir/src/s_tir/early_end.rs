@@ -15,26 +15,26 @@
 
 use relaxide_ir::attrs::AttrValue;
 
-use super::instruction::Kind;
+use super::instruction::InstructionKind;
 use super::rv::Rv;
-use super::state::Place;
+use super::state::StmtRef;
 use super::{Schedule, ScheduleError, primitive};
 use crate::PrimFunc;
-use crate::jump::{Jump, Jumps};
+use crate::early_exit::{EarlyExit, EarlyExits};
 use crate::stmt::*;
 
 /// Refuses a step on a nest that ends early.
-pub(super) fn refuse(sch: &Schedule, kind: &Kind, inputs: &[AttrValue]) -> Result<(), ScheduleError> {
+pub(super) fn refuse(sch: &Schedule, kind: &InstructionKind, inputs: &[AttrValue]) -> Result<(), ScheduleError> {
     let says_only =
         [&primitive::annotate::ANNOTATE, &primitive::annotate::UNANNOTATE, &primitive::enter_postproc::KIND];
-    let jumps = sch.module().functions_of::<PrimFunc>().any(|(_, func)| func.body.has_jump());
-    if !jumps || kind.is_pure || says_only.iter().any(|other| other.name == kind.name) {
+    let exits = sch.module().functions_of::<PrimFunc>().any(|(_, func)| func.body.has_early_exit());
+    if !exits || kind.is_pure || says_only.iter().any(|other| other.name == kind.name) {
         return Ok(());
     }
     for rv in inputs.iter().flat_map(variables) {
         let place = match &rv {
-            Rv::Block(block) => sch.block_place(block),
-            Rv::Loop(loop_) => sch.loop_place(loop_),
+            Rv::Block(block) => sch.block_ref(block),
+            Rv::Loop(loop_) => sch.loop_ref(loop_),
             Rv::Number(_) | Rv::Open => continue,
         };
         // What is no longer there is for the step to say.
@@ -52,14 +52,14 @@ fn variables(operand: &AttrValue) -> Vec<Rv> {
     }
 }
 
-fn check(sch: &Schedule, place: &Place) -> Result<(), ScheduleError> {
+fn check(sch: &Schedule, place: &StmtRef) -> Result<(), ScheduleError> {
     let outermost = place.tree.loops_above(place.node).first().copied().unwrap_or(place.node);
-    let jump = between_blocks(&place.tree.node(outermost).stmt).or_else(|| {
+    let exit = between_blocks(&place.tree.node(outermost).stmt).or_else(|| {
         let body = &sch.func(&place.func).ok()?.body;
-        Jumps::of(body).of_kernel.then_some("return")
+        EarlyExits::of(body).of_kernel.then_some("return")
     });
-    let Some(jump) = jump else { return Ok(()) };
-    let reason = format!("there is a `{jump}` in the nest, so not all of its iterations are executed");
+    let Some(exit) = exit else { return Ok(()) };
+    let reason = format!("there is a `{exit}` in the nest, so not all of its iterations are executed");
     let found = match place.stmt() {
         Stmt::For(n) => ScheduleError::at_loop(n, reason),
         Stmt::Block(n) => ScheduleError::at_block(&n.block, reason),
@@ -68,7 +68,7 @@ fn check(sch: &Schedule, place: &Place) -> Result<(), ScheduleError> {
     Err(found.with_help("put the loop that ends early inside of a block"))
 }
 
-/// A jump in a nest that is in none of its blocks.
+/// An early exit in a nest that is in none of its blocks.
 fn between_blocks(stmt: &Stmt) -> Option<&'static str> {
     match stmt {
         Stmt::Block(_) => None,
@@ -77,7 +77,7 @@ fn between_blocks(stmt: &Stmt) -> Option<&'static str> {
         Stmt::Seq(n) => n.seq.iter().find_map(between_blocks),
         Stmt::If(n) => between_blocks(&n.then_case).or_else(|| n.else_case.as_ref().and_then(between_blocks)),
         Stmt::Attr(n) => between_blocks(&n.body),
-        other => other.jump().map(|jump: Jump<'_>| jump.word()),
+        other => other.early_exit().map(|exit: EarlyExit<'_>| exit.word()),
     }
 }
 
@@ -128,13 +128,13 @@ mod tests {
 
     #[test]
     fn a_nest_that_ends_early_is_left_alone() {
-        let sometimes = |jump| Stmt::when(prim::lt(Var::dim("n"), 3), jump);
+        let sometimes = |exit| Stmt::when(prim::lt(Var::dim("n"), 3), exit);
         assert_eq!(split(nest(Stmt::nop(), store)), Ok(()));
-        for (jump, word) in
+        for (exit, word) in
             [(Stmt::break_loop(), "break"), (Stmt::continue_loop(), "continue"), (Stmt::ret(0), "return")]
         {
             let reason = format!("there is a `{word}` in the nest, so not all of its iterations are executed");
-            assert_eq!(split(nest(sometimes(jump), store)), Err(reason));
+            assert_eq!(split(nest(sometimes(exit), store)), Err(reason));
         }
     }
 

@@ -48,7 +48,7 @@ pub enum Results {
 pub type Apply = fn(&mut Schedule, &mut Call<'_>) -> Result<Vec<Value>, ScheduleError>;
 
 /// A kind of step.
-pub struct Kind {
+pub struct InstructionKind {
     /// Its name in traces: `GetSBlock`.
     pub name: &'static str,
     /// Its name in Python: `get_sblock`.
@@ -63,14 +63,14 @@ pub struct Kind {
     pub apply: Apply,
 }
 
-impl std::fmt::Debug for Kind {
+impl std::fmt::Debug for InstructionKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
     }
 }
 
 /// All kinds of steps.
-pub static KINDS: &[&Kind] = &[
+pub static KINDS: &[&InstructionKind] = &[
     &p::get_sblock::KIND,
     &p::get_loops::KIND,
     &p::neighbours::CHILD_BLOCKS,
@@ -126,7 +126,7 @@ pub static KINDS: &[&Kind] = &[
 ];
 
 /// The kind of a name, as traces write it.
-pub fn kind(name: &str) -> Option<&'static Kind> {
+pub fn kind(name: &str) -> Option<&'static InstructionKind> {
     KINDS.iter().copied().find(|kind| kind.name == name)
 }
 
@@ -134,7 +134,7 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
 #[derive(Clone, Debug)]
 pub struct Instruction {
     /// Which.
-    pub kind: &'static Kind,
+    pub kind: &'static InstructionKind,
     /// Random variables, expressions over them, numbers …
     pub inputs: Vec<AttrValue>,
     /// Constants.

@@ -46,7 +46,7 @@ use relaxide_ir::{IRModule, Var};
 pub use error::{ScheduleError, StepError};
 pub use instruction::Instruction;
 pub use rv::{LoopRV, Mark, Rv, SBlockRV, Value};
-pub use state::{Place, Tree};
+pub use state::{StmtRef, Tree};
 pub use tensor_intrin::TensorIntrin;
 pub use trace::Trace;
 
@@ -149,7 +149,7 @@ impl Schedule {
 
     /// The loop that a random variable stands for.
     pub fn loop_(&self, rv: &Ref<LoopRV>) -> Result<Ref<crate::For>, ScheduleError> {
-        self.loop_place(rv)?.for_loop()
+        self.loop_ref(rv)?.for_loop()
     }
 
     /// What a random variable of a sampled place stands for, where that is no loop.
@@ -180,23 +180,23 @@ impl Schedule {
     }
 
     /// Where the block of a random variable stands.
-    pub fn block_place(&self, rv: &Ref<SBlockRV>) -> Result<Place, ScheduleError> {
+    pub fn block_ref(&self, rv: &Ref<SBlockRV>) -> Result<StmtRef, ScheduleError> {
         let (name, _) = self.blocks.get(rv).ok_or(ScheduleError::UnknownVariable { what: "block" })?;
         let block = self.block(rv)?;
         let tree = Tree::of(&self.func(name)?.body);
         let node = tree.find_block(&block).ok_or(ScheduleError::Expired { what: "block" })?;
-        Ok(Place { func: name.clone(), tree, node })
+        Ok(StmtRef { func: name.clone(), tree, node })
     }
 
     /// Where the loop of a random variable stands.
-    pub fn loop_place(&self, rv: &Ref<LoopRV>) -> Result<Place, ScheduleError> {
+    pub fn loop_ref(&self, rv: &Ref<LoopRV>) -> Result<StmtRef, ScheduleError> {
         if self.marks.contains_key(rv) {
             return Err(ScheduleError::NoLoop);
         }
         let (name, var) = self.loops.get(rv).ok_or(ScheduleError::UnknownVariable { what: "loop" })?;
         let tree = Tree::of(&self.func(name)?.body);
         let node = tree.find_loop(var).ok_or(ScheduleError::Expired { what: "loop" })?;
-        Ok(Place { func: name.clone(), tree, node })
+        Ok(StmtRef { func: name.clone(), tree, node })
     }
 
     /// Puts a new body in the place of a function's.

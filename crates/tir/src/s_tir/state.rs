@@ -165,7 +165,7 @@ impl Tree {
 
 /// A loop or a block of a function of a module.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct StmtRef {
     /// Name of the function.
     pub func: String,
     /// Its loops and blocks.
@@ -174,7 +174,7 @@ pub struct Place {
     pub node: NodeId,
 }
 
-impl Place {
+impl StmtRef {
     /// The loop.
     pub fn for_loop(&self) -> Result<Ref<For>, ScheduleError> {
         self.tree.as_loop(self.node).cloned().ok_or(ScheduleError::Expired { what: "loop" })

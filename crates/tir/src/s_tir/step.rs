@@ -5,7 +5,7 @@ use relaxide_ir::Var;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::PrimExpr;
 
-use super::instruction::{Instruction, Kind};
+use super::instruction::{Instruction, InstructionKind};
 use super::rv::{LoopRV, Rv, SBlockRV, Value};
 use super::{Schedule, ScheduleError, StepError};
 
@@ -134,7 +134,7 @@ impl Schedule {
     /// Carries out a step and writes it into the trace.
     pub fn step(
         &mut self,
-        kind: &'static Kind,
+        kind: &'static InstructionKind,
         inputs: Vec<AttrValue>,
         attrs: Vec<AttrValue>,
         decision: Option<AttrValue>,
@@ -164,7 +164,7 @@ impl Schedule {
     /// A step that makes blocks.
     pub fn step_blocks(
         &mut self,
-        kind: &'static Kind,
+        kind: &'static InstructionKind,
         inputs: Vec<AttrValue>,
         attrs: Vec<AttrValue>,
     ) -> Result<Vec<Ref<SBlockRV>>, StepError> {
@@ -175,7 +175,7 @@ impl Schedule {
     /// A step that makes one block.
     pub fn step_block(
         &mut self,
-        kind: &'static Kind,
+        kind: &'static InstructionKind,
         inputs: Vec<AttrValue>,
         attrs: Vec<AttrValue>,
     ) -> Result<Ref<SBlockRV>, StepError> {
@@ -186,7 +186,7 @@ impl Schedule {
     /// A step that makes loops.
     pub fn step_loops(
         &mut self,
-        kind: &'static Kind,
+        kind: &'static InstructionKind,
         inputs: Vec<AttrValue>,
         attrs: Vec<AttrValue>,
     ) -> Result<Vec<Ref<LoopRV>>, StepError> {
@@ -197,7 +197,7 @@ impl Schedule {
     /// A step that makes one loop.
     pub fn step_loop(
         &mut self,
-        kind: &'static Kind,
+        kind: &'static InstructionKind,
         inputs: Vec<AttrValue>,
         attrs: Vec<AttrValue>,
     ) -> Result<Ref<LoopRV>, StepError> {
@@ -208,7 +208,7 @@ impl Schedule {
     /// A step that makes nothing.
     pub fn step_only(
         &mut self,
-        kind: &'static Kind,
+        kind: &'static InstructionKind,
         inputs: Vec<AttrValue>,
         attrs: Vec<AttrValue>,
     ) -> Result<(), StepError> {
@@ -218,7 +218,7 @@ impl Schedule {
     /// A step that makes numbers, and what it is to decide.
     pub fn step_numbers(
         &mut self,
-        kind: &'static Kind,
+        kind: &'static InstructionKind,
         inputs: Vec<AttrValue>,
         attrs: Vec<AttrValue>,
         decision: Option<AttrValue>,

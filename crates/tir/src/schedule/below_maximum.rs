@@ -46,7 +46,7 @@ impl<'a> Maximum<'a> {
     fn of(work: &'a Work, reader: &Stage) -> Option<Maximum<'a>> {
         let Work::Reduce(reduce) = work else { return None };
         let of = &reduce.stage;
-        let plain = reduce.finish.as_var() == Some(&reduce.acc) && of.spatial.is_empty();
+        let plain = reduce.epilogue.as_var() == Some(&reduce.acc) && of.spatial.is_empty();
         if !plain || of.reduction.as_ref().is_none_or(|r| r.op != BinaryOp::Max) {
             return None;
         }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! T[n, c, y, x] = sum(…)                        Reduce { stage: T's, acc,
-//! B[n, c, y, x] = max(T[n, c, y, x] + b[c], 0)  ->       finish: max(acc + b[c], 0), output: B, indices }
+//! B[n, c, y, x] = max(T[n, c, y, x] + b[c], 0)  ->       epilogue: max(acc + b[c], 0), output: B, indices }
 //! ```
 
 use std::collections::{HashMap, HashSet};
@@ -38,10 +38,10 @@ pub enum Work {
 pub struct Reduce {
     /// The reduction; its output is not stored unless it is `output`.
     pub stage: Stage,
-    /// Stands for the reduced value in `finish`.
+    /// Stands for the reduced value in `epilogue`.
     pub acc: Ref<Var>,
     /// The value that is stored, over `acc` and the stage's spatial axes.
-    pub finish: PrimExpr,
+    pub epilogue: PrimExpr,
     /// Where it is stored.
     pub output: Ref<Buffer>,
     /// At which element, over the stage's spatial axes.
@@ -74,8 +74,8 @@ impl Work {
         match self {
             Work::Map(stage) => of_stage(stage),
             Work::Reduce(r) => {
-                let finish = loads(&r.finish).into_iter().map(|l| l.buffer.clone());
-                r.stage.reads().into_iter().chain(finish).chain([r.output.clone()]).collect()
+                let epilogue = loads(&r.epilogue).into_iter().map(|l| l.buffer.clone());
+                r.stage.reads().into_iter().chain(epilogue).chain([r.output.clone()]).collect()
             }
             Work::Rows(rows) => rows.pieces.iter().flat_map(Work::buffers).collect(),
             Work::Opaque(stmt) => {
@@ -91,7 +91,7 @@ impl Reduce {
     pub fn plain(stage: Stage) -> Reduce {
         let acc = Var::prim("acc", stage.output.dtype);
         Reduce {
-            finish: PrimExpr::from(&acc),
+            epilogue: PrimExpr::from(&acc),
             acc,
             output: stage.output.clone(),
             indices: stage.indices.clone(),
@@ -220,10 +220,10 @@ fn with_epilogue(reduction: &Stage, reader: &Stage) -> Option<Reduce> {
         return None;
     }
     let acc = Var::prim("acc", reduction.output.dtype);
-    let finish = TakeAcc { buffer: &reduction.output, acc: &acc }.mutate_prim(&reader.value);
+    let epilogue = TakeAcc { buffer: &reduction.output, acc: &acc }.mutate_prim(&reader.value);
     Some(Reduce {
         stage: reduction.clone(),
-        finish: substitute(&finish, &map),
+        epilogue: substitute(&epilogue, &map),
         acc,
         output: reader.output.clone(),
         indices: reader.indices.iter().map(|i| substitute(i, &map)).collect(),

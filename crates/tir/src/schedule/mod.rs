@@ -36,6 +36,7 @@ pub mod parameters;
 mod pass;
 mod prefetch;
 mod record;
+mod recurrence;
 pub mod rows;
 mod rules;
 mod separate;
@@ -43,7 +44,6 @@ mod shown_by_sum;
 pub mod stage;
 mod sum_of_exponentials;
 mod threads;
-mod turns;
 
 use std::collections::{HashMap, HashSet};
 
@@ -61,12 +61,12 @@ pub(crate) use pass::PASS;
 pub use pass::{KernelNote, Notes, SCHEDULE_OPTION, pass};
 use record::Record;
 pub use record::{Note, PieceError};
+use recurrence::Laid;
+pub use recurrence::RECURRENCE;
 pub use rules::SORTS_RANKS;
 pub use stage::{Axis, Item, Program, Reduction, Stage};
 #[cfg(test)]
 pub(crate) use threads::launch;
-use turns::Laid;
-pub use turns::TURNS;
 
 use crate::inside::{self, Held};
 use crate::{PrimFunc, Stmt};
@@ -160,7 +160,7 @@ fn behind_assertions(body: &Stmt, checks: Vec<Stmt>) -> Stmt {
 }
 
 fn schedule(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -> Result<PrimFunc, ScheduleError> {
-    if !turns::any(func)
+    if !recurrence::any(func)
         && let Some(reason) = scheduled_by_hand(func)
     {
         let stage = func.global_symbol().unwrap_or("kernel").to_string();
@@ -168,7 +168,7 @@ fn schedule(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -> Result
         let bind = target.is_gpu() && !threads::has_threads(&func.body);
         return Ok(if bind { func.with_body(threads::bind(&func.body)) } else { func.clone() });
     }
-    let Laid { memory, body } = match turns::apply(func, target, record)? {
+    let Laid { memory, body } = match recurrence::apply(func, target, record)? {
         Some(laid) => laid,
         None => lay_out(Program::read(func), target, record)?,
     };

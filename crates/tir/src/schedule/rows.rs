@@ -120,9 +120,9 @@ struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     fn of(work: &'a Work) -> Option<Piece<'a>> {
-        let (stage, output, indices, finish) = match work {
+        let (stage, output, indices, epilogue) = match work {
             Work::Map(stage) => (stage, &stage.output, &stage.indices, None),
-            Work::Reduce(r) if Contraction::of(r).is_err() => (&r.stage, &r.output, &r.indices, Some(&r.finish)),
+            Work::Reduce(r) if Contraction::of(r).is_err() => (&r.stage, &r.output, &r.indices, Some(&r.epilogue)),
             _ => return None,
         };
         let known = stage.spatial.iter().chain(&stage.reduce).all(|a| !a.extent.is_int(0));
@@ -130,7 +130,7 @@ impl<'a> Piece<'a> {
             return None;
         }
         let init = stage.reduction.as_ref().map(|r| &r.init);
-        let loads = std::iter::once(&stage.value).chain(init).chain(finish).flat_map(loads).collect();
+        let loads = std::iter::once(&stage.value).chain(init).chain(epilogue).flat_map(loads).collect();
         Some(Piece { work, stage, output, indices, loads, rows: HashMap::new() })
     }
 
@@ -414,13 +414,13 @@ struct Scratch {
     /// Its own buffer, as large as a row, and no other's.
     is_own: bool,
     /// What the indices into the buffer are.
-    places: Vec<Place>,
+    places: Vec<ScratchIndex>,
     /// Whether each row has room for whole vectors.
     is_padded: bool,
 }
 
 /// An index into scratch.
-enum Place {
+enum ScratchIndex {
     /// The index of a dimension of what it is scratch for.
     Dim(usize),
     /// Always the same.
@@ -435,8 +435,8 @@ impl Scratch {
         let shape: Vec<PrimExpr> = kept.iter().filter_map(|d| piece.output.shape.get(*d).cloned()).collect();
         let one = product(&shape).is_int(1);
         let (mut shape, mut places) = match kept.is_empty() {
-            true => (vec![int(1)], vec![Place::Fixed(int(0))]),
-            false => (shape, kept.into_iter().map(Place::Dim).collect()),
+            true => (vec![int(1)], vec![ScratchIndex::Fixed(int(0))]),
+            false => (shape, kept.into_iter().map(ScratchIndex::Dim).collect()),
         };
         let is_padded = together.is_some() && shape.len() == 1 && !one;
         if is_padded {
@@ -446,7 +446,7 @@ impl Scratch {
         if let Some(together) = together {
             let count = if one { int(together.most) } else { PrimExpr::from(&together.count) };
             shape.insert(0, count);
-            places.insert(0, Place::Fixed(PrimExpr::from(&together.slot)));
+            places.insert(0, ScratchIndex::Fixed(PrimExpr::from(&together.slot)));
         }
         let scope = scope.unwrap_or(if one { "local" } else { "global" });
         let name = piece.output.name.clone();
@@ -466,16 +466,16 @@ impl Scratch {
         }
         let kept = piece.dims().iter().filter(|row| row.is_none()).count();
         let place = |(index, row): (&PrimExpr, Option<usize>)| match row {
-            Some(row) => rows.iter().find(|(r, _)| *r == row).map(|(_, var)| Place::Fixed(var.clone())),
-            None if index.is_int(0) => Some(Place::Fixed(int(0))),
-            None => read.indices.iter().position(|i| i.as_var() == index.as_var()).map(Place::Dim),
+            Some(row) => rows.iter().find(|(r, _)| *r == row).map(|(_, var)| ScratchIndex::Fixed(var.clone())),
+            None if index.is_int(0) => Some(ScratchIndex::Fixed(int(0))),
+            None => read.indices.iter().position(|i| i.as_var() == index.as_var()).map(ScratchIndex::Dim),
         };
         let places = host.indices.iter().zip(host.dims()).map(place).collect::<Option<Vec<_>>>()?;
-        let used = places.iter().filter(|place| matches!(place, Place::Dim(_))).count();
+        let used = places.iter().filter(|place| matches!(place, ScratchIndex::Dim(_))).count();
         // Every element of the row has a place, and the host's row is not longer.
         let shapes_agree = places.iter().zip(&host.output.shape).all(|(place, host)| match place {
-            Place::Dim(d) => piece.output.shape.get(*d).is_some_and(|own| same(own, host)),
-            Place::Fixed(_) => true,
+            ScratchIndex::Dim(d) => piece.output.shape.get(*d).is_some_and(|own| same(own, host)),
+            ScratchIndex::Fixed(_) => true,
         });
         (used == kept && shapes_agree).then(|| Scratch {
             buffer: host.output.clone(),
@@ -487,9 +487,9 @@ impl Scratch {
 
     /// The row itself, if its elements lie along one dimension.
     fn written_row(&self) -> Option<WrittenRow> {
-        let index = |place: &Place| match place {
-            Place::Dim(_) => None,
-            Place::Fixed(index) => Some(index.clone()),
+        let index = |place: &ScratchIndex| match place {
+            ScratchIndex::Dim(_) => None,
+            ScratchIndex::Fixed(index) => Some(index.clone()),
         };
         let indices: Vec<_> = self.places.iter().map(index).collect();
         let one = indices.iter().filter(|i| i.is_none()).count() == 1;
@@ -497,9 +497,9 @@ impl Scratch {
     }
 
     fn indices(&self, indices: &[PrimExpr]) -> Vec<PrimExpr> {
-        let index = |place: &Place| match place {
-            Place::Dim(d) => indices.get(*d).cloned().unwrap_or_else(|| int(0)),
-            Place::Fixed(index) => index.clone(),
+        let index = |place: &ScratchIndex| match place {
+            ScratchIndex::Dim(d) => indices.get(*d).cloned().unwrap_or_else(|| int(0)),
+            ScratchIndex::Fixed(index) => index.clone(),
         };
         self.places.iter().map(index).collect()
     }
@@ -518,9 +518,9 @@ impl InRow<'_> {
             Work::Reduce(reduce) => {
                 let tail = if is_short { Tail::Overlapped } else { Tail::Masked };
                 let stage = Stage { tail, ..self.stage(&reduce.stage) };
-                let finish = self.value(&reduce.finish);
+                let epilogue = self.value(&reduce.epilogue);
                 let (output, indices) = self.target(&reduce.output, &reduce.indices);
-                Work::Reduce(Reduce { stage, acc: reduce.acc.clone(), finish, output, indices })
+                Work::Reduce(Reduce { stage, acc: reduce.acc.clone(), epilogue, output, indices })
             }
             _ => {
                 let tail = if is_short { self.tail(piece) } else { Tail::Masked };

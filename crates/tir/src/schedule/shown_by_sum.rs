@@ -36,7 +36,7 @@ pub fn mark(pieces: &mut [Work], private: &[bool]) {
 fn shows(pieces: &[Work], private: &[bool], at: usize) -> bool {
     let Some(Work::Reduce(maximum)) = pieces.get(at) else { return false };
     let is_maximum = maximum.stage.reduction.as_ref().is_some_and(|r| r.op == BinaryOp::Max);
-    let plain = maximum.finish.as_var() == Some(&maximum.acc) && maximum.stage.spatial.is_empty();
+    let plain = maximum.epilogue.as_var() == Some(&maximum.acc) && maximum.stage.spatial.is_empty();
     if !is_maximum || !plain || !maximum.stage.output.dtype.is_float() || private.get(at) != Some(&true) {
         return false;
     }
@@ -52,10 +52,10 @@ fn shows(pieces: &[Work], private: &[bool], at: usize) -> bool {
                     && stage.reduce.iter().zip(extents()).all(|(axis, extent)| same(&axis.extent, extent));
                 let adds = stage.reduction.as_ref().is_some_and(|r| r.op == BinaryOp::Add);
                 let shown = over_all && adds && (terms.is(&stage.value) || reads_whole(&stage.value, &rows));
-                let finished = reduce.finish.as_var() == Some(&reduce.acc);
-                if shown && finished && !reads(&reduce.finish, &rows, terms.maximum) {
+                let finished = reduce.epilogue.as_var() == Some(&reduce.acc);
+                if shown && finished && !reads(&reduce.epilogue, &rows, terms.maximum) {
                     sums.push(&reduce.output);
-                } else if reads(&stage.value, &rows, terms.maximum) || reads(&reduce.finish, &rows, terms.maximum) {
+                } else if reads(&stage.value, &rows, terms.maximum) || reads(&reduce.epilogue, &rows, terms.maximum) {
                     return false;
                 }
             }

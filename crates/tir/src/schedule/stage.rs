@@ -21,8 +21,8 @@ use super::affine::{all_same, loads, uses_any};
 use super::nest::Tail;
 use super::prefetch::Prefetch;
 use crate::analysis::wide::{Widen, wider};
+use crate::early_exit::EarlyExits;
 use crate::functor::StmtVisitor;
-use crate::jump::Jumps;
 use crate::{BufferStore, IterKind, PrimFunc, SBlockRealize, Stmt};
 
 /// One axis: a variable over `0 .. extent`.
@@ -102,7 +102,7 @@ impl Program {
         // Plain memory is the root's, wherever it is asked for.
         let (allocated, list): (Vec<Stmt>, Vec<Stmt>) = list.into_iter().partition(is_plain_memory);
         // A name or memory that is introduced between statements ties them together, and so does an early end.
-        let ties = |s: &Stmt| matches!(s, Stmt::Bind(_) | Stmt::Alloc(_) | Stmt::Decl(_)) || Jumps::of(s).any();
+        let ties = |s: &Stmt| matches!(s, Stmt::Bind(_) | Stmt::Alloc(_) | Stmt::Decl(_)) || EarlyExits::of(s).any();
         if list.iter().any(ties) {
             return Program { items: vec![Item::Opaque(body)], intermediates };
         }

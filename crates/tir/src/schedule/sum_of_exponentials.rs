@@ -33,7 +33,7 @@ pub fn multiply_instead(pieces: &mut [Work]) {
 fn sum_of_exponentials<'a>(work: &'a Work, pieces: &[Work]) -> Option<&'a Reduce> {
     let Work::Reduce(sum) = work else { return None };
     let of = &sum.stage;
-    let plain = sum.finish.as_var() == Some(&sum.acc) && of.spatial.is_empty() && of.value.dtype().bits >= 32;
+    let plain = sum.epilogue.as_var() == Some(&sum.acc) && of.spatial.is_empty() && of.value.dtype().bits >= 32;
     if !plain || of.reduction.as_ref().is_none_or(|r| r.op != BinaryOp::Add) {
         return None;
     }

@@ -87,7 +87,7 @@ fn holds_to_the_end(stmt: &Stmt) -> bool {
         Stmt::Alloc(n) => n.buffer.scope != "global",
         Stmt::Bind(n) => touches_memory(&n.value),
         Stmt::Decl(n) => !n.is_view(),
-        _ => stmt.has_jump() && !is_parallel(stmt) && !is_bound(stmt),
+        _ => stmt.has_early_exit() && !is_parallel(stmt) && !is_bound(stmt),
     }
 }
 

@@ -77,7 +77,7 @@ fn body(init: &[Tensor], update: &[Tensor], state: &[Tensor], results: &[Ref<Buf
     let step = axis_over("t", &end);
     let time = PrimExpr::from(&step) + start.clone();
     let stands = state.iter().map(|s| s.buffer().clone()).zip(results.iter().cloned()).collect();
-    let mut place = Place { vars: VarMap::default(), stands };
+    let mut place = ScanSubstitution { vars: VarMap::default(), stands };
     let updates = update.iter().zip(results).map(|(next, out)| place.update(next, out, &time));
     let updates = updates.collect::<Result<Vec<_>, _>>()?;
     let steps = Stmt::serial(step, end - start, Stmt::seq(updates));
@@ -89,12 +89,12 @@ fn nest(axes: impl DoubleEndedIterator<Item = (Ref<Var>, PrimExpr)>, body: Stmt)
 }
 
 /// Puts loops' variables and the results in the place of axes and stand-ins.
-struct Place {
+struct ScanSubstitution {
     vars: VarMap,
     stands: HashMap<Ref<Buffer>, Ref<Buffer>>,
 }
 
-impl Place {
+impl ScanSubstitution {
     /// All elements of one result at one time.
     fn update(&mut self, next: &Tensor, out: &Ref<Buffer>, time: &PrimExpr) -> Result<Stmt, TeError> {
         let link = link_of(next)?;
@@ -137,7 +137,7 @@ impl Place {
     }
 }
 
-impl PrimMutator for Place {
+impl PrimMutator for ScanSubstitution {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         match e {
             PrimExpr::Var(var) => self.vars.get(var).cloned().unwrap_or_else(|| e.clone()),

@@ -90,7 +90,7 @@ fn slice(cx: &mut Cx<'_>) -> Outputs {
     if start.is_int(0) && step == 1 && dims::equal(&end, &shape[axis]) {
         return one(x);
     }
-    one(super::shaping::part(cx, x, axis, (start, end), step)?)
+    one(super::manipulate::part(cx, x, axis, (start, end), step)?)
 }
 
 fn narrow(cx: &mut Cx<'_>) -> Outputs {
@@ -101,7 +101,7 @@ fn narrow(cx: &mut Cx<'_>) -> Outputs {
     let start = dims::slice_bound(&start, &shape[axis]);
     let length = cx.dim("length")?.ok_or_else(|| NodeError::invalid("`length` is missing"))?;
     let end = dims::simplify(&(&start + length));
-    one(super::shaping::part(cx, x, axis, (start, end), 1)?)
+    one(super::manipulate::part(cx, x, axis, (start, end), 1)?)
 }
 
 fn index_select(cx: &mut Cx<'_>) -> Outputs {
@@ -376,7 +376,7 @@ fn updates(cx: &mut Cx<'_>, places: &Expr, dtype: DataType) -> Result<Expr> {
     };
     for (axis, (own, wanted)) in cx.shape(&source)?.into_iter().zip(&to).enumerate() {
         if !dims::equal(&own, wanted) {
-            source = super::shaping::part(cx, source, axis, (prim::int(0), wanted.clone()), 1)?;
+            source = super::manipulate::part(cx, source, axis, (prim::int(0), wanted.clone()), 1)?;
         }
     }
     cx.cast(source, dtype)

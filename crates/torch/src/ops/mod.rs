@@ -16,11 +16,11 @@ mod create;
 mod elementwise;
 mod index;
 mod linear;
+mod manipulate;
 mod norm;
 mod pool;
 mod reduce;
 mod resize;
-mod shaping;
 mod sort;
 mod vision;
 
@@ -42,7 +42,7 @@ const TABLES: &[Table] = &[
     pool::TABLE,
     reduce::TABLE,
     resize::TABLE,
-    shaping::TABLE,
+    manipulate::TABLE,
     sort::TABLE,
     vision::TABLE,
 ];

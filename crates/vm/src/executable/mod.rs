@@ -28,7 +28,7 @@ pub mod stream {
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{Any, Saved};
+use relaxide_ffi::{Any, SavedBytes};
 
 pub use constant::UnsupportedConstant;
 pub(crate) use constant::{digest, same};
@@ -164,11 +164,11 @@ impl Executable {
 
     /// The binary form.
     pub fn to_bytes(&self) -> Result<Vec<u8>, UnsupportedConstant> {
-        self.save().map(Saved::into_bytes)
+        self.save().map(SavedBytes::into_bytes)
     }
 
     /// The binary form in pieces; those with the weights are the weights.
-    pub fn save(&self) -> Result<Saved, UnsupportedConstant> {
+    pub fn save(&self) -> Result<SavedBytes, UnsupportedConstant> {
         write::write(self)
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use relaxide_ffi::{Any, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, Saved};
+use relaxide_ffi::{Any, Error, ErrorKind, Function, Module, ModuleImpl, ModuleProperties, SavedBytes};
 use relaxide_runtime::file;
 
 use relaxide_runtime::weights::WeightsFile;
@@ -188,7 +188,7 @@ impl ModuleImpl for ExecutableModule {
         self.executable.to_bytes().map_err(|error| invalid(&error))
     }
 
-    fn save(&self) -> Result<Saved, Error> {
+    fn save(&self) -> Result<SavedBytes, Error> {
         if ONLY_RUNS {
             return Err(only_runs());
         }

@@ -1,13 +1,13 @@
 //! Writing the binary form. What [`read`](super::read::read) took in comes out byte for byte (in the newer form).
 
-use relaxide_ffi::{Error, Saved, Tensor};
+use relaxide_ffi::{Error, SavedBytes, Tensor};
 
 use super::Executable;
 use super::constant::{self, UnsupportedConstant};
 use super::read::{MAGIC, VERSION};
 
 /// The bytes of an executable, with its tensors as they are. Fails if a constant is of a kind that the format does not have.
-pub fn write(executable: &Executable) -> Result<Saved, UnsupportedConstant> {
+pub fn write(executable: &Executable) -> Result<SavedBytes, UnsupportedConstant> {
     let mut out = Writer::default();
     out.u64(MAGIC);
     out.string(VERSION);
@@ -42,7 +42,7 @@ pub fn write(executable: &Executable) -> Result<Saved, UnsupportedConstant> {
 
 /// Bytes under construction.
 #[derive(Default)]
-pub struct Writer(pub Saved);
+pub struct Writer(pub SavedBytes);
 
 impl Writer {
     /// Bytes as they are.

@@ -62,7 +62,7 @@ struct Instrumented<'vm, 'stack, 'profile> {
 impl Instrumented<'_, '_, '_> {
     fn until_done(&mut self) -> Result<Any, Error> {
         let vm = self.run.vm;
-        self.opened()?;
+        self.check_new_frame()?;
         loop {
             if let Some(limited) = &self.limited {
                 limited.step()?;
@@ -92,9 +92,9 @@ impl Instrumented<'_, '_, '_> {
         self.run.stack.registers.get_mut(self.run.base..).ok_or_else(|| broken("a frame"))
     }
 
-    /// Checks the limits after a frame was opened.
-    fn opened(&self) -> Result<(), Error> {
-        self.limited.as_ref().map_or(Ok(()), |limited| limited.opened(self.run.stack))
+    /// Checks the limits after a frame was check_new_frame.
+    fn check_new_frame(&self) -> Result<(), Error> {
+        self.limited.as_ref().map_or(Ok(()), |limited| limited.check_new_frame(self.run.stack))
     }
 
     fn call(&mut self, func: u32, args: Operands, dst: Destination) -> Result<(), Error> {
@@ -114,7 +114,7 @@ impl Instrumented<'_, '_, '_> {
         if let Some((inner, skip, bound)) = self.in_bytecode(func, args)? {
             self.note(func, inner, args, has_instrument);
             self.run.call_bytecode(inner as usize, args, skip, &bound, dst)?;
-            return self.opened();
+            return self.check_new_frame();
         }
         let (counted, skip) = self.counted_as(func, args);
         let frame = self.run.stack.registers.get_mut(self.run.base..).ok_or_else(|| broken("a frame"))?;

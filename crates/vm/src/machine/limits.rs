@@ -20,7 +20,7 @@ use relaxide_ffi::{Any, Device, Error, ErrorKind};
 use relaxide_runtime::memory::{Allocator, Budget, Metered};
 
 use super::stack::{Frame, Stack};
-use super::{HOST, Place, VirtualMachine, Vm};
+use super::{HOST, VirtualMachine, Vm, VmDevice};
 
 /// How many instructions pass between two looks at the clock.
 const CLOCK_PERIOD: u64 = 16;
@@ -43,7 +43,7 @@ pub(super) struct Limited {
     limits: Limits,
     budget: Arc<Budget>,
     /// The machine's places, with allocators that keep to the budget.
-    places: Vec<Place>,
+    places: Vec<VmDevice>,
 }
 
 /// What the run on this thread has used.
@@ -68,15 +68,15 @@ pub(super) struct LimitedRun {
 impl Limited {
     fn new(vm: &Vm, limits: Limits) -> Self {
         let budget = Arc::new(Budget::new(limits.memory.unwrap_or(usize::MAX)));
-        let metered = |place: &Place| {
+        let metered = |place: &VmDevice| {
             let allocator: Arc<dyn Allocator> =
                 Arc::new(Metered::new(Arc::clone(&place.allocator), Arc::clone(&budget)));
-            Place { device: place.device, allocator }
+            VmDevice { device: place.device, allocator }
         };
         Self { limits, places: vm.places.iter().map(metered).collect(), budget }
     }
 
-    pub(super) fn places(&self) -> &[Place] {
+    pub(super) fn places(&self) -> &[VmDevice] {
         &self.places
     }
 }
@@ -113,8 +113,8 @@ impl LimitedRun {
         Ok(())
     }
 
-    /// Checks the stack after a frame was opened.
-    pub(super) fn opened(&self, stack: &Stack) -> Result<(), Error> {
+    /// Checks the stack after a frame was pushed.
+    pub(super) fn check_new_frame(&self, stack: &Stack) -> Result<(), Error> {
         let depth = stack.frames.len();
         if let Some(limit) = self.limited.limits.depth
             && depth > limit
@@ -159,14 +159,18 @@ impl VirtualMachine {
 
 impl Vm {
     /// Runs `with` on the place that an index in the program means, with the allocator that is to be used; -1 is the host.
-    pub(crate) fn with_place<T>(&self, index: i64, with: impl FnOnce(&Place) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn with_place<T>(
+        &self,
+        index: i64,
+        with: impl FnOnce(&VmDevice) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         match self.watch.limited() {
             Some(limited) => with(self.find_place(limited.places(), index)?),
             None => with(self.find_place(&self.places, index)?),
         }
     }
 
-    fn find_place<'a>(&self, places: &'a [Place], index: i64) -> Result<&'a Place, Error> {
+    fn find_place<'a>(&self, places: &'a [VmDevice], index: i64) -> Result<&'a VmDevice, Error> {
         let place = match index {
             HOST => places.last(),
             _ => usize::try_from(index).ok().and_then(|index| places.get(index)),

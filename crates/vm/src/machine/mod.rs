@@ -61,7 +61,7 @@ use watch::Watch;
 pub(crate) const HOST: i64 = -1;
 
 /// A device of a virtual machine and the allocator for it.
-pub(crate) struct Place {
+pub(crate) struct VmDevice {
     pub(crate) device: Device,
     pub(crate) allocator: Arc<dyn Allocator>,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Vm {
     /// The functions as values, by index in the function table.
     pool: Vec<Any>,
     constants: Vec<Any>,
-    places: Vec<Place>,
+    places: Vec<VmDevice>,
     /// What the program sees as `%vm`.
     handle: Any,
     idle: Mutex<IdleStacks>,
@@ -177,11 +177,11 @@ impl std::fmt::Debug for VirtualMachine {
     }
 }
 
-fn places(devices: &[(Device, AllocatorKind)]) -> Result<Vec<Place>, Error> {
+fn places(devices: &[(Device, AllocatorKind)]) -> Result<Vec<VmDevice>, Error> {
     let is_host = |(device, _): &(Device, AllocatorKind)| device.device_type == Device::CPU;
     let host = (!devices.last().is_some_and(is_host)).then_some((Device::cpu(0), AllocatorKind::Pooled));
     let place = |(device, kind): &(Device, AllocatorKind)| {
-        Ok(Place { device: *device, allocator: memory::allocator(*device, *kind)? })
+        Ok(VmDevice { device: *device, allocator: memory::allocator(*device, *kind)? })
     };
     devices.iter().chain(host.iter()).map(place).collect()
 }

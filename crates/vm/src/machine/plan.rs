@@ -1,7 +1,7 @@
 //! Builtins as operations of the interpreter.
 //!
 //! Allocations, shape arithmetic and checks make up most of the instructions of a model, and nearly all their operands
-//! are known when the program is linked: sizes, shapes, element types, codes. [`Kind::of`] reads them once; running a
+//! are known when the program is linked: sizes, shapes, element types, codes. [`BuiltinKind::of`] reads them once; running a
 //! plan then takes no arguments apart. An instruction whose operands do not allow a plan, or are wrong, stays a call of
 //! the builtin, which does the same thing or says what is wrong. What a plan does is the builtin's own code.
 //!
@@ -55,7 +55,7 @@ pub(super) enum Size {
 
 /// What a plan does.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum BuiltinKind {
     /// Memory. `aliases` are the plans of the tensors in it that have registers of their own.
     Storage { device: i64, size: Size, aliases: Vec<u32> },
     /// A tensor in a storage. `storage_plan` is the plan of the storage, if both have registers of their own.
@@ -74,8 +74,8 @@ pub(super) enum Kind {
 
 /// A builtin with operands that are known.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) kind: Kind,
+pub(super) struct DecodedBuiltin {
+    pub(super) kind: BuiltinKind,
     /// Whether its register holds nothing but what the plan makes.
     pub(super) has_own_register: bool,
 }
@@ -97,7 +97,7 @@ fn codes(count: i64, operands: &[Operand]) -> Option<Box<[Coded]>> {
     (rest.is_empty() && usize::try_from(count) == Ok(codes.len())).then_some(codes)
 }
 
-impl Kind {
+impl BuiltinKind {
     /// The plan of a call, if its operands allow one.
     pub(super) fn of(builtin: &Builtin, operands: &[Operand], constants: &[Any]) -> Option<Self> {
         match builtin.name {
@@ -223,12 +223,12 @@ impl Size {
     }
 }
 
-impl Plan {
+impl DecodedBuiltin {
     /// Makes the object of a plan that makes one, or does what another plan does. `index` is the plan's number.
     #[inline]
     pub(super) fn run(&self, index: u32, at: Source<'_>, cache: &mut AllocationCache) -> Result<Any, Error> {
         match &self.kind {
-            Kind::Alone { device, size, offset, dims, dtype } => {
+            BuiltinKind::Alone { device, size, offset, dims, dtype } => {
                 if let Some(tensor) = self.again(index, cache, |tensor| dims.are_of(at, tensor)) {
                     return Ok(tensor);
                 }
@@ -239,7 +239,7 @@ impl Plan {
                     Ok(self.made(index, cache, tensor.into(), bytes))
                 })
             }
-            Kind::Tensor { storage, offset, dims, dtype, storage_plan } => {
+            BuiltinKind::Tensor { storage, offset, dims, dtype, storage_plan } => {
                 let storage = at.view(*storage);
                 let Some(storage) = storage.downcast_ref::<Storage>() else { return Err(no_storage(storage)) };
                 if let Some(storage_plan) = *storage_plan
@@ -252,11 +252,11 @@ impl Plan {
                     Storage::tensor(storage, *offset, shape, *dtype).map(Any::from)
                 })
             }
-            Kind::Storage { device, size, aliases } => {
+            BuiltinKind::Storage { device, size, aliases } => {
                 let bytes = size.bytes(at)?;
                 self.storage(index, at, cache, *device, bytes, aliases)
             }
-            Kind::Heap { size } => match self.again(index, cache, |_| true) {
+            BuiltinKind::Heap { size } => match self.again(index, cache, |_| true) {
                 Some(heap) => {
                     if let Some(tensor) = heap.as_tensor() {
                         ShapeHeap::new(tensor)?.clear();
@@ -268,17 +268,17 @@ impl Plan {
                     Ok(self.made(index, cache, heap.into(), size * size_of::<i64>()))
                 }
             },
-            Kind::Shape { dims } => dims.with(at, "vm.builtin.shape_of: argument 0 (x)", |shape| {
+            BuiltinKind::Shape { dims } => dims.with(at, "vm.builtin.shape_of: argument 0 (x)", |shape| {
                 let fits = |kept: &Any| kept.as_view().as_shape().is_some_and(|kept| kept.as_slice() == shape);
                 if let Some(kept) = self.again(index, cache, fits) {
                     return Ok(kept);
                 }
                 Ok(self.made(index, cache, Shape::new(shape).into(), size_of_val(shape)))
             }),
-            Kind::CheckTensor { value, ndim, dtype, context } => {
+            BuiltinKind::CheckTensor { value, ndim, dtype, context } => {
                 builtins::tensor_info(at.view(*value), *ndim, *dtype, at.view(*context)).map(Any::from)
             }
-            Kind::MatchShape { input, heap, codes, context } => {
+            BuiltinKind::MatchShape { input, heap, codes, context } => {
                 let coded = |dim: usize| Ok(codes.get(dim).copied().unwrap_or_default());
                 builtins::match_dims(at.view(*input), at.view(*heap), codes.len(), coded, at.view(*context))
                     .map(Any::from)
@@ -336,13 +336,13 @@ impl Plan {
     pub(super) fn take_back(&self, index: u32, value: Any, cache: &mut AllocationCache) {
         match &self.kind {
             // It is asked for its references when it is used again.
-            Kind::Storage { .. } => {
+            BuiltinKind::Storage { .. } => {
                 let bytes = value.downcast_ref::<Storage>().map_or(usize::MAX, |storage| storage.buffer().bytes());
                 if bytes <= MAX_OBJECT_BYTES && cache.peek(index).is_none() {
                     cache.give(index, value, bytes);
                 }
             }
-            Kind::Tensor { storage_plan: Some(storage_plan), offset, .. } => {
+            BuiltinKind::Tensor { storage_plan: Some(storage_plan), offset, .. } => {
                 cache.give_alias(index, *storage_plan, *offset, value);
             }
             _ if is_unshared(&value) => {

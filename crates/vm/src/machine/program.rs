@@ -9,7 +9,7 @@ use relaxide_ffi::{Any, Error, ErrorKind};
 
 use super::link::Callee;
 use super::placed::Placed;
-use super::plan::Plan;
+use super::plan::DecodedBuiltin;
 use super::resolve::{self, ResolvedOp};
 use crate::bytecode::{Arg, Args, Instruction, Register};
 use crate::executable::FuncKind;
@@ -86,7 +86,7 @@ pub(super) struct Program {
     pub(super) ops: Vec<Op>,
     /// The same, prepared for running. Positions are the same.
     pub(super) resolved: Vec<ResolvedOp>,
-    pub(super) plans: Vec<Plan>,
+    pub(super) plans: Vec<DecodedBuiltin>,
     operands: Vec<Operand>,
     /// By index in the function table; functions from outside have empty ones.
     pub(super) entries: Vec<Entry>,

@@ -18,7 +18,7 @@
 use relaxide_ffi::{Any, Error};
 
 use super::link::Callee;
-use super::plan::{Dims, Kind, Plan, Size};
+use super::plan::{BuiltinKind, DecodedBuiltin, Dims, Size};
 use super::program::{Destination, Entry, Op, Operand, Operands, Program, invalid, number};
 use crate::builtins::{self, Builtin};
 
@@ -138,7 +138,7 @@ fn prepare_builtin(
     if let Some(resolved) = simple {
         return Ok(resolved);
     }
-    let Some(kind) = Kind::of(builtin, operands, constants) else {
+    let Some(kind) = BuiltinKind::of(builtin, operands, constants) else {
         return Ok(ResolvedOp::Builtin { builtin, args, dst });
     };
     let plan = number(program.plans.len() as i64)?;
@@ -148,7 +148,7 @@ fn prepare_builtin(
         // A result that is dropped, or the nothing of a check that is kept: rare, so it stays a call.
         _ => return Ok(ResolvedOp::Builtin { builtin, args, dst }),
     };
-    program.plans.push(Plan { kind, has_own_register: false });
+    program.plans.push(DecodedBuiltin { kind, has_own_register: false });
     Ok(resolved)
 }
 
@@ -166,7 +166,7 @@ struct Use {
 /// One function while instructions are joined.
 struct Function<'a> {
     resolved: &'a mut [ResolvedOp],
-    plans: &'a mut [Plan],
+    plans: &'a mut [DecodedBuiltin],
     entry: &'a mut Entry,
     /// By register, from the first that is not an argument. What arguments hold comes from outside.
     uses: &'a mut Vec<Use>,
@@ -220,7 +220,7 @@ impl<'a> Function<'a> {
         }
     }
 
-    fn kind(&self, plan: u32) -> Option<&Kind> {
+    fn kind(&self, plan: u32) -> Option<&BuiltinKind> {
         self.plans.get(plan as usize).map(|plan| &plan.kind)
     }
 
@@ -239,14 +239,16 @@ impl<'a> Function<'a> {
             let (Some((shape, register, 1)), Some((plan, dst, 1))) = (self.make(at), self.make(at + 1)) else {
                 continue;
             };
-            let Some(Kind::Shape { dims: made @ Dims::Codes { .. } }) = self.kind(shape) else { continue };
+            let Some(BuiltinKind::Shape { dims: made @ Dims::Codes { .. } }) = self.kind(shape) else { continue };
             let is_private = self.used(register).is_some_and(|register| (register.writes, register.reads) == (1, 1));
             if !is_private || !self.is_straight(at + 1, at + 2) {
                 continue;
             }
             let made = made.clone();
             let dims = match self.plans.get_mut(plan as usize).map(|plan| &mut plan.kind) {
-                Some(Kind::Storage { size: Size::Elements(dims, _), .. } | Kind::Tensor { dims, .. }) => dims,
+                Some(BuiltinKind::Storage { size: Size::Elements(dims, _), .. } | BuiltinKind::Tensor { dims, .. }) => {
+                    dims
+                }
                 _ => continue,
             };
             if matches!(dims, Dims::Value(Operand::Register(read)) if *read == register) {
@@ -266,16 +268,23 @@ impl<'a> Function<'a> {
             if !is_let_go || !self.is_written_once(register) || !self.is_straight(at + 1, end + 1) {
                 continue;
             }
-            let (Some(Kind::Storage { device, size, .. }), Some(Kind::Tensor { storage, offset, dims, dtype, .. })) =
-                (self.kind(storage), self.kind(tensor))
+            let (
+                Some(BuiltinKind::Storage { device, size, .. }),
+                Some(BuiltinKind::Tensor { storage, offset, dims, dtype, .. }),
+            ) = (self.kind(storage), self.kind(tensor))
             else {
                 continue;
             };
             if *storage != Operand::Register(register) {
                 continue;
             }
-            let kind =
-                Kind::Alone { device: *device, size: size.clone(), offset: *offset, dims: dims.clone(), dtype: *dtype };
+            let kind = BuiltinKind::Alone {
+                device: *device,
+                size: size.clone(),
+                offset: *offset,
+                dims: dims.clone(),
+                dtype: *dtype,
+            };
             if let Some(plan) = self.plans.get_mut(tensor as usize) {
                 // The joined form takes the place of the tensor's own plan: no other way leads to that instruction.
                 plan.kind = kind;
@@ -343,15 +352,15 @@ impl<'a> Function<'a> {
             ResolvedOp::Kill { dst } => {
                 let plan = self.sole_writer(dst)?;
                 Some(match self.kind(plan)? {
-                    Kind::Tensor { storage_plan: Some(storage_plan), offset: 0, .. } => {
+                    BuiltinKind::Tensor { storage_plan: Some(storage_plan), offset: 0, .. } => {
                         ResolvedOp::ReleaseAlias { dst, plan, storage_plan: *storage_plan }
                     }
                     _ => ResolvedOp::ReleaseCached { dst, plan },
                 })
             }
             ResolvedOp::Make { plan, dst, length } if self.sole_writer(dst) == Some(plan) => match *self.kind(plan)? {
-                Kind::Alone { dims: Dims::Known(_), .. } => Some(ResolvedOp::MakeCached { plan, dst, length }),
-                Kind::Tensor {
+                BuiltinKind::Alone { dims: Dims::Known(_), .. } => Some(ResolvedOp::MakeCached { plan, dst, length }),
+                BuiltinKind::Tensor {
                     storage: Operand::Register(storage),
                     dims: Dims::Known(_),
                     storage_plan: Some(storage_plan),
@@ -360,7 +369,7 @@ impl<'a> Function<'a> {
                 _ => None,
             },
             ResolvedOp::Make { plan, dst, length: 1 } => match *self.kind(plan)? {
-                Kind::Shape { dims: Dims::OfTensor(Operand::Register(tensor)) } => {
+                BuiltinKind::Shape { dims: Dims::OfTensor(Operand::Register(tensor)) } => {
                     Some(ResolvedOp::ShapeOf { tensor, dst })
                 }
                 _ => None,
@@ -373,10 +382,10 @@ impl<'a> Function<'a> {
     /// long as it waits, the storage is not free.
     fn settle_aliases(&mut self) {
         let storage_plan = |(register, alias): (u32, u32)| match self.kind(alias)? {
-            Kind::Tensor { storage: Operand::Register(storage), .. } => {
+            BuiltinKind::Tensor { storage: Operand::Register(storage), .. } => {
                 Some((register, alias, self.sole_writer(*storage)))
             }
-            Kind::Tensor { .. } => Some((register, alias, None)),
+            BuiltinKind::Tensor { .. } => Some((register, alias, None)),
             _ => None,
         };
         // All are found before one is changed.
@@ -386,10 +395,14 @@ impl<'a> Function<'a> {
                 self.set_sole_writer(register, None);
                 continue;
             };
-            if let Some(Plan { kind: Kind::Tensor { storage_plan, .. }, .. }) = self.plans.get_mut(alias as usize) {
+            if let Some(DecodedBuiltin { kind: BuiltinKind::Tensor { storage_plan, .. }, .. }) =
+                self.plans.get_mut(alias as usize)
+            {
                 *storage_plan = Some(by);
             }
-            if let Some(Plan { kind: Kind::Storage { aliases, .. }, .. }) = self.plans.get_mut(by as usize) {
+            if let Some(DecodedBuiltin { kind: BuiltinKind::Storage { aliases, .. }, .. }) =
+                self.plans.get_mut(by as usize)
+            {
                 aliases.push(alias);
             }
         }

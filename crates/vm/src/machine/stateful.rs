@@ -18,12 +18,12 @@ use crate::executable::FuncInfo;
 pub(super) struct Stateful {
     inputs: HashMap<String, Vec<Any>>,
     outputs: HashMap<String, Any>,
-    saved: HashMap<String, Saved>,
+    saved: HashMap<String, SavedCall>,
 }
 
 /// A function with its arguments.
 #[derive(Clone)]
-struct Saved {
+struct SavedCall {
     index: usize,
     args: Vec<Any>,
     returns: Returns,
@@ -103,7 +103,7 @@ impl VirtualMachine {
         returns: Returns,
     ) -> Result<(), Error> {
         let vm = self.vm();
-        let saved = Saved { index: vm.index_of(name)?, args: vm.on_main_device(args)?, returns };
+        let saved = SavedCall { index: vm.index_of(name)?, args: vm.on_main_device(args)?, returns };
         vm.state().saved.insert(saved_name.to_owned(), saved);
         vm.has_saved.store(true, Ordering::Release);
         Ok(())

@@ -13,18 +13,18 @@ use super::profile::Profile;
 use super::stack::Stack;
 
 /// A value that is rarely there.
-struct Place<T> {
+struct RareCell<T> {
     is_set: AtomicBool,
     value: RwLock<Option<T>>,
 }
 
-impl<T> Default for Place<T> {
+impl<T> Default for RareCell<T> {
     fn default() -> Self {
         Self { is_set: AtomicBool::new(false), value: RwLock::new(None) }
     }
 }
 
-impl<T: Clone> Place<T> {
+impl<T: Clone> RareCell<T> {
     fn set(&self, value: Option<T>) {
         let mut place = self.value.write().unwrap_or_else(PoisonError::into_inner);
         self.is_set.store(value.is_some(), Ordering::Relaxed);
@@ -58,8 +58,8 @@ pub(super) type InstrumentedRun =
 pub(super) struct Watch {
     /// How they run then: kept by what sets a watch, so that programs that never do are linked without it.
     run: OnceLock<InstrumentedRun>,
-    instrument: Place<Function>,
-    limited: Place<Arc<Limited>>,
+    instrument: RareCell<Function>,
+    limited: RareCell<Arc<Limited>>,
 }
 
 impl Watch {

@@ -1,6 +1,6 @@
 //! Writes the binary form: numbers of variable length, vectors and sections.
 
-use relaxide_ffi::Saved;
+use relaxide_ffi::SavedBytes;
 use wasmparser::{FuncType, RefType, ValType};
 
 use super::{ExportError, unreadable};
@@ -74,12 +74,12 @@ pub(super) fn function_type(out: &mut Vec<u8>, ty: &FuncType) -> Result<(), Expo
 
 /// A module that is put together, section by section.
 pub(super) struct Module {
-    out: Saved,
+    out: SavedBytes,
 }
 
 impl Module {
     pub fn new() -> Self {
-        Self { out: Saved::from(HEADER.to_vec()) }
+        Self { out: SavedBytes::from(HEADER.to_vec()) }
     }
 
     /// Appends a section that is a vector: `count` items, which are the bytes.
@@ -87,18 +87,18 @@ impl Module {
         let mut content = Vec::with_capacity(items.len() + 5);
         unsigned(&mut content, count as u64);
         content.extend_from_slice(items);
-        self.section(id, Saved::from(content));
+        self.section(id, SavedBytes::from(content));
     }
 
     /// Appends a section.
-    pub fn section(&mut self, id: Id, content: Saved) {
+    pub fn section(&mut self, id: Id, content: SavedBytes) {
         let mut head = vec![id as u8];
         unsigned(&mut head, content.len() as u64);
         self.out.push(&head);
         self.out.append(content);
     }
 
-    pub fn finish(self) -> Saved {
+    pub fn finish(self) -> SavedBytes {
         self.out
     }
 }

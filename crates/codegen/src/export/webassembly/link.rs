@@ -1,12 +1,12 @@
 //! Puts the runtime, objects and data together.
 
 use indexmap::IndexMap;
-use relaxide_ffi::Saved;
+use relaxide_ffi::SavedBytes;
 use wasmparser::{ExternalKind, FuncType, RelocationEntry, RelocationType};
 
 use super::bytes::{Id, Module, counted, function_type, signed, unsigned};
 use super::object::Object;
-use super::reach::{TRAP, reached};
+use super::reachability::{TRAP, reached};
 use super::runtime::{PAGE, Runtime};
 use super::symbols::{Meaning, Symbols, type_of};
 use super::{ExportError, unreadable};
@@ -22,7 +22,7 @@ const MEMORY: &str = "memory";
 pub struct WebAssemblyModule<'a> {
     runtime: Runtime<'a>,
     objects: Vec<Object<'a>>,
-    data: Vec<(String, Saved)>,
+    data: Vec<(String, SavedBytes)>,
     first: Vec<String>,
     offered: Vec<String>,
     withheld: Vec<String>,
@@ -49,7 +49,7 @@ impl<'a> WebAssemblyModule<'a> {
     }
 
     /// Adds read-only bytes under a symbol.
-    pub fn data(&mut self, symbol: impl Into<String>, bytes: Saved) -> &mut Self {
+    pub fn data(&mut self, symbol: impl Into<String>, bytes: SavedBytes) -> &mut Self {
         self.data.push((symbol.into(), bytes));
         self
     }
@@ -73,7 +73,7 @@ impl<'a> WebAssemblyModule<'a> {
     }
 
     /// Links everything: the bytes of the module.
-    pub fn link(&self) -> Result<Saved, ExportError> {
+    pub fn link(&self) -> Result<SavedBytes, ExportError> {
         let symbols = Symbols::of(&self.objects, &self.data)?;
         let mut linked = Linked::place(self)?;
         let start = linked.start(self, &symbols)?;
@@ -309,7 +309,7 @@ impl Linked {
         module: &WebAssemblyModule<'_>,
         code: &[u8],
         segments: &[(u64, Vec<u8>)],
-    ) -> Result<Saved, ExportError> {
+    ) -> Result<SavedBytes, ExportError> {
         let runtime = &module.runtime;
         let mut out = Module::new();
         let mut types = Vec::new();
@@ -330,7 +330,7 @@ impl Linked {
         let offered = self.exports(module, &mut out);
         let mut start = Vec::new();
         unsigned(&mut start, count as u64 - 1);
-        out.section(Id::Start, Saved::from(start));
+        out.section(Id::Start, SavedBytes::from(start));
         self.elements(runtime, &mut out);
         let is_reached = reached(&runtime.calls, offered.iter().chain(&self.called).chain(&runtime.in_table).copied());
         let mut bodies = Vec::new();
@@ -380,7 +380,7 @@ impl Linked {
 
     /// Writes what memory holds from the start. Zeros are there without.
     fn data(&self, module: &WebAssemblyModule<'_>, segments: &[(u64, Vec<u8>)], out: &mut Module) {
-        let (mut content, mut items) = (Saved::default(), Saved::from(module.runtime.data.items.to_vec()));
+        let (mut content, mut items) = (SavedBytes::default(), SavedBytes::from(module.runtime.data.items.to_vec()));
         let mut count = module.runtime.data.count;
         let mut head = |address: u64, bytes: usize| {
             let mut head = vec![0, 0x41];

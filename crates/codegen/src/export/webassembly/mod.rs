@@ -29,7 +29,7 @@
 mod bytes;
 mod link;
 mod object;
-mod reach;
+mod reachability;
 mod runtime;
 mod symbols;
 

@@ -6,7 +6,7 @@ use wasmparser::{
     ElementItems, ElementKind, ExternalKind, FuncType, Operator, Parser, Payload, RefType, TableInit, TableType,
 };
 
-use super::reach::Calls;
+use super::reachability::Calls;
 use super::{ExportError, malformed, unreadable};
 
 /// How large a page of memory is.

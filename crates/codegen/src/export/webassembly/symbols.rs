@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::Saved;
+use relaxide_ffi::SavedBytes;
 use wasmparser::{FuncType, SymbolFlags};
 
 use super::object::{Object, Symbol};
@@ -35,7 +35,7 @@ pub(super) struct Symbols<'a> {
 }
 
 impl<'a> Symbols<'a> {
-    pub fn of(objects: &'a [Object<'_>], given: &'a [(String, Saved)]) -> Result<Self, ExportError> {
+    pub fn of(objects: &'a [Object<'_>], given: &'a [(String, SavedBytes)]) -> Result<Self, ExportError> {
         let given = given.iter().enumerate().map(|(index, (name, _))| (name.as_str(), index)).collect();
         let mut symbols = Self { names: HashMap::new(), given };
         for (number, object) in objects.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The exponential function and what is made of it.
 
-use super::{FunctionText, Kind, Val};
+use super::{FunctionText, ScalarKind, Val};
 
 /// Minimax coefficients of `(e^r - 1 - r) / r^2` on `[-ln 2 / 2, ln 2 / 2]`, weighted by `r^2 / e^r`: 3.1e-9 of the result.
 pub(super) const EXP: [f64; 5] = [
@@ -157,7 +157,7 @@ impl FunctionText<'_> {
     pub fn sigmoid(&mut self, x: &Val) -> Val {
         let negated = self.fneg(x);
         let one = Val::float(x.ty, 1.0);
-        let sum = if x.ty.kind == Kind::F64 {
+        let sum = if x.ty.kind == ScalarKind::F64 {
             let power = match self.has_library {
                 true => self.library_call("exp", &[&negated]),
                 false => self.exp_double(&negated),

@@ -37,13 +37,13 @@ mod inverse_hyperbolic;
 mod inverse_trigonometry;
 mod log;
 mod power;
+mod range_reduction;
 mod table;
 mod trigonometry;
-mod turns;
 
 use super::{
     function::FunctionText,
-    value::{Kind, Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 
 /// Numbers whose last place is one.
@@ -134,7 +134,7 @@ impl FunctionText<'_> {
     /// sum.
     fn nearest_bits(&mut self, x: &Val, factor: f64, bias: i64) -> (Val, Val) {
         let (magic, ints) = match x.ty.kind {
-            Kind::F64 => (MAGIC_F64, x.ty.with_kind(Ty::I64)),
+            ScalarKind::F64 => (MAGIC_F64, x.ty.with_kind(Ty::I64)),
             _ => (MAGIC_F32, x.ty.with_kind(Ty::I32)),
         };
         let magic = Val::float(x.ty, magic + bias as f64);
@@ -171,7 +171,7 @@ impl FunctionText<'_> {
     pub fn library_call(&mut self, name: &str, args: &[&Val]) -> Val {
         let Some(first) = args.first() else { return Val::zero(Ty::F32) };
         let element = first.ty.element();
-        let symbol = if element.kind == Kind::F32 { format!("{name}f") } else { name.to_string() };
+        let symbol = if element.kind == ScalarKind::F32 { format!("{name}f") } else { name.to_string() };
         self.by_lane(args, element, |this, parts| {
             let parts: Vec<&Val> = parts.iter().collect();
             this.call(&symbol, element, &parts)

@@ -1,6 +1,6 @@
 //! Which code computes which intrinsic: the one list of mathematical functions.
 
-use super::{FunctionText, Kind, Val};
+use super::{FunctionText, ScalarKind, Val};
 
 type Unary = for<'a, 'm> fn(&'a mut FunctionText<'m>, &Val) -> Val;
 
@@ -74,7 +74,7 @@ impl FunctionText<'_> {
             [x, y, z] if name == "fma" => self.intrinsic("fma", x.ty, x.ty, &[x, y, z]),
             _ => return None,
         };
-        Some(if result.ty.kind == Kind::Bool { result } else { self.narrow(&result, narrow) })
+        Some(if result.ty.kind == ScalarKind::Bool { result } else { self.narrow(&result, narrow) })
     }
 
     fn unary_math(&mut self, name: &str, x: &Val) -> Option<Val> {
@@ -90,7 +90,7 @@ impl FunctionText<'_> {
         let (_, method) = UNARY.iter().find(|(known, _)| *known == name)?;
         Some(match *method {
             Method::Instruction(intrinsic) => self.intrinsic(intrinsic, x.ty, x.ty, &[x]),
-            Method::Inline(code, _) if x.ty.kind == Kind::F32 => code(self, x),
+            Method::Inline(code, _) if x.ty.kind == ScalarKind::F32 => code(self, x),
             Method::Inline(_, library) => match self.has_library {
                 true => self.library_call(library, &[x]),
                 false => self.double_math(name, x).unwrap_or_else(|| self.library_call(library, &[x])),
@@ -101,7 +101,7 @@ impl FunctionText<'_> {
 
     fn binary_math(&mut self, name: &str, x: &Val, y: &Val) -> Option<Val> {
         match name {
-            "pow" if x.ty.kind == Kind::F32 => Some(self.pow(x, y)),
+            "pow" if x.ty.kind == ScalarKind::F32 => Some(self.pow(x, y)),
             "pow" if self.has_library => Some(self.library_call("pow", &[x, y])),
             "pow" => Some(self.pow_double(x, y)),
             "hypot" if !self.has_library => Some(self.hypot(x, y)),

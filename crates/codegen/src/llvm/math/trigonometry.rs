@@ -52,7 +52,7 @@ impl FunctionText<'_> {
     pub fn tan(&mut self, x: &Val) -> Val {
         self.unless_huge("tan", x, |this, x| {
             let (turns, bits) = this.nearest_bits(x, std::f64::consts::FRAC_2_PI, 0);
-            let r = this.without_turns(x, &turns, 1.0);
+            let r = this.cody_waite(x, &turns, 1.0);
             let tangent = this.odd_polynomial(&r, &TAN);
             let odd = this.op("and", &bits, &Val::int(bits.ty, 1));
             let odd = this.not_zero(&odd);
@@ -64,7 +64,7 @@ impl FunctionText<'_> {
 
     /// The sine of `x - turns * π`, negated where `bits` is odd.
     fn signed_sine(&mut self, x: &Val, turns: &Val, bits: &Val) -> Val {
-        let r = self.without_turns(x, turns, 2.0);
+        let r = self.cody_waite(x, turns, 2.0);
         let sine = self.odd_polynomial(&r, &SIN);
         let sign = self.op("shl", bits, &Val::int(bits.ty, 31));
         let sine = self.bitcast(&sine, bits.ty);
@@ -76,7 +76,7 @@ impl FunctionText<'_> {
     ///
     /// What cancels is exact: in operations that round once the first difference has no more bits than a float, and double
     /// precision has room for the product. Few bits of a float are left for `turns`, so there is no third way.
-    fn without_turns(&mut self, x: &Val, turns: &Val, quarters: f64) -> Val {
+    fn cody_waite(&mut self, x: &Val, turns: &Val, quarters: f64) -> Val {
         if self.native_fma {
             return HALF_PI.iter().fold(x.clone(), |rest, part| {
                 let part = Val::float(x.ty, -part * quarters);
@@ -106,7 +106,7 @@ impl FunctionText<'_> {
         if self.has_library {
             return self.if_any(&huge, |this| this.library_call(name, &[x]), |this| near(this, x));
         }
-        let reduced = self.if_any(&huge, |this| this.without_whole_turns(x), |_| x.clone());
+        let reduced = self.if_any(&huge, |this| this.reduce_huge(x), |_| x.clone());
         let within = self.select(&huge, &reduced, x);
         near(self, &within)
     }

@@ -2,7 +2,7 @@
 //!
 //! The rank of a result is known from the length of such an argument; its dimensions are not. A small kernel computes them
 //! from the argument and from the input's dimensions, the program makes a shape of them, and symbolic variables are bound to
-//! it ([`Plan::bind`]). The kernel that does the work reads the same arguments for its indices:
+//! it ([`ShapePlan::bind`]). The kernel that does the work reads the same arguments for its indices:
 //!
 //! ```text
 //! y = Slice(x, starts, ends)     lv0: R.Tensor((1,), "int64") = slice_dims(starts, ends)
@@ -190,7 +190,7 @@ impl Arg {
 
 /// The dimensions of a result, and what must be so for the operator to make sense.
 #[derive(Default)]
-pub struct Plan {
+pub struct ShapePlan {
     /// Dimensions, none of them negative.
     pub dims: Vec<PrimExpr>,
     /// What is checked when the program runs.
@@ -202,13 +202,13 @@ fn reads(e: &PrimExpr) -> bool {
     !te::reads_of_expr([e]).is_empty()
 }
 
-impl Plan {
+impl ShapePlan {
     /// Dimensions that follow from arguments by `f`. Those that need no argument stay the expressions that they are.
     pub fn bind(
         scope: &mut Scope,
         name: &str,
         args: &Args,
-        f: impl Fn(&[te::Tensor]) -> Plan,
+        f: impl Fn(&[te::Tensor]) -> ShapePlan,
     ) -> Result<Vec<PrimExpr>> {
         let stand_ins = placeholders(scope, &args.tensors)?;
         let plan = f(&stand_ins);
@@ -246,12 +246,12 @@ pub fn sizes(scope: &mut Scope, tensor: Expr, count: usize) -> Result<Vec<PrimEx
     let tensor = scope.cast(tensor, DataType::int(64))?;
     let mut args = Args::default();
     let given = args.ints(Ints::Computed(scope.reshape(tensor, vec![prim::int(count as i64)])?, count));
-    Plan::bind(scope, "sizes", &args, |inputs| {
+    ShapePlan::bind(scope, "sizes", &args, |inputs| {
         let sizes = given.all(inputs);
         let natural = all(sizes.iter().map(|size| prim::ge(size, 0)));
         let values = sizes.iter().enumerate().map(|(i, size)| (format!("size {i}"), size.clone()));
         let natural = Check::new(natural, "sizes must not be negative").with(values);
-        Plan { dims: sizes.iter().map(|size| prim::max(size, 0)).collect(), checks: vec![natural] }
+        ShapePlan { dims: sizes.iter().map(|size| prim::max(size, 0)).collect(), checks: vec![natural] }
     })
 }
 
@@ -259,7 +259,7 @@ pub fn sizes(scope: &mut Scope, tensor: Expr, count: usize) -> Result<Vec<PrimEx
 pub fn require(scope: &mut Scope, tensor: Expr, check: impl Fn(&te::Tensor) -> Check) -> Result<()> {
     let mut args = Args::default();
     let at = args.tensor(tensor);
-    Plan::bind(scope, "check", &args, |inputs| Plan { dims: Vec::new(), checks: vec![check(&inputs[at])] })?;
+    ShapePlan::bind(scope, "check", &args, |inputs| ShapePlan { dims: Vec::new(), checks: vec![check(&inputs[at])] })?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::{Args, Ints, Plan, all, of_axis};
+use super::{Args, Ints, ShapePlan, all, of_axis};
 use crate::error::NodeError;
 use crate::scope::Scope;
 use relaxide_frontend::Check;
@@ -28,7 +28,7 @@ pub fn padded(scope: &mut Scope, x: Expr, pads: Ints, axes: Ints, value: Expr, m
         let of = |values: &[PrimExpr]| of_axis(&axes, values, axis, rank, prim::int(0));
         (of(&pads[..count]), of(&pads[count..]))
     };
-    let dims = Plan::bind(scope, "pad", &args, |inputs| {
+    let dims = ShapePlan::bind(scope, "pad", &args, |inputs| {
         let dim = |axis: usize| {
             let (before, after) = widths(inputs, axis);
             &shape[axis] + before + after
@@ -48,7 +48,7 @@ pub fn padded(scope: &mut Scope, x: Expr, pads: Ints, axes: Ints, value: Expr, m
         };
         let repeats = mode != "constant";
         let some = shape.iter().zip(&dims).enumerate().filter(|_| repeats).map(some);
-        Plan { checks: enough.into_iter().chain(some).collect(), dims }
+        ShapePlan { checks: enough.into_iter().chain(some).collect(), dims }
     })?;
     let mut inputs = args.inputs();
     inputs.extend([x, value]);

@@ -12,7 +12,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::{Args, Plan, from_front};
+use super::{Args, ShapePlan, from_front};
 use crate::error::NodeError;
 use crate::scope::Scope;
 use relaxide_frontend::Check;
@@ -65,12 +65,12 @@ fn extents(scope: &mut Scope, mask: &Expr, shape: &[PrimExpr]) -> Result<Extents
     let mut args = Args::default();
     let at = args.tensor(mask.clone());
     let rank = shape.len();
-    let both = Plan::bind(scope, "reduction", &args, |inputs| {
+    let both = ShapePlan::bind(scope, "reduction", &args, |inputs| {
         let chosen = |axis: usize| prim::ne(inputs[at].at(&[prim::int(axis as i64)]), 0);
         let kept = (0..rank).map(|i| prim::select(chosen(i), prim::int(1), shape[i].clone()));
         let reduced = (0..rank).map(|i| prim::select(chosen(i), shape[i].clone(), prim::int(1)));
         let within = Check::new(prim::not(chosen(rank)), format!("axes must lie within {rank} dimensions"));
-        Plan { dims: kept.chain(reduced).collect(), checks: vec![within] }
+        ShapePlan { dims: kept.chain(reduced).collect(), checks: vec![within] }
     })?;
     let (kept, reduced) = both.split_at(rank);
     Ok(Extents { kept: kept.to_vec(), reduced: reduced.to_vec() })
@@ -82,7 +82,7 @@ fn remaining(scope: &mut Scope, mask: &Expr, shape: &[PrimExpr], count: usize) -
     let mut args = Args::default();
     let at = args.tensor(mask.clone());
     let rank = shape.len();
-    Plan::bind(scope, "remaining", &args, |inputs| {
+    ShapePlan::bind(scope, "remaining", &args, |inputs| {
         let gone = |axis: usize| inputs[at].at(&[prim::int(axis as i64)]);
         let before: Vec<PrimExpr> =
             (0..rank).map(|axis| (0..axis).fold(prim::int(0), |n, i| n + (prim::int(1) - gone(i)))).collect();
@@ -93,7 +93,7 @@ fn remaining(scope: &mut Scope, mask: &Expr, shape: &[PrimExpr], count: usize) -
             })
         };
         let total = (0..rank).fold(prim::int(0), |n, axis| n + gone(axis));
-        Plan {
+        ShapePlan {
             dims: (0..rank - count).map(dim).collect(),
             checks: vec![Check::new(prim::eq(&total, count as i64), "axes must be different").with([
                 ("the number of axes".to_owned(), prim::int(count as i64)),

@@ -5,7 +5,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::{Args, Ints, Plan, all, from_front, of_axis, product};
+use super::{Args, Ints, ShapePlan, all, from_front, of_axis, product};
 use crate::error::NodeError;
 use crate::scope::Scope;
 use relaxide_frontend::Check;
@@ -17,7 +17,7 @@ pub fn reshaped(scope: &mut Scope, x: Expr, target: Ints, zero_is_zero: bool) ->
     let own = scope.dims(&x)?;
     let mut args = Args::default();
     let target = args.ints(target);
-    let dims = Plan::bind(scope, "reshape", &args, |inputs| {
+    let dims = ShapePlan::bind(scope, "reshape", &args, |inputs| {
         let asked = target.all(inputs);
         let copied = |(i, t): (usize, &PrimExpr)| match own.get(i) {
             Some(dim) if !zero_is_zero => prim::select(prim::eq(t, 0), dim.clone(), t.clone()),
@@ -41,7 +41,7 @@ pub fn reshaped(scope: &mut Scope, x: Expr, target: Ints, zero_is_zero: bool) ->
             ("the number of elements", count),
             "the new shape must have as many elements as the tensor",
         );
-        Plan { dims, checks: vec![natural, one, as_many] }
+        ShapePlan { dims, checks: vec![natural, one, as_many] }
     })?;
     scope.reshape_known(x, dims)
 }
@@ -54,9 +54,9 @@ pub fn expanded(scope: &mut Scope, x: Expr, target: Ints) -> Result<Expr> {
     let before = rank - target.count();
     let mut args = Args::default();
     let target = args.ints(target);
-    let dims = Plan::bind(scope, "expand", &args, |inputs| {
+    let dims = ShapePlan::bind(scope, "expand", &args, |inputs| {
         let asked = target.all(inputs);
-        let mut plan = Plan::default();
+        let mut plan = ShapePlan::default();
         for i in 0..rank {
             let from = i.checked_sub(lead).map(|i| own[i].clone());
             let to = i.checked_sub(before).map(|i| asked[i].clone());
@@ -91,13 +91,13 @@ pub fn tiled(scope: &mut Scope, x: Expr, repeats: Ints) -> Result<Expr> {
     }
     let mut args = Args::default();
     let repeats = args.ints(repeats);
-    let dims = Plan::bind(scope, "tile", &args, |inputs| {
+    let dims = ShapePlan::bind(scope, "tile", &args, |inputs| {
         let dim = |(n, r): (&PrimExpr, PrimExpr)| n * prim::max(r, 0);
         let given = repeats.all(inputs);
         let natural = all(given.iter().map(|r| prim::ge(r, 0)));
         let values = given.iter().enumerate().map(|(i, r)| (format!("repeat {i}"), r.clone()));
         let natural = Check::new(natural, "repeats must not be negative").with(values);
-        Plan { dims: own.iter().zip(given).map(dim).collect(), checks: vec![natural] }
+        ShapePlan { dims: own.iter().zip(given).map(dim).collect(), checks: vec![natural] }
     })?;
     scope.te("tile", vec![x], |inputs| {
         vec![te::compute("tile", &dims, |at| {
@@ -112,7 +112,7 @@ pub fn split(scope: &mut Scope, x: Expr, axis: usize, sizes: Ints) -> Result<Vec
     let own = scope.dims(&x)?;
     let mut args = Args::default();
     let sizes = args.ints(sizes);
-    let bound = Plan::bind(scope, "split", &args, |inputs| {
+    let bound = ShapePlan::bind(scope, "split", &args, |inputs| {
         let sizes = sizes.all(inputs);
         let total = sizes.iter().fold(prim::int(0), |n, s| n + s);
         let natural = all(sizes.iter().map(|s| prim::ge(s, 0)));
@@ -123,7 +123,7 @@ pub fn split(scope: &mut Scope, x: Expr, axis: usize, sizes: Ints) -> Result<Vec
             (format!("dimension {axis}"), own[axis].clone()),
             "the sizes of parts must add up to the axis",
         );
-        Plan { dims: sizes.iter().map(|s| prim::max(s, 0)).collect(), checks: vec![natural, whole] }
+        ShapePlan { dims: sizes.iter().map(|s| prim::max(s, 0)).collect(), checks: vec![natural, whole] }
     })?;
     parts(scope, x, axis, &bound)
 }
@@ -157,7 +157,7 @@ pub fn squeezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
         rank.checked_sub(axes.count()).ok_or_else(|| NodeError::invalid("there are fewer axes than it names"))?;
     let mut args = Args::default();
     let axes = args.ints(axes);
-    let dims = Plan::bind(scope, "squeeze", &args, |inputs| {
+    let dims = ShapePlan::bind(scope, "squeeze", &args, |inputs| {
         let axes = axes.all(inputs);
         let ones = vec![prim::int(1); axes.len()];
         let gone: Vec<PrimExpr> = (0..rank).map(|i| of_axis(&axes, &ones, i, rank, prim::int(0))).collect();
@@ -172,7 +172,7 @@ pub fn squeezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
         let sizes = own.iter().enumerate().map(|(i, size)| (format!("dimension {i}"), size.clone()));
         let named = axes.iter().enumerate().map(|(i, axis)| (format!("axis {i}"), axis.clone()));
         let single = Check::new(single, "an axis that goes away must have one element").with(named.chain(sizes));
-        Plan { dims: (0..left).map(dim).collect(), checks: vec![single, apart(&gone, &axes)] }
+        ShapePlan { dims: (0..left).map(dim).collect(), checks: vec![single, apart(&gone, &axes)] }
     })?;
     scope.reshape_known(x, dims)
 }
@@ -191,7 +191,7 @@ pub fn unsqueezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
     let rank = own.len() + axes.count();
     let mut args = Args::default();
     let axes = args.ints(axes);
-    let dims = Plan::bind(scope, "unsqueeze", &args, |inputs| {
+    let dims = ShapePlan::bind(scope, "unsqueeze", &args, |inputs| {
         let axes: Vec<PrimExpr> = axes.all(inputs).iter().map(|a| from_front(a, rank as i64)).collect();
         let ones = vec![prim::int(1); axes.len()];
         let new: Vec<PrimExpr> = (0..rank).map(|i| of_axis(&axes, &ones, i, rank, prim::int(0))).collect();
@@ -203,7 +203,7 @@ pub fn unsqueezed(scope: &mut Scope, x: Expr, axes: Ints) -> Result<Expr> {
                 .fold(prim::int(1), |other, (j, d)| prim::select(prim::eq(&place, j as i64), d.clone(), other));
             prim::select(prim::ne(&new[i], 0), prim::int(1), old)
         };
-        Plan { dims: (0..rank).map(dim).collect(), checks: vec![apart(&new, &axes)] }
+        ShapePlan { dims: (0..rank).map(dim).collect(), checks: vec![apart(&new, &axes)] }
     })?;
     scope.reshape_known(x, dims)
 }
@@ -218,7 +218,7 @@ pub fn ranged(scope: &mut Scope, start: Expr, limit: Expr, step: Expr) -> Result
     // Narrow floats are counted in float32, as the operator's text asks.
     let work = if dtype.is_float() && dtype.bits < 32 { DataType::float(32) } else { dtype };
     let number = |inputs: &[te::Tensor], i: usize| prim::cast(work, inputs[i].at(&[]));
-    let dims = Plan::bind(scope, "range", &args, |inputs| {
+    let dims = ShapePlan::bind(scope, "range", &args, |inputs| {
         let [start, limit, step] = [0, 1, 2].map(|i| number(inputs, i));
         let mut checks = vec![Check::new(prim::ne(&step, prim::constant(work, 0.0)), "the step must not be 0")];
         let count = if work.is_float() {
@@ -234,7 +234,7 @@ pub fn ranged(scope: &mut Scope, start: Expr, limit: Expr, step: Expr) -> Result
             checks.push(Check::new(holds, "there are more numbers than 64 bits count").with(values));
             prim::int(0) - prim::floordiv(prim::int(0) - span, step)
         };
-        Plan { dims: vec![prim::max(count, 0)], checks }
+        ShapePlan { dims: vec![prim::max(count, 0)], checks }
     })?;
     scope.te("range", args.inputs(), |inputs| {
         vec![te::compute("range", &dims, |at| {

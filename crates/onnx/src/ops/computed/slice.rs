@@ -5,7 +5,7 @@ use relaxide_relax::Expr;
 use relaxide_tir::te;
 
 use super::reshape::apart;
-use super::{Arg, Args, Ints, Plan, all, clamp, from_front, of_axis, reads};
+use super::{Arg, Args, Ints, ShapePlan, all, clamp, from_front, of_axis, reads};
 use crate::dims;
 use crate::error::NodeError;
 use crate::scope::Scope;
@@ -85,12 +85,12 @@ pub fn sliced(scope: &mut Scope, x: Expr, bounds: Bounds) -> Result<Expr, NodeEr
         steps: args.ints(bounds.steps),
     };
     let rank = shape.len();
-    let dims = Plan::bind(scope, "slice", &args, |inputs| {
+    let dims = ShapePlan::bind(scope, "slice", &args, |inputs| {
         let (axes, steps) = (read.axes.all(inputs), read.steps.all(inputs));
         let ones = vec![prim::int(1); axes.len()];
         let named: Vec<PrimExpr> = (0..rank).map(|i| of_axis(&axes, &ones, i, rank, prim::int(0))).collect();
         let moving = Check::new(all(steps.iter().map(|step| prim::ne(step, 0))), "a step must not be 0");
-        Plan {
+        ShapePlan {
             dims: (0..rank).map(|axis| read.part(inputs, axis, &shape).count).collect(),
             checks: vec![moving, apart(&named, &axes)],
         }

@@ -2,7 +2,7 @@
 
 use relaxide::ffi::{Any, Array, Error, Field as _, Map};
 use relaxide::ir::AttrValue;
-use relaxide::relay::op::{self, Default, Field, Kind, Mapping};
+use relaxide::relay::op::{self, AttrKind, Default, Field, Mapping};
 
 use super::super::Row;
 
@@ -30,15 +30,15 @@ fn definition(def: &'static op::OpDef) -> Result<Any, Error> {
     Ok(Array::from_vec(parts).into())
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind(kind: AttrKind) -> &'static str {
     match kind {
-        Kind::Int => "int",
-        Kind::Float => "float",
-        Kind::Bool => "bool",
-        Kind::Str | Kind::DType => "str",
-        Kind::Ints => "list[int]",
-        Kind::Floats => "list[float]",
-        Kind::Any => "object",
+        AttrKind::Int => "int",
+        AttrKind::Float => "float",
+        AttrKind::Bool => "bool",
+        AttrKind::Str | AttrKind::DType => "str",
+        AttrKind::Ints => "list[int]",
+        AttrKind::Floats => "list[float]",
+        AttrKind::Any => "object",
     }
 }
 

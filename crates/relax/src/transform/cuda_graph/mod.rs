@@ -32,7 +32,7 @@ use relaxide_ir::pass::{PassContext, PassInfo, PassResult};
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
 
-use self::plan::{Plan, Region, Storage, plan};
+use self::plan::{CapturePlan, Region, Storage, plan};
 use super::emit::call_packed;
 use crate::rewrite::in_function;
 use crate::*;
@@ -56,7 +56,7 @@ fn run(mut module: IRModule, context: &PassContext) -> PassResult {
     }
     let mut functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     functions.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let plans: Vec<Plan> = functions.iter().map(|(_, func)| plan(&module, func)).collect();
+    let plans: Vec<CapturePlan> = functions.iter().map(|(_, func)| plan(&module, func)).collect();
     let (storages, places) = shared(&plans);
     let alloc = if storages.is_empty() {
         None
@@ -88,7 +88,7 @@ fn run(mut module: IRModule, context: &PassContext) -> PassResult {
 
 /// The storages of all functions, paired by size: the largest of each function share one, then the next ones. With the place
 /// of each function's own.
-fn shared(plans: &[Plan]) -> (Vec<Storage>, Vec<HashMap<AnyVar, usize>>) {
+fn shared(plans: &[CapturePlan]) -> (Vec<Storage>, Vec<HashMap<AnyVar, usize>>) {
     let mut scopes: Vec<&str> = plans.iter().flat_map(|p| &p.storages).map(|s| s.scope.as_str()).collect();
     scopes.sort_unstable();
     scopes.dedup();
@@ -144,7 +144,7 @@ struct Capture {
 
 /// Puts launches in the place of regions.
 struct Launch<'a> {
-    plan: &'a Plan,
+    plan: &'a CapturePlan,
     places: HashMap<AnyVar, usize>,
     captures: Vec<Capture>,
     alloc: Option<(Ref<GlobalVar>, Type)>,

@@ -41,7 +41,7 @@ pub(super) struct Region {
 
 /// What becomes of a function.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct CapturePlan {
     pub(super) storages: Vec<Storage>,
     pub(super) regions: Vec<Region>,
     /// The variables that regions bind.
@@ -49,7 +49,7 @@ pub(super) struct Plan {
 }
 
 /// The plan of a function.
-pub(super) fn plan(module: &IRModule, func: &Function) -> Plan {
+pub(super) fn plan(module: &IRModule, func: &Function) -> CapturePlan {
     let names: HashSet<&str> = match func.attrs.get(CAPTURED_DIMS) {
         Some(AttrValue::List(names)) => names
             .iter()
@@ -66,7 +66,7 @@ pub(super) fn plan(module: &IRModule, func: &Function) -> Plan {
         module,
         fixed: func.params.iter().skip(weights).map(|p| AnyVar::Var(p.clone())).collect(),
         dims: dims.collect(),
-        plan: Plan::default(),
+        plan: CapturePlan::default(),
         region_of: HashMap::new(),
         open: None,
     };
@@ -79,7 +79,7 @@ struct Planner<'a> {
     /// Variables whose values are static.
     fixed: HashSet<AnyVar>,
     dims: HashSet<Ref<Var>>,
-    plan: Plan,
+    plan: CapturePlan,
     region_of: HashMap<AnyVar, usize>,
     /// The region that takes bindings.
     open: Option<usize>,

@@ -40,7 +40,7 @@ pub use self::pattern::{FusionPattern, PatternCheck};
 use super::block_pass::each_dataflow_block;
 use super::fuse_ops::PRIMITIVE_ATTR;
 use super::outline::{Constants, outline};
-use super::regroup::{Groups, Made};
+use super::partition::{Groups, Made};
 use crate::dpl::{Matches, PatternKind, VarValues, match_expr, parse_pattern, values_of};
 use crate::rewrite::in_function;
 use crate::*;

@@ -6,7 +6,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{Attrs, Buffer, IRModule, Span, Type, Var};
-use relaxide_tir::schedule::TURNS;
+use relaxide_tir::schedule::RECURRENCE;
 use relaxide_tir::stmt::{BufferRegion, IterKind, IterVar, Range, SBlock, SBlockRealize};
 use relaxide_tir::{For, ForKind, PrimFunc, Stmt};
 
@@ -27,7 +27,7 @@ enum Next {
 }
 
 /// A loop in the words of its caller.
-pub(super) struct Turns {
+pub(super) struct IterationKernel {
     /// What a turn computes, as a primitive function: parameters are those of the loop that are tensors, and a shape.
     func: Function,
     /// Which parameter of the loop each of those is.
@@ -181,14 +181,14 @@ impl Values<'_> {
     }
 }
 
-impl Turns {
+impl IterationKernel {
     /// Reads a loop that is called with arguments whose types, and with dimensions whose values, are given.
     pub(super) fn new(
         of: &Loop,
         (index, dims): (&Ref<Var>, &VarMap),
         (args, types): (&[Expr], &[Type]),
         (limit, from_end): (PrimExpr, Vec<bool>),
-    ) -> Option<Turns> {
+    ) -> Option<IterationKernel> {
         let Own { inner, outer, dims: kernel_dims } = Own::of(types, &limit);
         let own_index = Var::dim("turn");
         let mut symbols: VarMap = dims.iter().map(|(var, value)| (var.clone(), substitute(value, &inner))).collect();
@@ -236,7 +236,7 @@ impl Turns {
             _ => None,
         };
         let spans: Vec<Ref<Span>> = of.bindings.iter().filter_map(origin).collect();
-        Some(Turns {
+        Some(IterationKernel {
             func,
             given: tensors,
             parts: of.parts.clone(),
@@ -290,7 +290,7 @@ impl Turns {
         }
         let made: Vec<Ref<Buffer>> = merged.kernel.buffers[count..].iter().flatten().cloned().collect();
         parts.scratch.extend(made.iter().cloned());
-        let (mut scratch, turn) = opened(&merged.kernel.body);
+        let (mut scratch, turn) = without_allocations(&merged.kernel.body);
         parts.scratch.append(&mut scratch);
         let turn = self.turn(&mut parts, turn, &made);
         let for_all = For {
@@ -299,7 +299,7 @@ impl Turns {
             extent: prim::cast(self.index.dtype(), self.limit.clone()),
             kind: ForKind::Serial,
             thread_tag: String::new(),
-            annotations: Attrs::new().with(TURNS, true),
+            annotations: Attrs::new().with(RECURRENCE, true),
             body: turn,
         };
         let kept: Vec<usize> = self.results.iter().copied().filter(|i| self.parts[*i] == Part::State).collect();
@@ -406,7 +406,7 @@ impl Words<'_> {
 }
 
 /// The scratch buffers of a kernel and its statements.
-fn opened(body: &Stmt) -> (Vec<Ref<Buffer>>, Stmt) {
+fn without_allocations(body: &Stmt) -> (Vec<Ref<Buffer>>, Stmt) {
     match body {
         Stmt::Block(realize) if realize.block.iter_vars.is_empty() => {
             (realize.block.alloc_buffers.clone(), realize.block.body.clone())

@@ -5,7 +5,7 @@
 //!     if i < m:                                               def loop(s, x, s_out, rows):
 //!         a = R.call_tir(cls.step, (s, x, i), …)        →         state = T.alloc_buffer(…)
 //!         rows_append(rows, a)                                    state[…] = s[…]
-//!         r = loop([i + 1, m, n], a, rows, x)                     for i in range(m):      # {"relaxide.turns": 1}
+//!         r = loop([i + 1, m, n], a, rows, x)                     for i in range(m):      # {"relaxide.recurrence": 1}
 //!     else:                                                           …                   # the blocks of `step`
 //!         r = (s,)                                                    rows[i, …] = a[…]
 //!     return r                                                        state[…] = a[…]
@@ -78,7 +78,7 @@ fn run(module: IRModule) -> PassResult {
 /// A call of a loop that becomes a call of a kernel.
 struct Site {
     /// The loop in the caller's words.
-    turns: kernel::Turns,
+    turns: kernel::IterationKernel,
     /// The lists that it fills, in the order of its rows: which variable, and whether the last row comes first.
     lists: Vec<(AnyVar, bool)>,
 }
@@ -166,7 +166,7 @@ impl Bound {
             return None;
         }
         let from_end = lists.iter().map(|(_, from_end)| *from_end).collect();
-        let turns = kernel::Turns::new(of, (index, &map), (&call.args, &types), (limit, from_end))?;
+        let turns = kernel::IterationKernel::new(of, (index, &map), (&call.args, &types), (limit, from_end))?;
         Some(Site { turns, lists })
     }
 }

@@ -47,7 +47,7 @@ pub(super) const PASS: PassInfo =
 fn run(module: IRModule) -> PassResult {
     let kernels: HashSet<String> = module.functions_of::<PrimFunc>().map(|(name, _)| name.to_string()).collect();
     map_functions(module, |name, f| {
-        let mut plan = Plan { kernels: &kernels, bounds: upper_bounds(f), error: None };
+        let mut plan = MemoryPlanner { kernels: &kernels, bounds: upper_bounds(f), error: None };
         let f = plan.mutate_function(f);
         plan.error.map_or(Ok(f), |e| Err(in_function(PASS.name, name, e)))
     })
@@ -64,7 +64,7 @@ fn upper_bounds(f: &Function) -> HashMap<String, i64> {
     map.iter().filter_map(|(name, value)| Some((name.clone(), bound(value)?))).collect()
 }
 
-struct Plan<'a> {
+struct MemoryPlanner<'a> {
     kernels: &'a HashSet<String>,
     bounds: HashMap<String, i64>,
     error: Option<BuildError>,
@@ -81,7 +81,7 @@ struct Lives {
     escaped: HashSet<usize>,
 }
 
-impl ExprMutator for Plan<'_> {
+impl ExprMutator for MemoryPlanner<'_> {
     fn mutate_seq(&mut self, seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
         let bindings: Vec<&Binding> = seq.blocks.iter().flat_map(|b| &b.bindings).collect();
         let requests = bindings.iter().map(|b| AllocTensor::of(b.value())).collect::<Vec<_>>();
@@ -114,7 +114,7 @@ impl ExprMutator for Plan<'_> {
     }
 }
 
-impl Plan<'_> {
+impl MemoryPlanner<'_> {
     fn lives(&self, bindings: &[&Binding], requests: &[Option<AllocTensor>], result: &Expr) -> Lives {
         let mut lives = Lives::default();
         for (i, binding) in bindings.iter().enumerate() {

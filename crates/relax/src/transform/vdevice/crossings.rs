@@ -3,7 +3,7 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::{AttrValue, Attrs, Type, VDevice};
 
-use super::places::{Places, destination};
+use super::device_groups::{DeviceGroups, destination};
 use crate::op::Op;
 use crate::*;
 
@@ -12,7 +12,7 @@ type Copied = (Expr, Ref<VDevice>, AnyVar);
 
 /// Makes hints copies or nothing, leaves out copies that lead nowhere or were made before, and copies constants to where they are used.
 pub(super) struct Crossings<'a> {
-    places: &'a Places<'a>,
+    places: &'a DeviceGroups<'a>,
     /// Where constants are, and all of which nothing is said.
     main: Option<&'a Ref<VDevice>>,
     /// The copies that can be seen.
@@ -22,7 +22,7 @@ pub(super) struct Crossings<'a> {
 }
 
 impl<'a> Crossings<'a> {
-    pub(super) fn new(places: &'a Places<'a>, main: Option<&'a Ref<VDevice>>) -> Crossings<'a> {
+    pub(super) fn new(places: &'a DeviceGroups<'a>, main: Option<&'a Ref<VDevice>>) -> Crossings<'a> {
         Crossings { places, main, copied: Vec::new(), in_dataflow: false, wrong: None }
     }
 

@@ -20,7 +20,7 @@
 //! whatever the operator; copies are not repeated; devices are compared by what they say.
 
 mod crossings;
-mod places;
+mod device_groups;
 mod retype;
 
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ use crate::rewrite::in_function;
 use crate::*;
 
 use crossings::Crossings;
-use places::Places;
+use device_groups::DeviceGroups;
 use retype::{Retype, on};
 
 pub(super) const REALIZE: PassInfo =
@@ -67,7 +67,7 @@ pub(super) const UPDATE: PassInfo =
     ]);
 
 fn realize(module: IRModule) -> PassResult {
-    let places = Places::of(&module).map_err(|(name, why)| in_function(REALIZE.name, &name, why))?;
+    let places = DeviceGroups::of(&module).map_err(|(name, why)| in_function(REALIZE.name, &name, why))?;
     if places.is_silent() {
         return Ok(module);
     }
@@ -82,7 +82,7 @@ fn realize(module: IRModule) -> PassResult {
 }
 
 /// A variable's type with the devices that were found.
-fn at_places(places: &Places<'_>, var: &AnyVar, ty: &Type, path: &mut Vec<usize>) -> Type {
+fn at_places(places: &DeviceGroups<'_>, var: &AnyVar, ty: &Type, path: &mut Vec<usize>) -> Type {
     match ty {
         Type::Tensor(tensor) => {
             let known = tensor.vdevice.clone().filter(|device| device.target.is_some());

@@ -4,13 +4,13 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::prim;
 
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::replace;
 use crate::s_tir::step::Call;
 use crate::s_tir::{LoopRV, Rv, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "AddUnitLoop",
     method: "add_unit_loop",
     is_pure: false,
@@ -21,8 +21,8 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
     let place = match call.block(0) {
-        Ok(block) => sch.block_place(&block)?,
-        Err(_) => sch.loop_place(&call.loop_(0)?)?,
+        Ok(block) => sch.block_ref(&block)?,
+        Err(_) => sch.loop_ref(&call.loop_(0)?)?,
     };
     place.scope()?;
     let dtype = match place.stmt() {

@@ -6,13 +6,13 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Attrs;
 use relaxide_ir::attrs::AttrValue;
 
-use crate::s_tir::instruction::{Kind, Param, Results};
-use crate::s_tir::state::{Place, copy_block, copy_loop, replace, with_block};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
+use crate::s_tir::state::{StmtRef, copy_block, copy_loop, replace, with_block};
 use crate::s_tir::step::Call;
 use crate::s_tir::{Rv, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static ANNOTATE: Kind = Kind {
+pub(in crate::s_tir) static ANNOTATE: InstructionKind = InstructionKind {
     name: "Annotate",
     method: "annotate",
     is_pure: false,
@@ -21,7 +21,7 @@ pub(in crate::s_tir) static ANNOTATE: Kind = Kind {
     apply: annotate,
 };
 
-pub(in crate::s_tir) static UNANNOTATE: Kind = Kind {
+pub(in crate::s_tir) static UNANNOTATE: InstructionKind = InstructionKind {
     name: "Unannotate",
     method: "unannotate",
     is_pure: false,
@@ -58,14 +58,14 @@ fn unannotate(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Sch
     set(sch, &place, hints)
 }
 
-fn place(sch: &Schedule, call: &Call<'_>) -> Result<Place, ScheduleError> {
+fn place(sch: &Schedule, call: &Call<'_>) -> Result<StmtRef, ScheduleError> {
     match call.block(0) {
-        Ok(block) => sch.block_place(&block),
-        Err(_) => sch.loop_place(&call.loop_(0)?),
+        Ok(block) => sch.block_ref(&block),
+        Err(_) => sch.loop_ref(&call.loop_(0)?),
     }
 }
 
-fn hints(place: &Place) -> Result<Attrs, ScheduleError> {
+fn hints(place: &StmtRef) -> Result<Attrs, ScheduleError> {
     Ok(match place.stmt() {
         Stmt::For(n) => n.annotations.clone(),
         _ => place.realize()?.block.annotations.clone(),
@@ -88,7 +88,7 @@ fn plain(sch: &Schedule, value: &AttrValue) -> Result<AttrValue, ScheduleError> 
     })
 }
 
-fn set(sch: &mut Schedule, place: &Place, annotations: Attrs) -> Result<Vec<Value>, ScheduleError> {
+fn set(sch: &mut Schedule, place: &StmtRef, annotations: Attrs) -> Result<Vec<Value>, ScheduleError> {
     let (changed, reuse): (Stmt, Vec<_>) = match place.stmt() {
         Stmt::For(n) => (Ref::new(For { annotations, ..copy_loop(n) }).into(), Vec::new()),
         _ => {

@@ -16,18 +16,18 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
 
-use super::places::nth_buffer;
+use super::structure::nth_buffer;
 use super::transform_layout::map_operand;
 use crate::IndexMap;
 use crate::analysis::interval::Interval;
 use crate::analysis::regions::{EXPLICIT_READS, EXPLICIT_WRITES, regions_of_block, whole_dimension};
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{copy_block, replace, with_block};
 use crate::s_tir::step::{Call, ints_of, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "AnnotateBufferAccess",
     method: "annotate_buffer_access",
     is_pure: false,
@@ -42,7 +42,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let realize = place.realize()?;
     let block = &realize.block;
     let (index, side) = (call.input_int(1)?, call.input_int(2)?);

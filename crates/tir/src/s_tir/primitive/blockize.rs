@@ -21,18 +21,18 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
 
 use super::blockize_blocks::blockize_blocks;
-use super::places::loops_around;
 use super::simpler_accesses::simpler_accesses;
+use super::structure::loops_around;
 use crate::analysis::affine::{Binding, bindings_of, conjuncts};
 use crate::analysis::regions::with_regions;
 use crate::functor::substitute_stmt;
-use crate::s_tir::instruction::{Kind, Param, Results};
-use crate::s_tir::state::{Place, copy_block, copy_loop, replace};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
+use crate::s_tir::state::{StmtRef, copy_block, copy_loop, replace};
 use crate::s_tir::step::{Call, loop_operand};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "Blockize",
     method: "blockize",
     is_pure: false,
@@ -44,18 +44,18 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
     let keep_unit = call.flag(0)?;
     if let Ok(blocks) = call.blocks(0) {
-        let places = blocks.iter().map(|block| sch.block_place(block)).collect::<Result<Vec<_>, _>>()?;
+        let places = blocks.iter().map(|block| sch.block_ref(block)).collect::<Result<Vec<_>, _>>()?;
         let made = blockize_blocks(sch, &places, keep_unit)?;
         let func = places.first().map(|place| place.func.clone()).unwrap_or_default();
         return Ok(vec![Value::Block(func, made)]);
     }
-    let place = sch.loop_place(&call.loop_(0)?)?;
+    let place = sch.loop_ref(&call.loop_(0)?)?;
     let made = blockize(sch, &place, keep_unit)?;
     Ok(vec![Value::Block(place.func.clone(), made)])
 }
 
 /// Makes one block of what a loop carries out.
-pub(super) fn blockize(sch: &mut Schedule, place: &Place, keep_unit: bool) -> Result<Ref<SBlock>, ScheduleError> {
+pub(super) fn blockize(sch: &mut Schedule, place: &StmtRef, keep_unit: bool) -> Result<Ref<SBlock>, ScheduleError> {
     let given = place.for_loop()?;
     place.scope()?;
     let children = place.tree.child_blocks(place.node);

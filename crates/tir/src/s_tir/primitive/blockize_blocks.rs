@@ -17,9 +17,9 @@ use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
 
 use super::blockize::{Axis, KIND, Parts, check_chain, divide};
-use super::places::{around_all, body_list, holds, loops_around, with_body_list};
+use super::structure::{around_all, body_list, holds, loops_around, with_body_list};
 use crate::analysis::regions::with_regions;
-use crate::s_tir::state::{NodeId, Place, copy_loop, replace};
+use crate::s_tir::state::{NodeId, StmtRef, copy_loop, replace};
 use crate::s_tir::step::operand;
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Tree};
 use crate::stmt::*;
@@ -27,7 +27,7 @@ use crate::stmt::*;
 /// Makes one block of several.
 pub(super) fn blockize_blocks(
     sch: &mut Schedule,
-    places: &[Place],
+    places: &[StmtRef],
     keep_unit: bool,
 ) -> Result<Ref<SBlock>, ScheduleError> {
     let Some(first) = places.first() else {
@@ -91,7 +91,7 @@ pub(super) fn blockize_blocks(
 }
 
 /// Where the statements that hold the blocks begin; they stand one behind the other.
-fn consecutive(tree: &Tree, places: &[Place], list: &[Stmt]) -> Result<usize, ScheduleError> {
+fn consecutive(tree: &Tree, places: &[StmtRef], list: &[Stmt]) -> Result<usize, ScheduleError> {
     let at = |id: NodeId| list.iter().position(|stmt| holds(stmt, &tree.node(id).stmt));
     let found: Vec<Option<usize>> = places.iter().map(|place| at(place.node)).collect();
     for (place, (before, here)) in places[1..].iter().zip(found.iter().zip(&found[1..])) {

@@ -19,16 +19,16 @@ use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, fr
 use relaxide_ir::{Buffer, Var};
 
 use super::caching::{axes_over, copy_nest, element};
-use super::places::{body_list, free_name, holds, with_body_list};
+use super::structure::{body_list, free_name, holds, with_body_list};
 use crate::analysis::interval::Interval;
 use crate::functor::{StmtMutator, StmtVisitor};
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{copy_block, replace, with_block};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "CacheIndex",
     method: "cache_index",
     is_pure: false,
@@ -38,7 +38,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let (realize, root) = (place.realize()?, place.scope()?);
     let (storage, threshold) = (call.str(0)?.to_string(), call.int(1)?);
     let block = &realize.block;

@@ -17,19 +17,19 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{PrimExpr, VarMap};
 
 use super::caching::{Redirect, axes_over, buffer_like, copy_nest};
-use super::places::{free_name, nth_buffer};
 use super::rebind::guard;
 use super::split::analyzer_at;
+use super::structure::{free_name, nth_buffer};
 use crate::analysis::interval::Interval;
 use crate::analysis::regions::{substitute_region, whole_dimension};
 use crate::functor::{StmtMutator, substitute_stmt};
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{copy_block, replace, with_block};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "CacheInplace",
     method: "cache_inplace",
     is_pure: false,
@@ -39,7 +39,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let (realize, root, storage) = (place.realize()?, place.scope()?, call.str(1)?.to_string());
     let block = &realize.block;
     let read = nth_buffer(block, call.int(0)?, &block.reads, "reads")?;

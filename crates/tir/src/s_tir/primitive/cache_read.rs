@@ -17,17 +17,17 @@ use relaxide_ir::attrs::AttrValue;
 use super::caching::{
     Part, Redirect, Spot, axes_over, behind, buffer_like, copy_nest, guarded, insert_stage, only_writer,
 };
-use super::places::{free_name, nth_buffer};
+use super::structure::{free_name, nth_buffer};
 use crate::analysis::interval::Interval;
 use crate::functor::StmtMutator;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::{NodeId, Tree};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "CacheRead",
     method: "cache_read",
     is_pure: false,
@@ -42,7 +42,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let (realize, storage) = (place.realize()?, call.str(1)?.to_string());
     let buffer = nth_buffer(&realize.block, call.int(0)?, &realize.block.reads, "reads")?.buffer.clone();
     let (tree, root) = (&place.tree, place.scope()?);

@@ -14,16 +14,16 @@ use relaxide_ffi::Ref;
 
 use super::cache_read::{named_blocks, with_consumers};
 use super::caching::{Part, Redirect, axes_over, behind, buffer_like, copy_nest, guarded, insert_stage, only_writer};
-use super::places::{free_name, nth_buffer};
+use super::structure::{free_name, nth_buffer};
 use crate::functor::StmtMutator;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::NodeId;
 use crate::s_tir::step::Call;
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "CacheWrite",
     method: "cache_write",
     is_pure: false,
@@ -38,7 +38,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let (realize, storage) = (place.realize()?, call.str(1)?.to_string());
     let buffer = nth_buffer(&realize.block, call.int(0)?, &realize.block.writes, "writes")?.buffer.clone();
     let (tree, root) = (&place.tree, place.scope()?);

@@ -10,14 +10,14 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, VarMap, free_vars};
 use relaxide_ir::{Buffer, Type, Var};
 
-use super::places::{body_list, holds, with_body_list};
 use super::rebind::guard;
+use super::structure::{body_list, holds, with_body_list};
 use crate::analysis::affine::conjuncts;
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, whole_dimension, widened};
 use crate::functor::StmtMutator;
 use crate::s_tir::scope::Scope;
-use crate::s_tir::state::{NodeId, Place, Tree, copy_block, replace, with_block};
+use crate::s_tir::state::{NodeId, StmtRef, Tree, copy_block, replace, with_block};
 use crate::s_tir::{Schedule, ScheduleError};
 use crate::stmt::*;
 
@@ -326,7 +326,7 @@ fn runs_through(running: &Running, value: &PrimExpr) -> bool {
 /// Puts a copy in: blocks changed by `changes`, the nest at its spot, the buffer among those of the scope's block.
 pub(super) fn insert_stage(
     sch: &mut Schedule,
-    place: &Place,
+    place: &StmtRef,
     root: NodeId,
     changes: &[(Stmt, Stmt)],
     spot: Spot,

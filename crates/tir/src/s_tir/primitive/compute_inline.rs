@@ -12,12 +12,12 @@ use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
 
 use super::inline::{Inline, check_plain_access, index_axes, leaf, single_store, without};
 use crate::functor::StmtMutator;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "ComputeInline",
     method: "compute_inline",
     is_pure: false,
@@ -32,7 +32,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
 }
 
 pub(super) fn compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) -> Result<(), ScheduleError> {
-    let place = sch.block_place(block)?;
+    let place = sch.block_ref(block)?;
     let (n, root) = (place.realize()?, place.scope()?);
     let refuse = |reason: String| ScheduleError::at_block(&n.block, reason);
     let scope = Scope::new(&place.tree, root);

@@ -17,24 +17,24 @@ use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, load, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::caching::{Redirect, Spot, buffer_like, insert_stage};
-use super::places::{body_list, free_name, holds, loops_around};
+use super::structure::{body_list, free_name, holds, loops_around};
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, to_region, whole_dimension, widened};
 use crate::functor::StmtMutator;
-use crate::s_tir::state::{NodeId, Place, Tree};
+use crate::s_tir::state::{NodeId, StmtRef, Tree};
 use crate::s_tir::{Schedule, ScheduleError, Value};
 use crate::stmt::*;
 
 /// A loop, and the statements that its body is made of.
 pub(super) struct AtLoop<'a> {
-    pub place: &'a Place,
+    pub place: &'a StmtRef,
     pub loop_: Ref<For>,
     pub list: Vec<Stmt>,
 }
 
 impl<'a> AtLoop<'a> {
     /// A loop around a block of the same scope.
-    pub fn new(place: &'a Place, block: &Place) -> Result<AtLoop<'a>, ScheduleError> {
+    pub fn new(place: &'a StmtRef, block: &StmtRef) -> Result<AtLoop<'a>, ScheduleError> {
         let loop_ = place.for_loop()?;
         let (tree, realize) = (&place.tree, block.realize()?);
         let inside = tree.find_block(&realize.block).filter(|_| place.func == block.func);

@@ -17,19 +17,19 @@ use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, VarMap, free_vars, substitute};
 
-use super::places::{Inner, inner_place};
 use super::simpler_accesses::simpler_accesses;
+use super::structure::{Inner, inner_place};
 use crate::analysis::affine::conjuncts;
 use crate::analysis::interval::Interval;
 use crate::analysis::regions::{substitute_region, with_regions};
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::{copy_block, copy_loop, replace};
 use crate::s_tir::step::{Call, loop_operand, operand};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "DecomposePadding",
     method: "decompose_padding",
     is_pure: false,

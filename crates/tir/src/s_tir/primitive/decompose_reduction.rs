@@ -18,18 +18,18 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
 
-use super::places::{Inner, inner_place};
+use super::structure::{Inner, inner_place};
 use crate::analysis::affine::conjuncts;
 use crate::analysis::regions::with_regions;
 use crate::functor::substitute_stmt;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::{copy_block, copy_loop, replace, with_block};
 use crate::s_tir::step::{Call, loop_operand, operand};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "DecomposeReduction",
     method: "decompose_reduction",
     is_pure: false,

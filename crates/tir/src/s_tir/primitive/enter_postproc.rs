@@ -1,9 +1,9 @@
 //! `enter_postproc`: a mark in the trace. What is behind it is left out of traces without postprocessing.
 
-use crate::s_tir::instruction::{Kind, Results};
+use crate::s_tir::instruction::{InstructionKind, Results};
 use crate::s_tir::{Schedule, StepError};
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "EnterPostproc",
     method: "enter_postproc",
     is_pure: false,

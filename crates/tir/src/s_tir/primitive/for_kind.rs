@@ -9,14 +9,14 @@ use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::free_vars;
 
 use crate::analysis::affine::is_affine;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
-use crate::s_tir::state::{Place, copy_loop, replace};
+use crate::s_tir::state::{StmtRef, copy_loop, replace};
 use crate::s_tir::step::{Call, loop_operand};
 use crate::s_tir::{LoopRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static PARALLEL: Kind = Kind {
+pub(in crate::s_tir) static PARALLEL: InstructionKind = InstructionKind {
     name: "Parallel",
     method: "parallel",
     is_pure: false,
@@ -25,7 +25,7 @@ pub(in crate::s_tir) static PARALLEL: Kind = Kind {
     apply: |sch, call| apply(sch, call, ForKind::Parallel),
 };
 
-pub(in crate::s_tir) static VECTORIZE: Kind = Kind {
+pub(in crate::s_tir) static VECTORIZE: InstructionKind = InstructionKind {
     name: "Vectorize",
     method: "vectorize",
     is_pure: false,
@@ -34,7 +34,7 @@ pub(in crate::s_tir) static VECTORIZE: Kind = Kind {
     apply: |sch, call| apply(sch, call, ForKind::Vectorized),
 };
 
-pub(in crate::s_tir) static UNROLL: Kind = Kind {
+pub(in crate::s_tir) static UNROLL: InstructionKind = InstructionKind {
     name: "Unroll",
     method: "unroll",
     is_pure: false,
@@ -43,7 +43,7 @@ pub(in crate::s_tir) static UNROLL: Kind = Kind {
     apply: |sch, call| apply(sch, call, ForKind::Unrolled),
 };
 
-pub(in crate::s_tir) static BIND: Kind = Kind {
+pub(in crate::s_tir) static BIND: InstructionKind = InstructionKind {
     name: "Bind",
     method: "bind",
     is_pure: false,
@@ -67,7 +67,7 @@ const THREAD_AXES: [&str; 10] = [
 ];
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>, kind: ForKind) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.loop_place(&call.loop_(0)?)?;
+    let place = sch.loop_ref(&call.loop_(0)?)?;
     let loop_ = place.for_loop()?;
     let thread_tag = if kind == ForKind::ThreadBinding { call.str(0)?.to_string() } else { String::new() };
     if kind == ForKind::ThreadBinding && !THREAD_AXES.contains(&thread_tag.as_str()) {
@@ -84,7 +84,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>, kind: ForKind) -> Result<Vec<V
 }
 
 /// Whether iterations of a loop may run at the same time.
-fn check_independent(place: &Place, loop_: &Ref<For>, thread_tag: &str) -> Result<(), ScheduleError> {
+fn check_independent(place: &StmtRef, loop_: &Ref<For>, thread_tag: &str) -> Result<(), ScheduleError> {
     let tree = &place.tree;
     // Another block that writes the same buffer elsewhere, as the init of a reduction does, is executed before or behind.
     let scope = Scope::under(tree, place.scope()?, place.node);

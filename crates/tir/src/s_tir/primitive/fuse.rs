@@ -16,13 +16,13 @@ use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
 use super::rebind::simplify_bindings;
 use super::split::{analyzer_at, check_plain};
 use crate::functor::substitute_stmt;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{NodeId, Tree, replace};
 use crate::s_tir::step::{Call, loop_operand};
 use crate::s_tir::{LoopRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "Fuse",
     method: "fuse",
     is_pure: false,
@@ -33,7 +33,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
     let keep_unit = call.flag(0)?;
-    let places = call.loops()?.iter().map(|l| sch.loop_place(l)).collect::<Result<Vec<_>, _>>()?;
+    let places = call.loops()?.iter().map(|l| sch.loop_ref(l)).collect::<Result<Vec<_>, _>>()?;
     let (Some(outer), Some(inner)) = (places.first(), places.last()) else {
         return Err(ScheduleError::Operand("fuse needs at least one loop".into()));
     };

@@ -21,18 +21,18 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, PrimMutator, substitute};
 
 use super::inline::{Inline, check_plain_access, leaf, loads_of, single_store, without};
-use super::places::{body_list, holds};
 use super::reverse_compute_inline::axes_from;
+use super::structure::{body_list, holds};
 use crate::analysis::reducer::Reducer;
 use crate::analysis::regions::with_regions;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
-use crate::s_tir::state::{Place, copy_block, replace, with_block};
+use crate::s_tir::state::{StmtRef, copy_block, replace, with_block};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "FuseReductionEpilogue",
     method: "fuse_reduction_epilogue",
     is_pure: false,
@@ -42,7 +42,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let (place, behind) = (sch.block_place(&call.block(0)?)?, sch.block_place(&call.block(1)?)?);
+    let (place, behind) = (sch.block_ref(&call.block(0)?)?, sch.block_ref(&call.block(1)?)?);
     let (realize, epilogue, root) = (place.realize()?, behind.realize()?, place.scope()?);
     let block = &realize.block;
     check_neighbours(&place, &behind, &epilogue.block)?;
@@ -83,7 +83,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
 }
 
 /// The first is a reduction, the second complete and its only consumer, and what else the second reads is there by then.
-fn check_neighbours(place: &Place, behind: &Place, epilogue: &Ref<SBlock>) -> Result<(), ScheduleError> {
+fn check_neighbours(place: &StmtRef, behind: &StmtRef, epilogue: &Ref<SBlock>) -> Result<(), ScheduleError> {
     let (n, root) = (place.realize()?, place.scope()?);
     let tree = &place.tree;
     let refuse = |reason: String| ScheduleError::at_block(&n.block, reason);

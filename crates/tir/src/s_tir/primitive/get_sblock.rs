@@ -3,11 +3,11 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::attrs::AttrValue;
 
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::step::Call;
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Tree, Value};
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "GetSBlock",
     method: "get_sblock",
     is_pure: true,

@@ -10,7 +10,7 @@ use relaxide_ir::{Buffer, Var};
 use crate::analysis::regions::with_regions;
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::s_tir::state::{NodeId, Tree, copy_block, replace};
-use crate::s_tir::{Place, ScheduleError};
+use crate::s_tir::{ScheduleError, StmtRef};
 use crate::stmt::*;
 
 /// A block whose body is one store without predicate, to the only buffer that it writes.
@@ -92,7 +92,7 @@ pub(super) fn check_plain_access(scope: &SBlock, buffer: &Ref<Buffer>) -> Result
 }
 
 /// The outermost statement that holds nothing but a block: the block with the loops around it.
-pub(super) fn leaf(place: &Place, scope: NodeId) -> Result<Stmt, ScheduleError> {
+pub(super) fn leaf(place: &StmtRef, scope: NodeId) -> Result<Stmt, ScheduleError> {
     let tree: &Tree = &place.tree;
     let mut at = place.node;
     while let Some(parent) = tree.node(at).parent.filter(|p| *p != scope) {

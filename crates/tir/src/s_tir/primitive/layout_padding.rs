@@ -16,14 +16,14 @@ use relaxide_ir::prim::{self, BinaryOp, PrimExpr, VarMap, free_vars, substitute}
 use relaxide_ir::{Buffer, Var};
 
 use super::caching::element;
-use super::places::{body_list, holds, loops_around, own_nest, with_body_list};
 use super::simpler_accesses::simpler_accesses;
+use super::structure::{body_list, holds, loops_around, own_nest, with_body_list};
 use super::transform_block_layout::is_trivial;
 use crate::IndexMap;
 use crate::analysis::regions::with_regions;
 use crate::functor::substitute_stmt;
 use crate::index_map::Inverse;
-use crate::s_tir::state::{NodeId, Place, Tree, copy_block, copy_loop, replace};
+use crate::s_tir::state::{NodeId, StmtRef, Tree, copy_block, copy_loop, replace};
 use crate::s_tir::{Schedule, ScheduleError};
 use crate::stmt::*;
 
@@ -136,7 +136,7 @@ impl LayoutPadding<'_> {
     }
 
     /// The nest of the only writer and what takes its place, if the writer may run through the new layout; and that block.
-    pub fn over_layout(&self, place: &Place, writer: NodeId) -> Option<(Stmt, Stmt, Ref<SBlock>, Ref<SBlock>)> {
+    pub fn over_layout(&self, place: &StmtRef, writer: NodeId) -> Option<(Stmt, Stmt, Ref<SBlock>, Ref<SBlock>)> {
         let tree = &place.tree;
         let n = tree.as_block(writer)?;
         let block = &n.block;

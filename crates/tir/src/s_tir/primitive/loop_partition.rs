@@ -24,13 +24,13 @@ use relaxide_ir::prim::{self, PrimExpr, VarMap};
 use super::split::factor_operand;
 use crate::analysis::regions::with_regions;
 use crate::functor::{fresh_copy, substitute_stmt};
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{Tree, copy_block, replace, with_block};
 use crate::s_tir::step::{Call, loop_operand};
 use crate::s_tir::{LoopRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "LoopPartition",
     method: "loop_partition",
     is_pure: false,
@@ -40,7 +40,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.loop_place(&call.loop_(0)?)?;
+    let place = sch.loop_ref(&call.loop_(0)?)?;
     let loop_ = place.for_loop()?;
     let given: Vec<Option<PrimExpr>> =
         call.inputs.get(1..).unwrap_or_default().iter().map(|f| sch.factor(f)).collect::<Result<_, _>>()?;

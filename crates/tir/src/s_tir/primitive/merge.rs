@@ -20,19 +20,25 @@ use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
 use relaxide_ir::{Buffer, Var};
 
-use super::places::{around_all, body_list, loops_around, with_body_list};
 use super::split::check_plain;
+use super::structure::{around_all, body_list, loops_around, with_body_list};
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, widened};
 use crate::functor::substitute_stmt;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{NodeId, Tree, replace};
 use crate::s_tir::step::{Call, loop_operand};
 use crate::s_tir::{LoopRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind =
-    Kind { name: "Merge", method: "merge", is_pure: false, params: &[Param::Splat], results: Results::One, apply };
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
+    name: "Merge",
+    method: "merge",
+    is_pure: false,
+    params: &[Param::Splat],
+    results: Results::One,
+    apply,
+};
 
 /// A nest that is merged: its loops, the outermost first.
 struct Nest {
@@ -41,7 +47,7 @@ struct Nest {
 }
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let places = call.loops()?.iter().map(|l| sch.loop_place(l)).collect::<Result<Vec<_>, _>>()?;
+    let places = call.loops()?.iter().map(|l| sch.loop_ref(l)).collect::<Result<Vec<_>, _>>()?;
     let [first, _, ..] = places.as_slice() else {
         return Err(ScheduleError::Operand("merge needs at least two loops".into()));
     };

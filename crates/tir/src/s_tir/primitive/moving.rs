@@ -16,13 +16,13 @@ use relaxide_ir::prim::{self, PrimExpr, VarMap};
 use super::compute_inline::compute_inline;
 use super::gaps::leaves_gaps;
 use super::inversion::{inverted, quotients};
-use super::places::{body_list, holds, loop_inside, loops_around, own_nest, with_body_list};
 use super::reverse_compute_inline::reverse_compute_inline;
+use super::structure::{body_list, holds, loop_inside, loops_around, own_nest, with_body_list};
 use crate::analysis::affine::conjuncts;
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, widened};
 use crate::s_tir::scope::Scope;
-use crate::s_tir::state::{NodeId, Place, replace};
+use crate::s_tir::state::{NodeId, StmtRef, replace};
 use crate::s_tir::{LoopRV, Mark, SBlockRV, Schedule, ScheduleError};
 use crate::stmt::*;
 
@@ -38,7 +38,7 @@ pub(super) enum Way {
 /// A move that has been asked for, with what it is about looked up.
 struct Move<'a> {
     way: Way,
-    place: &'a Place,
+    place: &'a StmtRef,
     realize: Ref<SBlockRealize>,
     target: NodeId,
     scope: &'a Scope<'a>,
@@ -56,12 +56,12 @@ pub(super) fn move_block(
     index: i64,
 ) -> Result<(), ScheduleError> {
     match (sch.mark(loop_), way) {
-        (Some(Mark::Root), _) => return sch.block_place(block).map(drop),
+        (Some(Mark::Root), _) => return sch.block_ref(block).map(drop),
         (Some(Mark::Inline), Way::ToConsumers) => return compute_inline(sch, block),
         (Some(Mark::Inline), Way::ToProducers) => return reverse_compute_inline(sch, block),
         (None, _) => {}
     }
-    let (place, outer) = (sch.block_place(block)?, sch.loop_place(loop_)?);
+    let (place, outer) = (sch.block_ref(block)?, sch.loop_ref(loop_)?);
     let (realize, given) = (place.realize()?, outer.for_loop()?);
     let tree = &place.tree;
     let scope = Scope::new(tree, place.scope()?);

@@ -18,20 +18,20 @@ use relaxide_ir::prim::{self, BinaryOp, PrimExpr};
 use relaxide_ir::{Buffer, Var};
 
 use super::caching::{Redirect, axes_over, buffer_like, copy_nest, element};
-use super::places::{free_name, loops_around, own_nest};
+use super::structure::{free_name, loops_around, own_nest};
 use super::transform_block_layout::is_trivial;
 use crate::analysis::interval::Interval;
 use crate::analysis::reducer::Reducer;
 use crate::analysis::regions::with_regions;
 use crate::functor::StmtMutator;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::{copy_block, copy_loop, replace, with_block};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "PadEinsum",
     method: "pad_einsum",
     is_pure: false,
@@ -41,7 +41,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let realize = place.realize()?;
     let block = &realize.block;
     let padding = call.ints(0)?;

@@ -14,14 +14,14 @@
 use relaxide_ffi::Ref;
 
 use super::copy_at::AtLoop;
-use super::places::nth_buffer;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use super::structure::nth_buffer;
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::NodeId;
 use crate::s_tir::step::{Call, loop_operand, operand};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "ReadAt",
     method: "read_at",
     is_pure: false,
@@ -36,7 +36,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let (at, block) = (sch.loop_place(&call.loop_(0)?)?, sch.block_place(&call.block(1)?)?);
+    let (at, block) = (sch.loop_ref(&call.loop_(0)?)?, sch.block_ref(&call.block(1)?)?);
     let (here, storage) = (AtLoop::new(&at, &block)?, call.str(1)?.to_string());
     let scope = Scope::new(&at.tree, at.scope()?);
     let own = block.realize()?;

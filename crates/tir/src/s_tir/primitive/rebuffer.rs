@@ -9,7 +9,7 @@ use crate::IndexMap;
 use crate::PrimFunc;
 use crate::analysis::regions::with_regions;
 use crate::functor::StmtMutator;
-use crate::s_tir::state::{NodeId, Place, Tree, copy_block};
+use crate::s_tir::state::{NodeId, StmtRef, Tree, copy_block};
 use crate::s_tir::{Schedule, ScheduleError};
 use crate::stmt::*;
 
@@ -114,7 +114,7 @@ impl StmtMutator for Rebuffer<'_> {
 }
 
 /// The block that allocates a buffer; an error where the buffer comes from outside of the function.
-pub(super) fn allocating_block(place: &Place, buffer: &Buffer, at: &SBlock) -> Result<NodeId, ScheduleError> {
+pub(super) fn allocating_block(place: &StmtRef, buffer: &Buffer, at: &SBlock) -> Result<NodeId, ScheduleError> {
     let allocates = |n: &SBlockRealize| n.block.alloc_buffers.iter().any(|b| b.data == buffer.data);
     let tree: &Tree = &place.tree;
     tree.blocks().find(|(_, n)| allocates(n)).map(|(id, _)| id).ok_or_else(|| {

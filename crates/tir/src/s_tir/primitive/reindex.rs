@@ -18,19 +18,19 @@ use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, VarMap, free_vars, substitu
 use super::caching::{
     Redirect, Spot, axes_over, behind, buffer_like, check_runs_through, copy_nest, insert_stage, only_writer,
 };
-use super::places::{body_list, free_name, holds};
+use super::structure::{body_list, free_name, holds};
 use super::transform_layout::{buffer_operand, chosen_buffer};
 use crate::analysis::interval::Interval;
 use crate::analysis::regions::with_regions;
 use crate::functor::{StmtMutator, StmtVisitor};
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::{NodeId, copy_block, with_block};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "ReIndex",
     method: "reindex",
     is_pure: false,
@@ -40,7 +40,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let realize = place.realize()?;
     let block = &realize.block;
     let buffer = chosen_buffer(call, block)?.buffer.clone();

@@ -13,17 +13,17 @@
 use relaxide_ffi::Ref;
 
 use super::caching::{Spot, only_writer};
-use super::places::{around_all, body_list, free_name, holds, nth_buffer};
 use super::reindexed_copy::ReindexedCopy;
+use super::structure::{around_all, body_list, free_name, holds, nth_buffer};
 use super::transform_layout::map_operand;
 use crate::IndexMap;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::Stmt;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "ReindexCacheRead",
     method: "reindex_cache_read",
     is_pure: false,
@@ -38,7 +38,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let map: Ref<IndexMap> = call.input_object(1)?;
     let (realize, storage) = (place.realize()?, call.str(1)?.to_string());
     let (tree, root, block) = (&place.tree, place.scope()?, &realize.block);

@@ -15,18 +15,18 @@ use relaxide_ffi::Ref;
 use relaxide_ir::prim::free_vars;
 
 use super::caching::{behind, check_runs_through, only_writer};
-use super::places::{free_name, nth_buffer};
 use super::reindexed_copy::ReindexedCopy;
+use super::structure::{free_name, nth_buffer};
 use super::transform_layout::map_operand;
 use crate::IndexMap;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::NodeId;
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::IterKind;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "ReindexCacheWrite",
     method: "reindex_cache_write",
     is_pure: false,
@@ -41,7 +41,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let map: Ref<IndexMap> = call.input_object(1)?;
     let (realize, storage) = (place.realize()?, call.str(1)?.to_string());
     let (tree, root, block) = (&place.tree, place.scope()?, &realize.block);

@@ -20,11 +20,11 @@ use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, load, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::caching::{Spot, buffer_like, element, insert_stage};
-use super::places::loops_around;
 use super::reindex::{only_access, redirected};
+use super::structure::loops_around;
 use crate::IndexMap;
 use crate::analysis::affine::conjuncts;
-use crate::s_tir::state::{Place, copy_loop};
+use crate::s_tir::state::{StmtRef, copy_loop};
 use crate::s_tir::{Schedule, ScheduleError, Value};
 use crate::stmt::*;
 
@@ -94,7 +94,7 @@ impl<'a> ReindexedCopy<'a> {
     pub fn insert(
         &self,
         sch: &mut Schedule,
-        place: &Place,
+        place: &StmtRef,
         spot: Spot,
         inwards: bool,
     ) -> Result<Vec<Value>, ScheduleError> {

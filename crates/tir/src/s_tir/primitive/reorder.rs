@@ -16,17 +16,23 @@ use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{PrimExpr, free_vars};
 
 use crate::analysis::affine::{bindings_of, is_affine};
-use crate::s_tir::instruction::{Kind, Param, Results};
-use crate::s_tir::state::{NodeId, Place, copy_loop, replace};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
+use crate::s_tir::state::{NodeId, StmtRef, copy_loop, replace};
 use crate::s_tir::step::{Call, loop_operand};
 use crate::s_tir::{LoopRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind =
-    Kind { name: "Reorder", method: "reorder", is_pure: false, params: &[Param::Splat], results: Results::None, apply };
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
+    name: "Reorder",
+    method: "reorder",
+    is_pure: false,
+    params: &[Param::Splat],
+    results: Results::None,
+    apply,
+};
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let places = call.loops()?.iter().map(|l| sch.loop_place(l)).collect::<Result<Vec<_>, _>>()?;
+    let places = call.loops()?.iter().map(|l| sch.loop_ref(l)).collect::<Result<Vec<_>, _>>()?;
     let Some(first) = places.first() else { return Err(ScheduleError::Operand("reorder needs a loop".into())) };
     let mut seen = HashSet::new();
     for place in &places {
@@ -56,7 +62,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
 }
 
 /// The loops from the outermost to the innermost of those that move.
-fn chain(place: &Place, moved: &HashSet<NodeId>) -> Result<Vec<NodeId>, ScheduleError> {
+fn chain(place: &StmtRef, moved: &HashSet<NodeId>) -> Result<Vec<NodeId>, ScheduleError> {
     let tree = &place.tree;
     let deepest = moved.iter().copied().max_by_key(|id| tree.loops_above(*id).len()).unwrap_or(place.node);
     let line: Vec<NodeId> = tree.loops_above(deepest).into_iter().chain([deepest]).collect();
@@ -69,7 +75,7 @@ fn chain(place: &Place, moved: &HashSet<NodeId>) -> Result<Vec<NodeId>, Schedule
     Ok(line.into_iter().skip_while(|id| !moved.contains(id)).collect())
 }
 
-fn check_chain(place: &Place, chain: &[NodeId]) -> Result<(), ScheduleError> {
+fn check_chain(place: &StmtRef, chain: &[NodeId]) -> Result<(), ScheduleError> {
     for pair in chain.windows(2) {
         let (Some(outer), Some(inner)) = (place.tree.as_loop(pair[0]), place.tree.as_loop(pair[1])) else { continue };
         if outer.body != Stmt::For(inner.clone()) {
@@ -95,7 +101,7 @@ fn check_extents(loops: &[&Ref<For>]) -> Result<(), ScheduleError> {
     Ok(())
 }
 
-fn check_blocks(place: &Place, chain: &[NodeId]) -> Result<(), ScheduleError> {
+fn check_blocks(place: &StmtRef, chain: &[NodeId]) -> Result<(), ScheduleError> {
     let Some(outer) = chain.first() else { return Ok(()) };
     for id in place.tree.child_blocks(*outer) {
         let Some(n) = place.tree.as_block(id) else { continue };
@@ -117,7 +123,7 @@ fn check_blocks(place: &Place, chain: &[NodeId]) -> Result<(), ScheduleError> {
 
 /// Whatever sets an element is executed in front of all that adds to it: where loops are joined to one and taken apart in
 /// digits, of which a reduction has some, the first iteration for an element is first in the loops' own order only.
-fn check_first_iterations(place: &Place, chain: &[NodeId], order: &[NodeId]) -> Result<(), ScheduleError> {
+fn check_first_iterations(place: &StmtRef, chain: &[NodeId], order: &[NodeId]) -> Result<(), ScheduleError> {
     let tree = &place.tree;
     let Some(outer) = chain.first() else { return Ok(()) };
     for id in tree.child_blocks(*outer) {

@@ -3,13 +3,13 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::attrs::AttrValue;
 
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{copy_block, replace};
 use crate::s_tir::step::{Call, ints_of, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "ReorderBlockIterVar",
     method: "reorder_block_iter_var",
     is_pure: false,
@@ -19,7 +19,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let n = place.realize()?;
     let order = call.inputs.get(1).and_then(ints_of);
     let order = order.ok_or_else(|| ScheduleError::Operand("the new order is a list of the axes' numbers".into()))?;

@@ -14,11 +14,11 @@
 use relaxide_ffi::Ref;
 
 use super::moving::{Way, move_block};
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::step::{Call, loop_operand, operand};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "ReverseComputeAt",
     method: "reverse_compute_at",
     is_pure: false,

@@ -17,14 +17,14 @@ use super::inline::{Inline, check_plain_access, index_axes, leaf, loads_of, sing
 use crate::IndexMap;
 use crate::analysis::regions::with_regions;
 use crate::functor::StmtMutator;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::{copy_block, replace, with_block};
 use crate::s_tir::step::{Call, operand};
-use crate::s_tir::{Place, SBlockRV, Schedule, ScheduleError, StepError, Tree, Value};
+use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, StmtRef, Tree, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "ReverseComputeInline",
     method: "reverse_compute_inline",
     is_pure: false,
@@ -39,7 +39,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
 }
 
 pub(super) fn reverse_compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) -> Result<(), ScheduleError> {
-    let place = sch.block_place(block)?;
+    let place = sch.block_ref(block)?;
     let (n, root) = (place.realize()?, place.scope()?);
     let consumer = single_store(&n.block)?;
     let producer = producer_of(&place)?;
@@ -79,7 +79,7 @@ pub(super) fn reverse_compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) 
 }
 
 /// The block that alone produces for this one, and for no other.
-fn producer_of(place: &Place) -> Result<Ref<SBlockRealize>, ScheduleError> {
+fn producer_of(place: &StmtRef) -> Result<Ref<SBlockRealize>, ScheduleError> {
     let n = place.realize()?;
     let refuse = |reason: String| ScheduleError::at_block(&n.block, reason);
     let scope = Scope::new(&place.tree, place.scope()?);

@@ -17,17 +17,17 @@ use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::caching::{buffer_like, element};
-use super::places::{free_name, loops_around, own_nest};
+use super::structure::{free_name, loops_around, own_nest};
 use crate::analysis::affine::{bindings_of, conjuncts};
 use crate::analysis::reducer::Reducer;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
-use crate::s_tir::state::{Place, copy_block, copy_loop, replace, with_block};
+use crate::s_tir::state::{StmtRef, copy_block, copy_loop, replace, with_block};
 use crate::s_tir::step::{Call, loop_operand};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "RFactor",
     method: "rfactor",
     is_pure: false,
@@ -37,7 +37,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.loop_place(&call.loop_(0)?)?;
+    let place = sch.loop_ref(&call.loop_(0)?)?;
     let (given, root) = (place.for_loop()?, place.scope()?);
     let task = Task::new(sch, &place, &given, call.int(0)?)?;
     let tree = &place.tree;
@@ -75,7 +75,7 @@ struct Task {
 }
 
 impl Task {
-    fn new(sch: &Schedule, place: &Place, given: &Ref<For>, factor_axis: i64) -> Result<Task, ScheduleError> {
+    fn new(sch: &Schedule, place: &StmtRef, given: &Ref<For>, factor_axis: i64) -> Result<Task, ScheduleError> {
         let tree = &place.tree;
         let children = tree.child_blocks(place.node);
         let [child] = children.as_slice() else {

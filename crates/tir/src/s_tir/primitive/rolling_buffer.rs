@@ -22,20 +22,20 @@ use relaxide_ir::prim::{self, BinaryOp, PrimExpr, VarMap, free_vars};
 use relaxide_ir::{Buffer, Var};
 
 use super::caching::only_writer;
-use super::places::{around_all, loops_around, nth_buffer};
 use super::rebuffer::Rebuffer;
 use super::split::analyzer_at;
+use super::structure::{around_all, loops_around, nth_buffer};
 use crate::IndexMap;
 use crate::analysis::interval::{Interval, Running};
 use crate::analysis::regions::{substitute_region, widened};
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
-use crate::s_tir::state::{NodeId, Place, copy_block, replace};
+use crate::s_tir::state::{NodeId, StmtRef, copy_block, replace};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "RollingBuffer",
     method: "rolling_buffer",
     is_pure: false,
@@ -45,7 +45,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let realize = place.realize()?;
     let region = nth_buffer(&realize.block, call.int(0)?, &realize.block.writes, "writes")?;
     let at = common_loop(&place, &region.buffer)?;
@@ -60,7 +60,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
 }
 
 /// The innermost loop around the block and all that read the buffer.
-fn common_loop(place: &Place, buffer: &Ref<Buffer>) -> Result<NodeId, ScheduleError> {
+fn common_loop(place: &StmtRef, buffer: &Ref<Buffer>) -> Result<NodeId, ScheduleError> {
     let (n, root) = (place.realize()?, place.scope()?);
     let (tree, block) = (&place.tree, &n.block);
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
@@ -105,7 +105,7 @@ struct Rolling {
 }
 
 impl Rolling {
-    fn of(place: &Place, n: &SBlockRealize, region: &BufferRegion, at: NodeId) -> Result<Rolling, ScheduleError> {
+    fn of(place: &StmtRef, n: &SBlockRealize, region: &BufferRegion, at: NodeId) -> Result<Rolling, ScheduleError> {
         let (tree, block, buffer) = (&place.tree, &n.block, &region.buffer);
         let refuse = |reason: String| {
             ScheduleError::at_block(block, reason).with_help(
@@ -142,7 +142,7 @@ impl Rolling {
     }
 
     /// Loops around run in order from zero on, and what is computed in one iteration is finished there.
-    fn check_order(&self, place: &Place, at: NodeId) -> Result<(), ScheduleError> {
+    fn check_order(&self, place: &StmtRef, at: NodeId) -> Result<(), ScheduleError> {
         let (tree, n) = (&place.tree, place.realize()?);
         for id in tree.all_loops_above(at).into_iter().chain([at]) {
             let Some(l) = tree.as_loop(id) else { continue };
@@ -189,7 +189,7 @@ impl Rolling {
     }
 
     /// The block under the condition that it computes what is new, and blocks whose axes move with the loop.
-    fn changed_blocks(&self, place: &Place, own: &Ref<SBlockRealize>, at: NodeId) -> Vec<(Stmt, Stmt)> {
+    fn changed_blocks(&self, place: &StmtRef, own: &Ref<SBlockRealize>, at: NodeId) -> Vec<(Stmt, Stmt)> {
         let tree = &place.tree;
         let rolled = &self.moving[self.rolled].var;
         let mut changes = Vec::new();
@@ -260,7 +260,7 @@ impl Rolling {
 }
 
 /// What the block writes in one iteration of a loop, whether inside of the buffer or not.
-fn box_of(place: &Place, n: &SBlockRealize, region: &BufferRegion, at: NodeId) -> Vec<Interval> {
+fn box_of(place: &StmtRef, n: &SBlockRealize, region: &BufferRegion, at: NodeId) -> Vec<Interval> {
     let tree = &place.tree;
     let mut analyzer = analyzer_at(tree, place.node);
     let mut running = Running::default();

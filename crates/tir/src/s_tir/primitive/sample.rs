@@ -10,12 +10,12 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::attrs::AttrValue;
 
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::random::Random;
 use crate::s_tir::step::{Call, ints_of, loop_operand};
 use crate::s_tir::{LoopRV, Schedule, ScheduleError, StepError, Value};
 
-pub(in crate::s_tir) static CATEGORICAL: Kind = Kind {
+pub(in crate::s_tir) static CATEGORICAL: InstructionKind = InstructionKind {
     name: "SampleCategorical",
     method: "sample_categorical",
     is_pure: true,
@@ -24,7 +24,7 @@ pub(in crate::s_tir) static CATEGORICAL: Kind = Kind {
     apply: categorical,
 };
 
-pub(in crate::s_tir) static PERFECT_TILE: Kind = Kind {
+pub(in crate::s_tir) static PERFECT_TILE: InstructionKind = InstructionKind {
     name: "SamplePerfectTile",
     method: "sample_perfect_tile",
     is_pure: true,
@@ -33,7 +33,7 @@ pub(in crate::s_tir) static PERFECT_TILE: Kind = Kind {
     apply: perfect_tile,
 };
 
-pub(in crate::s_tir) static PARTITIONED_TILE: Kind = Kind {
+pub(in crate::s_tir) static PARTITIONED_TILE: InstructionKind = InstructionKind {
     name: "SamplePartitionedTile",
     method: "sample_partitioned_tile",
     is_pure: true,

@@ -16,15 +16,15 @@ use relaxide_ir::prim::free_vars;
 
 use super::compute_inline::compute_inline;
 use super::moving::{Way, move_block};
-use super::places::around_all;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use super::structure::around_all;
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
-use crate::s_tir::state::{NodeId, Place, Tree};
+use crate::s_tir::state::{NodeId, StmtRef, Tree};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{LoopRV, Mark, SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "SampleComputeLocation",
     method: "sample_compute_location",
     is_pure: true,
@@ -54,7 +54,7 @@ fn nearest(places: &[(i64, Value)], decided: i64) -> usize {
 
 /// The places with their numbers, in order of the numbers.
 fn places(sch: &Schedule, block: &Ref<SBlockRV>) -> Result<Vec<(i64, Value)>, ScheduleError> {
-    let place = sch.block_place(block)?;
+    let place = sch.block_ref(block)?;
     let tree = &place.tree;
     let consumers = Scope::new(tree, place.scope()?).consumers(place.node);
     let mut found = Vec::new();
@@ -70,7 +70,7 @@ fn places(sch: &Schedule, block: &Ref<SBlockRV>) -> Result<Vec<(i64, Value)>, Sc
     Ok(found)
 }
 
-fn can_stand_under(sch: &Schedule, place: &Place, block: &Ref<SBlockRV>, l: &Ref<For>) -> bool {
+fn can_stand_under(sch: &Schedule, place: &StmtRef, block: &Ref<SBlockRV>, l: &Ref<For>) -> bool {
     let mut trial = sch.clone();
     let rv = Ref::new(LoopRV::default());
     trial.loops.insert(rv.clone(), (place.func.clone(), l.var.clone()));

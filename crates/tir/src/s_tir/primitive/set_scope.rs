@@ -4,13 +4,13 @@ use relaxide_ffi::Ref;
 use relaxide_ir::attrs::AttrValue;
 
 use super::caching::buffer_like;
-use super::places::nth_buffer;
 use super::rebuffer::{Rebuffer, allocating_block};
-use crate::s_tir::instruction::{Kind, Param, Results};
+use super::structure::nth_buffer;
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "SetScope",
     method: "set_scope",
     is_pure: false,
@@ -20,7 +20,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let (realize, scope) = (place.realize()?, call.str(1)?.to_string());
     let buffer = nth_buffer(&realize.block, call.int(0)?, &realize.block.writes, "writes")?.buffer.clone();
     if scope.is_empty() || !scope.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':')) {

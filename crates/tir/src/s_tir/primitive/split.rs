@@ -17,14 +17,14 @@ use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, VarMap};
 
 use crate::functor::substitute_stmt;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::primitive::rebind::{guard, simplify_bindings};
 use crate::s_tir::state::{NodeId, Tree, replace};
 use crate::s_tir::step::{Call, loop_operand};
 use crate::s_tir::{LoopRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "Split",
     method: "split",
     is_pure: false,
@@ -39,7 +39,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.loop_place(&call.loop_(0)?)?;
+    let place = sch.loop_ref(&call.loop_(0)?)?;
     let loop_ = place.for_loop()?;
     let (keep_unit, unguarded) = (call.flag(0)?, call.flag(1)?);
     check_plain(&loop_)?;

@@ -6,9 +6,9 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::attrs::AttrValue;
 
-use super::places::nth_buffer;
 use super::rebuffer::allocating_block;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use super::structure::nth_buffer;
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{copy_block, replace, with_block};
 use crate::s_tir::step::{Call, ints_of, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
@@ -17,7 +17,7 @@ use crate::stmt::SBlock;
 /// The annotation.
 pub const BUFFER_DIM_ALIGN: &str = "buffer_dim_align";
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "StorageAlign",
     method: "storage_align",
     is_pure: false,
@@ -33,7 +33,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let realize = place.realize()?;
     let block = &realize.block;
     let (index, axis, factor, offset) = (call.int(0)?, call.int(1)?, call.int(2)?, call.int(3)?);

@@ -21,14 +21,14 @@ use relaxide_ir::{Buffer, Var};
 use super::blockize::blockize;
 use crate::PrimFunc;
 use crate::functor::fresh_kernel;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{copy_block, replace, with_block};
 use crate::s_tir::step::{Call, loop_operand, operand};
 use crate::s_tir::tensor_intrin::TensorIntrin;
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Tree, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "Tensorize",
     method: "tensorize",
     is_pure: false,
@@ -54,12 +54,12 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
 fn tensorize(sch: &mut Schedule, call: &Call<'_>, intrin: &TensorIntrin) -> Result<(), ScheduleError> {
     let (name, block) = match call.loop_(0) {
         Ok(rv) => {
-            let place = sch.loop_place(&rv)?;
+            let place = sch.loop_ref(&rv)?;
             let block = blockize(sch, &place, call.flag(1)?)?;
             (place.func, block)
         }
         Err(_) => {
-            let place = sch.block_place(&call.block(0)?)?;
+            let place = sch.block_ref(&call.block(0)?)?;
             (place.func.clone(), place.realize()?.block.clone())
         }
     };

@@ -15,19 +15,19 @@ use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
 
-use super::places::{loop_inside, loops_around, own_nest};
 use super::simpler_accesses::simpler_accesses;
+use super::structure::{loop_inside, loops_around, own_nest};
 use super::transform_layout::{map_operand, simpler};
 use crate::IndexMap;
 use crate::analysis::regions::{substitute_region, with_regions};
 use crate::functor::substitute_stmt;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{copy_block, replace};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "TransformBlockLayout",
     method: "transform_block_layout",
     is_pure: false,
@@ -37,7 +37,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let realize = place.realize()?;
     let block = &realize.block;
     place.scope()?;

@@ -19,16 +19,16 @@ use relaxide_ir::{Buffer, DataType};
 
 use super::caching::buffer_like;
 use super::layout_padding::{LayoutPadding, writers_of};
-use super::places::nth_buffer;
 use super::rebuffer::Rebuffer;
+use super::structure::nth_buffer;
 use crate::IndexMap;
-use crate::s_tir::instruction::{Kind, Param, Results};
-use crate::s_tir::state::{Place, Tree, replace};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
+use crate::s_tir::state::{StmtRef, Tree, replace};
 use crate::s_tir::step::{Call, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "TransformLayout",
     method: "transform_layout",
     is_pure: false,
@@ -44,7 +44,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let realize = place.realize()?;
     let block = &realize.block;
     let buffer = chosen_buffer(call, block)?.buffer.clone();
@@ -93,7 +93,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
 }
 
 /// Lays a buffer out anew, and fills what that leaves empty.
-fn pad(sch: &mut Schedule, place: &Place, padding: &LayoutPadding<'_>, map: &IndexMap) -> Result<(), ScheduleError> {
+fn pad(sch: &mut Schedule, place: &StmtRef, padding: &LayoutPadding<'_>, map: &IndexMap) -> Result<(), ScheduleError> {
     let writers = writers_of(&place.tree, padding.from);
     if let [only] = writers.as_slice()
         && let Some((nest, whole, old, made)) = padding.over_layout(place, *only)

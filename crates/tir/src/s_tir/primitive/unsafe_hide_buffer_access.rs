@@ -12,13 +12,13 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::attrs::AttrValue;
 
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{copy_block, replace, with_block};
 use crate::s_tir::step::{Call, ints_of, operand};
 use crate::s_tir::{SBlockRV, Schedule, ScheduleError, StepError, Value};
 use crate::stmt::*;
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "UnsafeHideBufferAccess",
     method: "unsafe_hide_buffer_access",
     is_pure: false,
@@ -28,7 +28,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let place = sch.block_place(&call.block(0)?)?;
+    let place = sch.block_ref(&call.block(0)?)?;
     let realize = place.realize()?;
     let block = &realize.block;
     let hidden = call.inputs.get(2).and_then(ints_of);

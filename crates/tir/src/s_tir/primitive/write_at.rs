@@ -17,15 +17,15 @@ use relaxide_ir::Buffer;
 use relaxide_ir::prim::free_vars;
 
 use super::copy_at::AtLoop;
-use super::places::{loops_around, nth_buffer};
+use super::structure::{loops_around, nth_buffer};
 use crate::analysis::affine::bindings_of;
-use crate::s_tir::instruction::{Kind, Param, Results};
+use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
 use crate::s_tir::state::NodeId;
 use crate::s_tir::step::{Call, loop_operand, operand};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
 
-pub(in crate::s_tir) static KIND: Kind = Kind {
+pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "WriteAt",
     method: "write_at",
     is_pure: false,
@@ -40,7 +40,7 @@ pub(in crate::s_tir) static KIND: Kind = Kind {
 };
 
 fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, ScheduleError> {
-    let (at, block) = (sch.loop_place(&call.loop_(0)?)?, sch.block_place(&call.block(1)?)?);
+    let (at, block) = (sch.loop_ref(&call.loop_(0)?)?, sch.block_ref(&call.block(1)?)?);
     let (here, storage) = (AtLoop::new(&at, &block)?, call.str(1)?.to_string());
     let (tree, root) = (&at.tree, at.scope()?);
     let scope = Scope::new(tree, root);

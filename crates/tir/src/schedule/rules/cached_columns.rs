@@ -5,7 +5,7 @@
 //!     acc[512] = init
 //!     for reduction axes, the last in steps of 4:
 //!         for t:  acc[t*16 ..] = acc[t*16 ..] op value(k, x ..) op value(k + 1, x ..) op … op value(k + 3, x ..)
-//!     C[p, x ..] = finish(acc)
+//!     C[p, x ..] = epilogue(acc)
 //! ```
 //!
 //! Four accumulators in registers would read a few lines of each row before the next row, each in a page of its own, where
@@ -124,7 +124,7 @@ pub fn emit(
         Stmt::alloc(&acc),
         columns.begin(cx, &acc)?,
         nest::serial(further, Stmt::seq(terms)),
-        columns.finish(cx, &acc)?,
+        columns.emit_epilogue(cx, &acc)?,
     ]);
     let blocks = Axis { var: block, extent: ceil_div(&x.extent, size) };
     let axes: Vec<Axis> = stage.spatial.iter().filter(|a| a.var != x.var).cloned().chain([blocks]).collect();
@@ -183,10 +183,10 @@ impl Columns<'_> {
     }
 
     /// The epilogue and the store.
-    fn finish(&self, cx: &mut Cx, acc: &Ref<Buffer>) -> Result<Stmt, Refusal> {
+    fn emit_epilogue(&self, cx: &mut Cx, acc: &Ref<Buffer>) -> Result<Stmt, Refusal> {
         let none = VarMap::new();
         self.tiles(|tile, place| {
-            let finish = RegisterTile {
+            let tile = RegisterTile {
                 reduce: self.reduce,
                 row_axis: None,
                 column_axis: self.x,
@@ -198,7 +198,7 @@ impl Columns<'_> {
                 by_row: false,
                 beside: None,
             };
-            finish.finish(cx, int(0), 0, load(acc, [place]))
+            tile.emit_epilogue(cx, int(0), 0, load(acc, [place]))
         })
     }
 }

@@ -94,7 +94,7 @@ pub fn product_of(reduce: &Reduce) -> Result<(Reduce, (PrimExpr, PrimExpr)), Ref
     let factors = (product.a.clone(), product.b.clone());
     if !is_zero(&reduction.init) {
         let start = add(PrimExpr::from(&reduce.acc), reduction.init);
-        reduce.finish = substitute(&reduce.finish, &[(reduce.acc.clone(), start)].into());
+        reduce.epilogue = substitute(&reduce.epilogue, &[(reduce.acc.clone(), start)].into());
     }
     Ok((reduce, factors))
 }

@@ -193,7 +193,7 @@ fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, lines: &Lines<'_>, 
     list.push(nest::serial(&fresh, body));
     let none = VarMap::new();
     let rows = Rows { first: add(lines.y0, &lines.rows.first), ..lines.rows.clone() };
-    let finish = RegisterTile {
+    let tile = RegisterTile {
         reduce,
         row_axis: window.y.as_ref().map(|y| &y.axis.var),
         column_axis: &window.x.axis.var,
@@ -205,7 +205,7 @@ fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, lines: &Lines<'_>, 
         by_row: false,
         beside: None,
     };
-    list.extend(finish.finish_all(cx, &acc)?);
+    list.extend(tile.emit_epilogues(cx, &acc)?);
     Ok(Stmt::seq(list))
 }
 

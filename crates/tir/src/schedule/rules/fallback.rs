@@ -5,7 +5,7 @@
 //!     i, j = p // m, p % m
 //!     acc[0] = init
 //!     for k in range(…):  acc[0] = acc[0] op value
-//!     C[i, j] = finish(acc[0])
+//!     C[i, j] = epilogue(acc[0])
 //! ```
 //!
 //! No parameters. No roof: whatever spends time here deserves a rule.
@@ -76,13 +76,13 @@ pub fn reduce(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
     let acc = relaxide_ir::Buffer::scoped("acc", stage.output.dtype, [int(1)], "local");
     let value = || load(&acc, [int(0)]);
     let update = Stmt::store(&acc, [int(0)], binary(reduction.op, value(), freshen_lets(&stage.value)));
-    let finish: PrimExpr =
-        Ref::new(Let { var: reduce.acc.clone(), value: value(), body: reduce.finish.clone() }).into();
+    let epilogue: PrimExpr =
+        Ref::new(Let { var: reduce.acc.clone(), value: value(), body: reduce.epilogue.clone() }).into();
     let body = Stmt::seq([
         Stmt::alloc(&acc),
         Stmt::store(&acc, [int(0)], reduction.init.clone()),
         nest::serial(&stage.reduce, update),
-        Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&finish)),
+        Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&epilogue)),
     ]);
     // An unknown number of terms counts as many.
     let terms = product(stage.reduce.iter().map(|a| &a.extent)).as_int().unwrap_or(256);
@@ -103,7 +103,7 @@ fn over_elements(cx: &Cx, stage: &Stage, work: i64, body: Stmt) -> Stmt {
 /// only block inside.
 pub fn opaque(stmt: &Stmt) -> Stmt {
     let Stmt::For(outer) = stmt else { return stmt.clone() };
-    if outer.kind != ForKind::Serial || outer.body.has_jump() || !is_spatial(outer) {
+    if outer.kind != ForKind::Serial || outer.body.has_early_exit() || !is_spatial(outer) {
         return stmt.clone();
     }
     Ref::new(For {

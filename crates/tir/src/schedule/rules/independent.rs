@@ -157,7 +157,7 @@ impl StmtVisitor for Accesses {
             }
             Stmt::For(n) => self.strange |= n.kind == ForKind::ThreadBinding || n.kind == ForKind::Parallel,
             Stmt::Block(_) | Stmt::Attr(_) | Stmt::Decl(_) => self.strange = true,
-            _ => self.strange |= stmt.jump().is_some(),
+            _ => self.strange |= stmt.early_exit().is_some(),
         }
         self.walk_stmt(stmt);
     }

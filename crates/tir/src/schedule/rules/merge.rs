@@ -35,16 +35,16 @@ pub fn reduce(reduce: &Reduce) -> Reduce {
     let mut parts = vec![
         reduce.stage.value.clone(),
         init,
-        reduce.finish.clone(),
+        reduce.epilogue.clone(),
         load(&reduce.output, reduce.indices.clone()),
         load(&reduce.stage.output, reduce.stage.indices.clone()),
     ];
     merge_all(&mut reduce.stage.spatial, &mut parts);
     merge_all(&mut reduce.stage.reduce, &mut parts);
-    if let [value, init, finish, PrimExpr::Load(target), PrimExpr::Load(own)] = parts.as_slice() {
+    if let [value, init, epilogue, PrimExpr::Load(target), PrimExpr::Load(own)] = parts.as_slice() {
         reduce.stage.value = value.clone();
         reduce.stage.reduction = Some(Reduction { op, init: init.clone() });
-        reduce.finish = finish.clone();
+        reduce.epilogue = epilogue.clone();
         (reduce.output, reduce.indices) = (target.buffer.clone(), target.indices.clone());
         (reduce.stage.output, reduce.stage.indices) = (own.buffer.clone(), own.indices.clone());
     }

@@ -7,14 +7,14 @@
 //! parallel p over the output:
 //!     acc[4 vectors] = identity
 //!     for other reduction axes, for t:  acc[..] = acc[..] op value(k + t*32 ..)      # masked lanes take the identity
-//!     C[p] = finish(init op all lanes of acc)
+//!     C[p] = epilogue(init op all lanes of acc)
 //! ```
 //! Along the output's row (sums over rows or channels, windows of pooling): vectors of outputs.
 //! ```text
 //! parallel p over the output's rows:
 //!     for tile of 4 vectors of x:
 //!         acc[4] = init;  for reduction axes:  acc[..] = acc[..] op value(x ..)
-//!         C[p, x ..] = finish(acc)
+//!         C[p, x ..] = epilogue(acc)
 //! ```
 //!
 //! Where each output has many terms, as [`cached_columns`] has it.
@@ -228,7 +228,7 @@ pub fn along(
     let others: Vec<Axis> = stage.reduce.iter().filter(|a| a.var != axis.var).cloned().collect();
     let (statements, total) = sum.emit(cx, &others)?;
     let total = binary(reduction.op, reduction.init.clone(), total);
-    let value: PrimExpr = Ref::new(Let { var: reduce.acc.clone(), value: total, body: reduce.finish.clone() }).into();
+    let value: PrimExpr = Ref::new(Let { var: reduce.acc.clone(), value: total, body: reduce.epilogue.clone() }).into();
     let store = Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&value));
     let body = Stmt::seq([statements, store]);
     Ok(over(cx, reduce, &stage.spatial, body))
@@ -384,7 +384,7 @@ impl Columns<'_> {
                 list.extend(binds);
                 list.push(nest::serial(&axes, Stmt::seq(steps)));
             }
-            let finish = RegisterTile {
+            let register_tile = RegisterTile {
                 reduce: self.reduce,
                 row_axis: None,
                 column_axis: self.x,
@@ -397,7 +397,7 @@ impl Columns<'_> {
                 beside: None,
             };
             for j in 0..tile.vectors {
-                list.push(finish.finish(cx, int(0), j, splat(load(&acc, [at(j)]), lanes))?);
+                list.push(register_tile.emit_epilogue(cx, int(0), j, splat(load(&acc, [at(j)]), lanes))?);
             }
             Ok(Stmt::seq(list))
         })

@@ -5,11 +5,11 @@
 //! for k in …:                                     # reduction loops, their last taps unrolled
 //!     b[0 .. vectors] = B(k, x .. )               # vectors along the row of the output
 //!     for i in 0 .. rows:  a = A(m + i, k);  acc[i][..] += a * b[..]
-//! C(m + i, x ..) = finish(acc[i][..])             # masked at the row's end
+//! C(m + i, x ..) = epilogue(acc[i][..])             # masked at the row's end
 //! ```
 //!
-//! Where rows may be missing, or where `finish` is long, the accumulators go through memory to a loop over the rows, so that
-//! `finish` is code once and not once an accumulator. Missing rows read what the last row reads and store nothing.
+//! Where rows may be missing, or where `epilogue` is long, the accumulators go through memory to a loop over the rows, so that
+//! `epilogue` is code once and not once an accumulator. Missing rows read what the last row reads and store nothing.
 //!
 //! The tile is chosen by [`shape`]: as many accumulators as registers allow beside the operands, at least eight to cover
 //! the latency of multiply-add, rows and vectors that divide the output. Roof: two multiply-adds a cycle.
@@ -228,7 +228,7 @@ impl RegisterTile<'_> {
                 let store = |(i, j)| Stmt::store(&s.buffer, [kept(s, i, j)], load(&acc, [self.cell(i, j)]));
                 list.extend(self.cells().map(store));
             }
-            None => list.extend(self.finish_all(cx, &acc)?),
+            None => list.extend(self.emit_epilogues(cx, &acc)?),
         }
         Ok(Stmt::seq(list))
     }
@@ -294,28 +294,31 @@ impl RegisterTile<'_> {
     }
 
     /// The epilogue and the stores of all accumulators.
-    pub fn finish_all(&self, cx: &mut Cx, acc: &Ref<Buffer>) -> Result<Vec<Stmt>, Refusal> {
-        if self.rows.present.is_none() && !self.by_row && cost(&self.reduce.finish) < LONG {
-            return self.cells().map(|(i, j)| self.finish(cx, int(i), j, load(acc, [self.cell(i, j)]))).collect();
+    pub fn emit_epilogues(&self, cx: &mut Cx, acc: &Ref<Buffer>) -> Result<Vec<Stmt>, Refusal> {
+        if self.rows.present.is_none() && !self.by_row && cost(&self.reduce.epilogue) < LONG {
+            return self
+                .cells()
+                .map(|(i, j)| self.emit_epilogue(cx, int(i), j, load(acc, [self.cell(i, j)])))
+                .collect();
         }
         let done = Buffer::scoped("done", acc.dtype, acc.shape.clone(), "local");
         let copies = self.cells().map(|(i, j)| Stmt::store(&done, [self.cell(i, j)], load(acc, [self.cell(i, j)])));
         let mut list: Vec<Stmt> = [Stmt::alloc(&done)].into_iter().chain(copies).collect();
-        list.push(self.finish_by_row(cx, &Sums { buffer: done, start: int(0) })?);
+        list.push(self.emit_epilogue_by_row(cx, &Sums { buffer: done, start: int(0) })?);
         Ok(list)
     }
 
     /// A loop over the rows that are there: the epilogue and the store of each. A long epilogue is a loop over the vectors, too.
-    pub fn finish_by_row(&self, cx: &mut Cx, sums: &Sums) -> Result<Stmt, Refusal> {
+    pub fn emit_epilogue_by_row(&self, cx: &mut Cx, sums: &Sums) -> Result<Stmt, Refusal> {
         let i = Var::dim("i");
         let row = add(&sums.start, mul(PrimExpr::from(&i), int(self.tile.vectors * self.lanes)));
         let mut store = |j: PrimExpr, mask| {
             let sum = load(&sums.buffer, [ramp(add(&row, mul(&j, int(self.lanes))), int(1), self.lanes)]);
-            self.finish_at(cx, PrimExpr::from(&i), (j, mask), sum)
+            self.emit_epilogue_at(cx, PrimExpr::from(&i), (j, mask), sum)
         };
         let whole = self.tile.vectors - i64::from(self.tile.mask.is_some());
         let mut stores = Vec::new();
-        if whole > 1 && cost(&self.reduce.finish) >= LONG {
+        if whole > 1 && cost(&self.reduce.epilogue) >= LONG {
             let j = Var::dim("j");
             stores.push(Stmt::serial(j.clone(), int(whole), store(PrimExpr::from(&j), None)?));
         } else {
@@ -331,11 +334,11 @@ impl RegisterTile<'_> {
     }
 
     /// The epilogue and the store of one vector.
-    pub fn finish(&self, cx: &mut Cx, i: PrimExpr, j: i64, sum: PrimExpr) -> Result<Stmt, Refusal> {
-        self.finish_at(cx, i, (int(j), self.tile.mask_of(j)), sum)
+    pub fn emit_epilogue(&self, cx: &mut Cx, i: PrimExpr, j: i64, sum: PrimExpr) -> Result<Stmt, Refusal> {
+        self.emit_epilogue_at(cx, i, (int(j), self.tile.mask_of(j)), sum)
     }
 
-    fn finish_at(
+    fn emit_epilogue_at(
         &self,
         cx: &mut Cx,
         i: PrimExpr,
@@ -351,7 +354,7 @@ impl RegisterTile<'_> {
         Lanes::new(&mut cx.views, self.column_axis, base, self.lanes, mask, &map).store(
             &self.reduce.output,
             &self.reduce.indices,
-            &self.reduce.finish,
+            &self.reduce.epilogue,
         )
     }
 }

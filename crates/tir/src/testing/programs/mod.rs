@@ -17,8 +17,8 @@
 //! Asked for mistakes ([`ProgramOptions::mistakes`]), it makes programs of which some access, now and then, goes outside of
 //! its buffer.
 
+mod early_exits;
 mod expressions;
-mod jumps;
 mod nests;
 mod vectors;
 

@@ -57,7 +57,7 @@ impl Writer<'_> {
             let value = this.expression(known.buffer.dtype, 2);
             let store = Stmt::store(&known.buffer, indices.iter().cloned(), value);
             if may_end && this.random.one_in(3) {
-                return Stmt::seq([this.sometimes_jump(), store]);
+                return Stmt::seq([this.sometimes_early_exit(), store]);
             }
             match this.random.one_in(3) {
                 true => Stmt::when(this.condition(), store),

@@ -7,7 +7,7 @@ from ..analysis import collect_vars_used_in_prim_expr, normalize_prim_func
 from ..base import try_inline_contiguous_spatial
 from .base import GPUScheduleRule
 
-#: ``(threads, steps of loops that are written out)`` by kind of device.
+#: ``(threads, steps of unrolled loops)`` by kind of device.
 _SHAPES = {"cuda": (256, 256), "opencl": (256, 64)}
 
 

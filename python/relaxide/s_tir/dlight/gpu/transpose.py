@@ -6,7 +6,7 @@ from ..analysis import normalize_prim_func
 from ..base import try_inline_contiguous_spatial
 from .base import GPUScheduleRule
 
-#: ``(threads along x, threads along y, steps of loops that are written out)`` by kind of device.
+#: ``(threads along x, threads along y, steps of unrolled loops)`` by kind of device.
 _SHAPES = {"cuda": (16, 8, 256), "opencl": (16, 8, 64)}
 
 

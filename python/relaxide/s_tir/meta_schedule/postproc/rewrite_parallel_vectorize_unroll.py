@@ -1,4 +1,4 @@
-"""Hints about parallel loops, vectors and loops that are written out are executed."""
+"""Hints about parallel loops, vectors and unrolled loops are executed."""
 
 from ...stmt import SBlockRealize
 from ..schedule_rule._blocks import direct_blocks, extent, number

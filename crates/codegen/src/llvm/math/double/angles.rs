@@ -102,7 +102,7 @@ impl FunctionText<'_> {
 
     /// A part of the rest of those that are far, by its number, and what is near of the others.
     fn part_of_far_angle(&mut self, x: &Val, number: i64, far: &Val, near: &Val) -> Val {
-        let of_far = self.part_without_turns(x, number);
+        let of_far = self.reduce_range_of_part(x, number);
         self.select(far, &of_far, near)
     }
 

@@ -26,8 +26,8 @@ mod angles;
 mod arcs;
 mod erf;
 mod power;
+mod range_reduction;
 mod remainder;
-mod whole_turns;
 
 use super::{FunctionText, Ty, Val};
 

@@ -5,7 +5,7 @@
 //!     for tile of 4 vectors at f, through all of the rows:
 //!         for c, ry: for rx (unrolled):  acc[6][4] += W[m.., c, ry, rx] * S[c][ry % s][rx % s][ry/s*pitch + rx/s + f ..]
 //!         R[6][f ..] = acc
-//!     for y in the rows, for vector of x:  C[n, m.., y, x..] = finish(R[m..][y*pitch + x ..])
+//!     for y in the rows, for vector of x:  C[n, m.., y, x..] = epilogue(R[m..][y*pitch + x ..])
 //! ```
 //!
 //! A plane of the workspace is read as one long row: vectors go on from the end of one row of the image to the beginning of
@@ -154,7 +154,7 @@ impl Block<'_> {
                 let products = self.tiles(&self.extent(&group.count), shape.vectors, |tile| {
                     self.products(cx, &sums, group, rows, &tile)
                 })?;
-                Ok(Stmt::seq([products, self.finish(cx, &sums, group, rows)?]))
+                Ok(Stmt::seq([products, self.emit_epilogue(cx, &sums, group, rows)?]))
             })
         })?;
         Ok(Stmt::seq(bind.into_iter().chain([Stmt::alloc(&sums.buffer), tiles])))
@@ -226,7 +226,7 @@ impl Block<'_> {
     }
 
     /// The output's rows of the sums' channels.
-    fn finish(&self, cx: &mut Cx, sums: &Sums, lines: &Lines, rows: &Rows) -> Result<Stmt, Refusal> {
+    fn emit_epilogue(&self, cx: &mut Cx, sums: &Sums, lines: &Lines, rows: &Rows) -> Result<Stmt, Refusal> {
         let (i, line) = (Var::dim("i"), Var::dim("line"));
         let at = self.at_row(&add(&lines.first, PrimExpr::from(&line)));
         let start = add(mul(&sums.pitch, PrimExpr::from(&i)), mul(&self.space.pitch, PrimExpr::from(&line)));
@@ -235,7 +235,7 @@ impl Block<'_> {
             let indices = vec![ramp(add(&start, &tile.base), int(1), lanes)];
             let predicate = tile.mask_of(0).map(|mask| mask.vector(lanes));
             let sum = Ref::new(BufferLoad { buffer: sums.buffer.clone(), indices, predicate }).into();
-            self.register_tile(rows, &tile, &at).finish(cx, PrimExpr::from(&i), 0, sum)
+            self.register_tile(rows, &tile, &at).emit_epilogue(cx, PrimExpr::from(&i), 0, sum)
         })?;
         Ok(Stmt::serial(i, int(rows.count), Stmt::serial(line, lines.count.clone(), row)))
     }

@@ -116,7 +116,7 @@ fn moved(reduce: &Reduce, x: &Axis, axes: &[Axis], at: &PrimExpr) -> Reduce {
     if let Some(reduction) = &mut stage.reduction {
         reduction.init = substitute(&reduction.init, &map);
     }
-    reduce.finish = substitute(&reduce.finish, &map);
+    reduce.epilogue = substitute(&reduce.epilogue, &map);
     reduce.indices = all(&reduce.indices);
     reduce
 }

@@ -8,7 +8,7 @@
 //!               sync
 //!               for k in range(8):  acc[8 x 8] += a[k, 8 rows] * b[k, 8 columns]
 //!               sync
-//!           C = finish(acc), where it lies inside
+//!           C = epilogue(acc), where it lies inside
 //! ```
 //!
 //! Tiles of 64 of products of matrices are there twice, where shared memory allows it: what the next step multiplies is on its way into registers while this
@@ -144,7 +144,7 @@ impl<'a> Tiled<'a> {
         let (m, n) = (rows.as_int(), columns.as_int());
         let blocks = |side: i64| Some(((m? + side - 1) / side) * ((n? + side - 1) / side) * extent(&c.batch).as_int()?);
         let is_small = [m, n].into_iter().flatten().any(|n| n <= SMALL.side);
-        let is_large = blocks(LARGE.side).is_some_and(|n| n >= BUSY) && cost(&c.reduce.finish) < DEAR;
+        let is_large = blocks(LARGE.side).is_some_and(|n| n >= BUSY) && cost(&c.reduce.epilogue) < DEAR;
         let wanted = match (is_small, is_large) {
             (true, _) => [SMALL, SMALL, SMALL],
             (_, true) => [LARGE, MIDDLE, SMALL],
@@ -387,8 +387,8 @@ impl<'a> Tiled<'a> {
             for j in 0..own {
                 let (binds, inside) = line("n", n0, tx, j, (&self.column_axes, &self.columns));
                 let total = VarMap::from([(reduce.acc.clone(), load(acc, [int(i * own + j)]))]);
-                let finish = freshen_lets(&substitute(&reduce.finish, &total));
-                let store = Stmt::store(&reduce.output, reduce.indices.clone(), finish);
+                let epilogue = freshen_lets(&substitute(&reduce.epilogue, &total));
+                let store = Stmt::store(&reduce.output, reduce.indices.clone(), epilogue);
                 let (first, rest) = binds.split_at(1);
                 let store = Stmt::seq(rest.iter().cloned().chain([store]));
                 of_row.extend(first.iter().cloned().chain([under(inside, store)]));

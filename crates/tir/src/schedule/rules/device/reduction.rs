@@ -144,8 +144,8 @@ fn one_launch(reduce: &Reduce, shape: &Shape) -> Result<Stmt, Refusal> {
         body.extend(binds);
     }
     body.push(team.reduce(reduce, &red, wanted.as_ref())?);
-    let finish = Stmt::when(lt(&team.term, int(1)), team.finish(reduce, &red)?);
-    body.push(wanted.map_or(finish.clone(), |wanted| Stmt::when(wanted, finish)));
+    let epilogue = Stmt::when(lt(&team.term, int(1)), team.emit_epilogue(reduce, &red)?);
+    body.push(wanted.map_or(epilogue.clone(), |wanted| Stmt::when(wanted, epilogue)));
     Ok(launch(&block, ceil_div(&results, groups), &thread, terms * groups, Stmt::seq(body)))
 }
 

@@ -81,8 +81,8 @@ fn piece_of(team: &Team, piece: &Work) -> Result<Stmt, Refusal> {
             let reduce = merge::reduce(reduce);
             if reduce.stage.spatial.is_empty() {
                 let red = Buffer::scoped("red", reduce.stage.output.dtype, [int(team.terms)], "shared");
-                let finish = Stmt::when(lt(&team.thread, int(1)), team.finish(&reduce, &red)?);
-                return Ok(Stmt::seq([Stmt::alloc(&red), team.reduce(&reduce, &red, None)?, finish]));
+                let epilogue = Stmt::when(lt(&team.thread, int(1)), team.emit_epilogue(&reduce, &red)?);
+                return Ok(Stmt::seq([Stmt::alloc(&red), team.reduce(&reduce, &red, None)?, epilogue]));
             }
             // Several results for each row: a thread makes each.
             let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
@@ -90,12 +90,12 @@ fn piece_of(team: &Team, piece: &Work) -> Result<Stmt, Refusal> {
             let own = || relaxide_ir::prim::load(&acc, [int(0)]);
             let each = || {
                 let value = relaxide_ir::prim::binary(reduction.op, own(), freshen_lets(&reduce.stage.value));
-                let finish = relaxide_ir::prim::VarMap::from([(reduce.acc.clone(), own())]);
-                let finish = relaxide_ir::prim::substitute(&reduce.finish, &finish);
+                let epilogue = relaxide_ir::prim::VarMap::from([(reduce.acc.clone(), own())]);
+                let epilogue = relaxide_ir::prim::substitute(&reduce.epilogue, &epilogue);
                 Stmt::seq([
                     Stmt::store(&acc, [int(0)], reduction.init.clone()),
                     nest::serial(&reduce.stage.reduce, Stmt::store(&acc, [int(0)], value)),
-                    Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&finish)),
+                    Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&epilogue)),
                 ])
             };
             Ok(Stmt::seq([Stmt::alloc(&acc), team.each(&reduce.stage.spatial, each)]))

@@ -58,7 +58,7 @@ pub fn ends_threads(e: &PrimExpr) -> bool {
 /// Refuses a reduction whose terms or result may end a thread.
 pub fn refuse_checks(reduce: &Reduce) -> Result<(), Refusal> {
     let init = reduce.stage.reduction.iter().map(|r| &r.init);
-    let mut parts = init.chain([&reduce.stage.value, &reduce.finish]).chain(&reduce.indices);
+    let mut parts = init.chain([&reduce.stage.value, &reduce.epilogue]).chain(&reduce.indices);
     if parts.any(ends_threads) {
         return Err(Refusal::new("an index that is data may end a thread that others wait for"));
     }
@@ -136,7 +136,7 @@ impl Team {
     }
 
     /// What the team's first thread stores.
-    pub fn finish(&self, reduce: &Reduce, red: &Ref<Buffer>) -> Result<Stmt, Refusal> {
+    pub fn emit_epilogue(&self, reduce: &Reduce, red: &Ref<Buffer>) -> Result<Stmt, Refusal> {
         let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
         let total = load(red, [self.thread.clone()]);
         let total = match is_identity(reduction.op, &reduction.init) {
@@ -144,10 +144,10 @@ impl Team {
             false => binary(reduction.op, reduction.init.clone(), total),
         };
         let acc = Var::prim("total", reduce.stage.output.dtype);
-        let finish = substitute(&reduce.finish, &VarMap::from([(reduce.acc.clone(), PrimExpr::from(&acc))]));
+        let epilogue = substitute(&reduce.epilogue, &VarMap::from([(reduce.acc.clone(), PrimExpr::from(&acc))]));
         Ok(Stmt::seq([
             Stmt::bind(acc, total),
-            Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&finish)),
+            Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&epilogue)),
         ]))
     }
 }

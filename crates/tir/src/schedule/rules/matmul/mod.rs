@@ -85,12 +85,12 @@ impl Rule for MatrixProduct {
     fn emit(cx: &mut Cx, found: &Found, decided: &Decided) -> Result<Stmt, Refusal> {
         let Found { c, row, outer } = found.clone();
         let (Decided { lanes, shape, .. }, nothing) = (*decided, VarMap::new());
-        Plan { c, lanes, shape, row, outer, decided: *decided, nothing }.emit(cx)
+        MatmulNest { c, lanes, shape, row, outer, decided: *decided, nothing }.emit(cx)
     }
 }
 
 #[derive(Clone)]
-struct Plan {
+struct MatmulNest {
     c: Contraction,
     lanes: i64,
     shape: Shape,
@@ -101,7 +101,7 @@ struct Plan {
     nothing: VarMap,
 }
 
-impl Plan {
+impl MatmulNest {
     fn rows(&self) -> PrimExpr {
         self.row.as_ref().map_or(int(1), |a| a.extent.clone())
     }

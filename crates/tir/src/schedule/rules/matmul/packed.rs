@@ -16,7 +16,7 @@
 //!         for panel:
 //!             in the first 96 rows:  P[block][panel] = B's part of the block
 //!             for 6 rows:  S += register tile
-//!     C(m, x ..) = finish(S ..)
+//!     C(m, x ..) = epilogue(S ..)
 //! ```
 
 use relaxide_ffi::Ref;
@@ -27,7 +27,7 @@ use relaxide_ir::{Buffer, Var};
 
 use super::super::register_tile::{Rows, Sums};
 use super::depth::DepthBlocks;
-use super::{Manner, Part, Plan};
+use super::{Manner, MatmulNest, Part};
 use crate::Stmt;
 use crate::schedule::affine::{ceil_div, flat_index, loads, product};
 use crate::schedule::lanes::{Lanes, splat};
@@ -43,7 +43,7 @@ struct Panels {
     start: PrimExpr,
 }
 
-impl Plan {
+impl MatmulNest {
     /// Packs B's chunk, then register tiles that read the panels.
     pub(super) fn packed(&self, cx: &mut Cx, part: &Part, chunk: &PrimExpr) -> Result<Stmt, Refusal> {
         let width = chunk.as_int().unwrap_or(self.decided.panels * self.shape.vectors * self.lanes);
@@ -73,10 +73,10 @@ impl Plan {
             Stmt::serial(blocks.var.clone(), int(blocks.count), body)
         };
 
-        let block = Plan { c: blocks.contraction(&self.c), ..self.clone() };
+        let block = MatmulNest { c: blocks.contraction(&self.c), ..self.clone() };
         let tiles = self.row_blocks(part, |rows, first| {
             let add_up = over_depth(block.panels(cx, rows, &panels, first, Some(&sums))?);
-            Ok(Stmt::seq([self.clear(&sums), add_up, self.finish(cx, rows, &sums)?]))
+            Ok(Stmt::seq([self.clear(&sums), add_up, self.emit_epilogue(cx, rows, &sums)?]))
         })?;
         Ok(Stmt::seq([Stmt::alloc(&panels.buffer), Stmt::alloc(&sums), tiles]))
     }
@@ -179,11 +179,11 @@ impl Plan {
         Stmt::serial(at, ceil_div(&sums.num_elements(), self.lanes), clear)
     }
 
-    fn finish(&self, cx: &mut Cx, part: &Part, sums: &Ref<Buffer>) -> Result<Stmt, Refusal> {
+    fn emit_epilogue(&self, cx: &mut Cx, part: &Part, sums: &Ref<Buffer>) -> Result<Stmt, Refusal> {
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
             self.many_rows(part, |rows| {
                 let sums = self.sums(part, sums, &tile, rows);
-                self.register_tile(rows, &tile, None).finish_by_row(cx, &sums)
+                self.register_tile(rows, &tile, None).emit_epilogue_by_row(cx, &sums)
             })
         })
     }

@@ -40,7 +40,7 @@ const WORDS: [u64; 21] = [
 
 impl FunctionText<'_> {
     /// A part of the rest of an angle that is a million and more, by its number.
-    pub(super) fn part_without_turns(&mut self, x: &Val, part: i64) -> Val {
+    pub(super) fn reduce_range_of_part(&mut self, x: &Val, part: i64) -> Val {
         self.module.define(TABLE, table);
         self.module.declare("llvm.fma.f64", "double", "double, double, double");
         self.module.declare("llvm.fshl.i64", "i64", "i64, i64, i64");

@@ -1,4 +1,4 @@
-//! [`Saved`]: the bytes of a module that is saved, in pieces, so that the weights in it are not copied.
+//! [`SavedBytes`]: the bytes of a module that is saved, in pieces, so that the weights in it are not copied.
 
 use crate::Tensor;
 
@@ -7,7 +7,7 @@ const LEAST: usize = 4096;
 
 /// Bytes in pieces, some of which are the memory of tensors.
 #[derive(Clone, Debug, Default)]
-pub struct Saved(Vec<Piece>);
+pub struct SavedBytes(Vec<Piece>);
 
 #[derive(Clone, Debug)]
 enum Piece {
@@ -25,7 +25,7 @@ impl Piece {
     }
 }
 
-impl Saved {
+impl SavedBytes {
     /// Appends bytes, which are copied.
     pub fn push(&mut self, bytes: &[u8]) {
         if let Some(Piece::Bytes(last)) = self.0.last_mut() {
@@ -47,7 +47,7 @@ impl Saved {
     }
 
     /// Appends the pieces of others.
-    pub fn append(&mut self, other: Saved) {
+    pub fn append(&mut self, other: SavedBytes) {
         self.0.extend(other.0);
     }
 
@@ -77,9 +77,9 @@ impl Saved {
     }
 }
 
-impl From<Vec<u8>> for Saved {
-    fn from(bytes: Vec<u8>) -> Saved {
-        Saved(vec![Piece::Bytes(bytes)])
+impl From<Vec<u8>> for SavedBytes {
+    fn from(bytes: Vec<u8>) -> SavedBytes {
+        SavedBytes(vec![Piece::Bytes(bytes)])
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
     fn large_tensors_are_kept_and_others_are_copied() {
         let large = Tensor::from_bytes(&[7; LEAST], &[LEAST as i64], DataType::uint(8)).unwrap();
         let small = Tensor::from_bytes(&[1, 2, 3], &[3], DataType::uint(8)).unwrap();
-        let mut saved = Saved::from(vec![0]);
+        let mut saved = SavedBytes::from(vec![0]);
         saved.push_tensor(&small).unwrap();
         saved.push_tensor(&large).unwrap();
         saved.push(b"end");

@@ -242,7 +242,7 @@ pub fn eye_like(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `CenterCropPad`: axes cut or filled with zeros on both sides to given sizes.
 pub fn center_crop_pad(scope: &mut Scope, node: &Node) -> Outputs {
-    use super::computed::{Args, Ints, Plan, all};
+    use super::computed::{Args, Ints, ShapePlan, all};
     let x = scope.tensor(node.input(0)?)?;
     let (own, dtype) = (scope.dims(&x)?, scope.dtype(&x));
     let rank = own.len();
@@ -254,10 +254,10 @@ pub fn center_crop_pad(scope: &mut Scope, node: &Node) -> Outputs {
     let axes: Vec<PrimExpr> = axes.into_iter().map(prim::int).collect();
     let mut args = Args::default();
     let target = args.ints(target);
-    let dims = Plan::bind(scope, "center_crop_pad", &args, |inputs| {
+    let dims = ShapePlan::bind(scope, "center_crop_pad", &args, |inputs| {
         let sizes = target.all(inputs);
         let dim = |i: usize| prim::max(of_axis(&axes, &sizes, i, rank, own[i].clone()), 0);
-        Plan { dims: (0..rank).map(dim).collect(), ..Plan::default() }
+        ShapePlan { dims: (0..rank).map(dim).collect(), ..ShapePlan::default() }
     })?;
     one(scope.te("center_crop_pad", vec![x], |inputs| {
         vec![te::compute("center_crop_pad", &dims, |at| {

@@ -1,16 +1,16 @@
-//! A kernel that repeats what several nests do, turn after turn.
+//! A kernel that repeats what several nests do: a recurrence.
 //!
 //! ```text
 //! state[…] = first[…]                          each of these is laid out as a kernel of its own:
-//! for t in range(n):    # relaxide.turns       what stands before the loop, a turn of it, and what stands behind
+//! for t in range(n):    # relaxide.recurrence       what stands before the loop, an iteration of it, and what stands behind
 //!     next[…] = …state[…]…
 //!     rows[t, …] = next[…]
 //!     state[…] = next[…]
 //! last[…] = state[…]
 //! ```
 //!
-//! Such is a recurrence over the rows of a tensor. Within a turn all rules hold: what is cheap is inlined, a reduction has its epilogue,
-//! rows are kept. Memory that only a turn uses is allocated once, in front of the loop.
+//! Such is a recurrence over the rows of a tensor. Within an iteration all rules hold: what is cheap is inlined, a reduction has its epilogue,
+//! rows are kept. Memory that only an iteration uses is allocated once, in front of the loop.
 
 use std::collections::HashSet;
 
@@ -22,8 +22,8 @@ use super::stage::Item;
 use super::{ScheduleError, nests};
 use crate::{For, ForKind, PrimFunc, Stmt};
 
-/// The hint of a loop whose turns are laid out one like the other.
-pub const TURNS: &str = "relaxide.turns";
+/// The hint of a loop whose iterations are scheduled as a kernel of its own.
+pub const RECURRENCE: &str = "relaxide.recurrence";
 
 /// Memory of the kernel, and the statements that use it.
 pub(super) struct Laid {
@@ -34,7 +34,7 @@ pub(super) struct Laid {
 /// Whether a kernel has such loops.
 pub(super) fn any(func: &PrimFunc) -> bool {
     let Stmt::Block(root) = &func.body else { return false };
-    let of = |stmt: &Stmt| turns(stmt).is_some();
+    let of = |stmt: &Stmt| repeated(stmt).is_some();
     root.block.iter_vars.is_empty()
         && match &root.block.body {
             Stmt::Seq(seq) => seq.seq.iter().any(of),
@@ -52,7 +52,7 @@ pub(super) fn apply(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -
         Stmt::Seq(seq) => seq.seq.clone(),
         one => vec![one.clone()],
     };
-    let of_turn = |stmt: &Stmt| turns(stmt).map_or_else(HashSet::new, |of| buffers(&of.body));
+    let of_iteration = |stmt: &Stmt| repeated(stmt).map_or_else(HashSet::new, |of| buffers(&of.body));
     let elsewhere = |at: usize| -> HashSet<Ref<Buffer>> {
         list.iter().enumerate().filter(|(i, _)| *i != at).flat_map(|(_, stmt)| buffers(stmt)).collect()
     };
@@ -60,14 +60,14 @@ pub(super) fn apply(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -
     let mut body = Vec::new();
     let mut own: HashSet<Ref<Buffer>> = HashSet::new();
     for (at, stmt) in list.iter().enumerate() {
-        let Some(of) = turns(stmt) else {
+        let Some(of) = repeated(stmt) else {
             let laid = nests(func, (&[], stmt), target, record)?;
             memory.extend(laid.memory);
             body.push(laid.body);
             continue;
         };
         let others = elsewhere(at);
-        let here = of_turn(stmt);
+        let here = of_iteration(stmt);
         let scratch: Vec<Ref<Buffer>> =
             root.block.alloc_buffers.iter().filter(|b| here.contains(*b) && !others.contains(*b)).cloned().collect();
         let laid = nests(func, (&scratch, &of.body), target, record)?;
@@ -81,9 +81,9 @@ pub(super) fn apply(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -
 }
 
 /// The loop, if a statement is one of those.
-fn turns(stmt: &Stmt) -> Option<&For> {
+fn repeated(stmt: &Stmt) -> Option<&For> {
     match stmt {
-        Stmt::For(of) if of.kind == ForKind::Serial && of.annotations.get(TURNS).is_some() => Some(of),
+        Stmt::For(of) if of.kind == ForKind::Serial && of.annotations.get(RECURRENCE).is_some() => Some(of),
         _ => None,
     }
 }

@@ -23,8 +23,8 @@ use crate::functor::StmtVisitor;
 use crate::stmt::*;
 
 /// Memory that threads share and cannot fill by turns, if a kernel has such.
-pub fn not_in_turn(func: &PrimFunc) -> Option<Ref<Buffer>> {
-    let mut turns = Turns::default();
+pub fn not_serial(func: &PrimFunc) -> Option<Ref<Buffer>> {
+    let mut turns = SharedAccesses::default();
     turns.visit_stmt(&func.body);
     let both = |(thread, buffer): &(Ref<Var>, Ref<Buffer>)| {
         turns.read.contains(&(thread.clone(), buffer.data.clone())).then(|| buffer.clone())
@@ -42,7 +42,7 @@ struct Thread {
 }
 
 #[derive(Default)]
-struct Turns {
+struct SharedAccesses {
     around: Vec<Thread>,
     /// The loop over threads, and what a thread of it writes some elements of.
     written_in_part: Vec<(Ref<Var>, Ref<Buffer>)>,
@@ -50,7 +50,7 @@ struct Turns {
     read: HashSet<(Ref<Var>, Ref<Var>)>,
 }
 
-impl PrimVisitor for Turns {
+impl PrimVisitor for SharedAccesses {
     fn visit_buffer_use(&mut self, buffer: &Ref<Buffer>) {
         if is_shared(buffer) {
             self.read.extend(self.around.iter().map(|thread| (thread.var.clone(), buffer.data.clone())));
@@ -58,7 +58,7 @@ impl PrimVisitor for Turns {
     }
 }
 
-impl StmtVisitor for Turns {
+impl StmtVisitor for SharedAccesses {
     fn visit_stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::For(n) => {
@@ -132,15 +132,15 @@ mod tests {
     #[test]
     fn a_thread_that_reads_must_have_written_all() {
         let own = kernel(copied);
-        assert_eq!(not_in_turn(&own).unwrap().name, "s");
+        assert_eq!(not_serial(&own).unwrap().name, "s");
         let renamed = kernel(|s, a, t| {
             let also = Var::dim("also");
             Stmt::seq([Stmt::bind(also.clone(), int(7) - t.clone()), copied(s, a, &PrimExpr::from(&also))])
         });
-        assert!(not_in_turn(&renamed).is_some());
+        assert!(not_serial(&renamed).is_some());
         let one = kernel(|s, a, t| Stmt::when(prim::eq(t, 5), Stmt::each("u", 8, |u| copied(s, a, u))));
-        assert!(not_in_turn(&one).is_some());
+        assert!(not_serial(&one).is_some());
         let all = kernel(|s, a, _| Stmt::each("u", 8, |u| copied(s, a, u)));
-        assert!(not_in_turn(&all).is_none());
+        assert!(not_serial(&all).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! [`Places`]: which values of a module live on one device, and on which.
+//! [`DeviceGroups`]: which values of a module live on one device, and on which.
 //!
 //! A value is a variable, a field of one that is a tuple, or the result of a function. Values that an operator reads and writes live on
 //! one device, so they are one group; so are arguments and parameters of the module's own functions, results and what is returned, a
@@ -31,7 +31,7 @@ type Leaf = (Owner, Vec<usize>);
 type Said = (Ref<VDevice>, String);
 
 /// Groups of values that live on one device.
-pub(super) struct Places<'a> {
+pub(super) struct DeviceGroups<'a> {
     module: &'a IRModule,
     group: HashMap<Leaf, usize>,
     parent: Vec<usize>,
@@ -74,10 +74,10 @@ pub(super) fn destination(call: &Call) -> Result<Ref<VDevice>, String> {
     .ok_or_else(|| "`dst_vdevice` is no device".into())
 }
 
-impl<'a> Places<'a> {
+impl<'a> DeviceGroups<'a> {
     /// The groups of a module. An error says in which function it is found, and what it is.
-    pub(super) fn of(module: &'a IRModule) -> Result<Places<'a>, (String, String)> {
-        let mut places = Places {
+    pub(super) fn of(module: &'a IRModule) -> Result<DeviceGroups<'a>, (String, String)> {
+        let mut places = DeviceGroups {
             module,
             group: HashMap::new(),
             parent: Vec::new(),

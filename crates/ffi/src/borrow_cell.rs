@@ -29,7 +29,7 @@ impl Drop for Return<'_> {
 pub(crate) type Body<T> = fn(&mut T, &[AnyView<'_>]) -> Result<Any, Error>;
 
 /// Runs `call` with a function that runs `body` on `value` for as long as `call` does.
-pub(crate) fn lend<T: Send + 'static, R>(value: &mut T, body: Body<T>, call: impl FnOnce(&Function) -> R) -> R {
+pub(crate) fn borrow_for<T: Send + 'static, R>(value: &mut T, body: Body<T>, call: impl FnOnce(&Function) -> R) -> R {
     let cell = Arc::new(Cell(Mutex::new(std::ptr::from_mut(value).cast())));
     let lent = Arc::clone(&cell);
     let function = Function::new(move |args| {

@@ -3,24 +3,24 @@
 use std::ops::{Deref, DerefMut};
 
 /// The values, and the memory that they had before there were too many for it.
-pub(crate) struct Growing<T> {
+pub(crate) struct AppendOnly<T> {
     values: Vec<T>,
     outgrown: Vec<Vec<T>>,
 }
 
-impl<T> Growing<T> {
-    pub(crate) const fn new() -> Growing<T> {
-        Growing { values: Vec::new(), outgrown: Vec::new() }
+impl<T> AppendOnly<T> {
+    pub(crate) const fn new() -> AppendOnly<T> {
+        AppendOnly { values: Vec::new(), outgrown: Vec::new() }
     }
 }
 
-impl<T> Default for Growing<T> {
-    fn default() -> Growing<T> {
-        Growing::new()
+impl<T> Default for AppendOnly<T> {
+    fn default() -> AppendOnly<T> {
+        AppendOnly::new()
     }
 }
 
-impl<T: Clone> Growing<T> {
+impl<T: Clone> AppendOnly<T> {
     /// Makes room for that many values in all.
     fn reserve(&mut self, size: usize) {
         if size > self.values.capacity() {
@@ -43,7 +43,7 @@ impl<T: Clone> Growing<T> {
     }
 }
 
-impl<T> Deref for Growing<T> {
+impl<T> Deref for AppendOnly<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -51,7 +51,7 @@ impl<T> Deref for Growing<T> {
     }
 }
 
-impl<T> DerefMut for Growing<T> {
+impl<T> DerefMut for AppendOnly<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.values
     }

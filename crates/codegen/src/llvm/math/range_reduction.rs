@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 use super::{FunctionText, Val};
 
 /// The table: powers of two without whole turns, by exponents from 0.
-const TABLE: &str = "relaxide.turns";
+const TABLE: &str = "relaxide.range_table";
 
 /// The function that takes whole turns off a float. Infinity and NaN give NaN.
-const REDUCED: &str = "relaxide.without_turns";
+const REDUCED: &str = "relaxide.reduce_range";
 
 /// The powers that floats have beyond their 24 bits.
 const POWERS: usize = 105;
@@ -72,7 +72,7 @@ fn powers() -> Vec<[f64; 2]> {
 
 impl FunctionText<'_> {
     /// The numbers without whole turns of 2π.
-    pub(super) fn without_whole_turns(&mut self, x: &Val) -> Val {
+    pub(super) fn reduce_huge(&mut self, x: &Val) -> Val {
         self.module.define(TABLE, table);
         self.module.declare("llvm.fma.f64", "double", "double, double, double");
         self.module.declare("llvm.nearbyint.f64", "double", "double");

@@ -8,8 +8,8 @@ use super::{Counter, Writer};
 use crate::stmt::*;
 
 impl Writer<'_> {
-    /// A jump out of the innermost loop, as a node or as the call that stands for it.
-    fn loop_jump(&mut self) -> Stmt {
+    /// An early exit out of the innermost loop, as a node or as the call that stands for it.
+    fn loop_exit(&mut self) -> Stmt {
         let void = DataType::void();
         match self.random.below(4) {
             0 => Stmt::break_loop(),
@@ -19,13 +19,13 @@ impl Writer<'_> {
         }
     }
 
-    /// A jump out of the innermost loop under a condition, one side of a choice, or, now and then, under none.
-    pub(super) fn sometimes_jump(&mut self) -> Stmt {
-        let (condition, jump) = (self.condition(), self.loop_jump());
+    /// An early exit out of the innermost loop under a condition, one side of a choice, or, now and then, under none.
+    pub(super) fn sometimes_early_exit(&mut self) -> Stmt {
+        let (condition, exit) = (self.condition(), self.loop_exit());
         match self.random.below(6) {
-            0 => Stmt::if_else(condition, jump, self.loop_jump()),
-            1 => Stmt::if_else(condition, Stmt::nop(), jump),
-            _ => Stmt::when(condition, jump),
+            0 => Stmt::if_else(condition, exit, self.loop_exit()),
+            1 => Stmt::if_else(condition, Stmt::nop(), exit),
+            _ => Stmt::when(condition, exit),
         }
     }
 
@@ -43,7 +43,7 @@ impl Writer<'_> {
         let first = Stmt::store(buffer, indices.iter().cloned(), self.leaf(buffer.dtype));
         self.scope.counters.push(Counter { value: PrimExpr::from(&var), dim: dim.clone() });
         let outer = self.scope.own.replace((buffer.clone(), indices.to_vec()));
-        let before = self.random.one_in(2).then(|| self.sometimes_jump());
+        let before = self.random.one_in(2).then(|| self.sometimes_early_exit());
         let (op, value) = (self.combiner(buffer.dtype), self.expression(buffer.dtype, 2));
         let own = prim::load(buffer, indices.iter().cloned());
         let step = Stmt::store(buffer, indices.iter().cloned(), prim::binary(op, own, value));
@@ -55,9 +55,9 @@ impl Writer<'_> {
             let fill = Stmt::store(&scratch.buffer, [at.clone()], self.leaf(buffer.dtype));
             let again = prim::load(&scratch.buffer, [at]);
             let copy = Stmt::store(buffer, indices.iter().cloned(), again);
-            [Stmt::alloc(&scratch.buffer), fill, self.sometimes_jump(), copy]
+            [Stmt::alloc(&scratch.buffer), fill, self.sometimes_early_exit(), copy]
         });
-        let after = self.random.one_in(2).then(|| self.sometimes_jump());
+        let after = self.random.one_in(2).then(|| self.sometimes_early_exit());
         self.scope.own = outer;
         self.scope.counters.pop();
         let body = Stmt::seq(before.into_iter().chain([step]).chain(scratch.into_iter().flatten()).chain(after));
@@ -68,7 +68,7 @@ impl Writer<'_> {
         Stmt::seq([first, Ref::new(search).into()])
     }
 
-    /// A loop without an end of its own, which a jump ends.
+    /// A loop without an end of its own, which an early exit ends.
     pub(super) fn until_left(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Stmt {
         let i32 = DataType::int(32);
         let counter = Buffer::scoped(self.name("W"), i32, [1], "local");

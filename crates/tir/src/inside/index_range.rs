@@ -20,8 +20,8 @@ impl Hold {
         if self.conditions > 0 || index.dtype().lanes != 1 || self.is_data(index) || self.is_data(extent) {
             return false;
         }
-        let index = in_64_bits(&self.opened_up(index));
-        let extent = in_64_bits(&self.opened_up(extent));
+        let index = in_64_bits(&self.expanded(index));
+        let extent = in_64_bits(&self.expanded(extent));
         let (Some(least), Some(greatest)) = (self.extreme(&index, false), self.extreme(&index, true)) else {
             return false;
         };
@@ -49,7 +49,7 @@ impl Hold {
         for counter in (0..self.counters.len()).rev() {
             let Counter { var, min, extent } = &self.counters[counter];
             let (slope, _) = linear(&value, var)?;
-            let (min, extent, var) = (self.opened_up(min), self.opened_up(extent), var.clone());
+            let (min, extent, var) = (self.expanded(min), self.expanded(extent), var.clone());
             let last = &min + &extent - prim::int_of(extent.dtype(), 1);
             let rises = self.sign(&slope)?;
             let at = if rises == greatest { last } else { min };
@@ -75,7 +75,7 @@ impl Hold {
         let mut all = prim::boolean(true);
         let mut seen: Vec<PrimExpr> = Vec::new();
         for counter in &self.counters {
-            let extent = self.opened_up(&counter.extent);
+            let extent = self.expanded(&counter.extent);
             if !self.is_known(&extent) {
                 return None;
             }
@@ -88,7 +88,7 @@ impl Hold {
     }
 
     /// An expression over counters and what is known: names stand for their values.
-    fn opened_up(&self, e: &PrimExpr) -> PrimExpr {
+    fn expanded(&self, e: &PrimExpr) -> PrimExpr {
         const NESTED: usize = 8;
         let mut e = e.clone();
         for _ in 0..NESTED {

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A loop that something leaves has an order: its iterations are neither lanes nor shares of threads, and none may be
-//! written out without the jump that might have left out the next.
+//! unrolled without the early exit that might have left out the next.
 
 use relaxide_ir::PrimExpr;
 
@@ -21,7 +21,7 @@ use crate::stmt::*;
 
 /// Where a statement goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Jump<'s> {
+pub enum EarlyExit<'s> {
     /// Behind the innermost loop.
     Break,
     /// At the next iteration of the innermost loop.
@@ -30,30 +30,30 @@ pub enum Jump<'s> {
     Return(Option<&'s PrimExpr>),
 }
 
-impl Jump<'_> {
+impl EarlyExit<'_> {
     /// As a program says it.
     pub fn word(&self) -> &'static str {
         match self {
-            Jump::Break => "break",
-            Jump::Continue => "continue",
-            Jump::Return(_) => "return",
+            EarlyExit::Break => "break",
+            EarlyExit::Continue => "continue",
+            EarlyExit::Return(_) => "return",
         }
     }
 }
 
-/// The jumps that leave a statement.
+/// The early exits that leave a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Jumps {
+pub struct EarlyExits {
     /// Some `break` or `continue` is of a loop around the statement.
     pub of_loop: bool,
     /// Some `return` ends the kernel.
     pub of_kernel: bool,
 }
 
-impl Jumps {
+impl EarlyExits {
     /// Those of a statement.
-    pub fn of(stmt: &Stmt) -> Jumps {
-        let mut found = Jumps::default();
+    pub fn of(stmt: &Stmt) -> EarlyExits {
+        let mut found = EarlyExits::default();
         found.add(stmt);
         found
     }
@@ -64,15 +64,15 @@ impl Jumps {
     }
 
     fn add(&mut self, stmt: &Stmt) {
-        match stmt.jump() {
-            Some(Jump::Break | Jump::Continue) => self.of_loop = true,
-            Some(Jump::Return(_)) => self.of_kernel = true,
+        match stmt.early_exit() {
+            Some(EarlyExit::Break | EarlyExit::Continue) => self.of_loop = true,
+            Some(EarlyExit::Return(_)) => self.of_kernel = true,
             None => {}
         }
         match stmt {
             // Its own loop is what they leave.
-            Stmt::For(n) => self.of_kernel |= Jumps::of(&n.body).of_kernel,
-            Stmt::While(n) => self.of_kernel |= Jumps::of(&n.body).of_kernel,
+            Stmt::For(n) => self.of_kernel |= EarlyExits::of(&n.body).of_kernel,
+            Stmt::While(n) => self.of_kernel |= EarlyExits::of(&n.body).of_kernel,
             Stmt::Seq(n) => n.seq.iter().for_each(|s| self.add(s)),
             Stmt::If(n) => [&n.then_case].into_iter().chain(&n.else_case).for_each(|s| self.add(s)),
             Stmt::Attr(n) => self.add(&n.body),
@@ -83,18 +83,18 @@ impl Jumps {
 }
 
 impl Stmt {
-    /// Where it goes on, if it is a jump itself.
-    pub fn jump(&self) -> Option<Jump<'_>> {
+    /// Where it goes on, if it is an early exit itself.
+    pub fn early_exit(&self) -> Option<EarlyExit<'_>> {
         match self {
-            Stmt::Break(_) => Some(Jump::Break),
-            Stmt::Continue(_) => Some(Jump::Continue),
-            Stmt::Return(n) => Some(Jump::Return(Some(&n.value))),
+            Stmt::Break(_) => Some(EarlyExit::Break),
+            Stmt::Continue(_) => Some(EarlyExit::Continue),
+            Stmt::Return(n) => Some(EarlyExit::Return(Some(&n.value))),
             Stmt::Evaluate(n) => {
                 let PrimExpr::Call(call) = &n.value else { return None };
                 match Intrinsic::of_call(&call.op)? {
-                    Intrinsic::BreakLoop => Some(Jump::Break),
-                    Intrinsic::ContinueLoop => Some(Jump::Continue),
-                    Intrinsic::Ret => Some(Jump::Return(call.args.first())),
+                    Intrinsic::BreakLoop => Some(EarlyExit::Break),
+                    Intrinsic::ContinueLoop => Some(EarlyExit::Continue),
+                    Intrinsic::Ret => Some(EarlyExit::Return(call.args.first())),
                     _ => None,
                 }
             }
@@ -102,18 +102,18 @@ impl Stmt {
         }
     }
 
-    /// Whether a statement anywhere inside of it is a jump, whatever loop it leaves.
-    pub fn has_jump(&self) -> bool {
-        if self.jump().is_some() {
+    /// Whether a statement anywhere inside of it is an early exit, whatever loop it leaves.
+    pub fn has_early_exit(&self) -> bool {
+        if self.early_exit().is_some() {
             return true;
         }
         match self {
-            Stmt::For(n) => n.body.has_jump(),
-            Stmt::While(n) => n.body.has_jump(),
-            Stmt::Seq(n) => n.seq.iter().any(Stmt::has_jump),
-            Stmt::If(n) => n.then_case.has_jump() || n.else_case.as_ref().is_some_and(Stmt::has_jump),
-            Stmt::Attr(n) => n.body.has_jump(),
-            Stmt::Block(n) => n.block.init.iter().chain([&n.block.body]).any(Stmt::has_jump),
+            Stmt::For(n) => n.body.has_early_exit(),
+            Stmt::While(n) => n.body.has_early_exit(),
+            Stmt::Seq(n) => n.seq.iter().any(Stmt::has_early_exit),
+            Stmt::If(n) => n.then_case.has_early_exit() || n.else_case.as_ref().is_some_and(Stmt::has_early_exit),
+            Stmt::Attr(n) => n.body.has_early_exit(),
+            Stmt::Block(n) => n.block.init.iter().chain([&n.block.body]).any(Stmt::has_early_exit),
             _ => false,
         }
     }
@@ -124,7 +124,7 @@ impl Stmt {
             Stmt::Seq(n) => n.seq.iter().any(Stmt::never_ends),
             Stmt::If(n) => n.then_case.never_ends() && n.else_case.as_ref().is_some_and(Stmt::never_ends),
             Stmt::Attr(n) => n.body.never_ends(),
-            _ => self.jump().is_some(),
+            _ => self.early_exit().is_some(),
         }
     }
 
@@ -148,22 +148,22 @@ mod tests {
     fn a_jump_leaves_the_innermost_loop_only() {
         let i = Var::dim("i");
         let sometimes = Stmt::when(lt(&i, 3), Stmt::break_loop());
-        assert_eq!(Jumps::of(&sometimes), Jumps { of_loop: true, of_kernel: false });
+        assert_eq!(EarlyExits::of(&sometimes), EarlyExits { of_loop: true, of_kernel: false });
         let nest = Stmt::serial(i.clone(), 4, sometimes);
-        assert_eq!(Jumps::of(&nest), Jumps::default());
-        assert!(nest.has_jump());
+        assert_eq!(EarlyExits::of(&nest), EarlyExits::default());
+        assert!(nest.has_early_exit());
         let result = Stmt::serial(i, 4, Stmt::ret(1));
-        assert_eq!(Jumps::of(&result), Jumps { of_loop: false, of_kernel: true });
+        assert_eq!(EarlyExits::of(&result), EarlyExits { of_loop: false, of_kernel: true });
     }
 
     #[test]
     fn a_call_and_a_node_are_one_jump() {
         let call = |op: &str, args| Stmt::evaluate(prim::call(relaxide_ir::DataType::void(), op, args));
-        assert_eq!(call("tirx.break_loop", vec![]).jump(), Some(Jump::Break));
-        assert_eq!(call("tirx.continue_loop", vec![]).jump(), Stmt::continue_loop().jump());
+        assert_eq!(call("tirx.break_loop", vec![]).early_exit(), Some(EarlyExit::Break));
+        assert_eq!(call("tirx.continue_loop", vec![]).early_exit(), Stmt::continue_loop().early_exit());
         let two = prim::int(2);
-        assert_eq!(call("tirx.ret", vec![two.clone()]).jump(), Stmt::ret(two).jump());
-        assert_eq!(Stmt::nop().jump(), None);
+        assert_eq!(call("tirx.ret", vec![two.clone()]).early_exit(), Stmt::ret(two).early_exit());
+        assert_eq!(Stmt::nop().early_exit(), None);
     }
 
     #[test]

@@ -24,16 +24,16 @@ use crate::functor::{StmtMutator, StmtVisitor};
 use crate::stmt::*;
 
 /// Whether elements share a byte and are opened here.
-pub fn is_opened(dtype: DataType) -> bool {
-    is_opened_float(dtype) || is_opened_integer(dtype)
+pub fn is_decomposed(dtype: DataType) -> bool {
+    is_decomposed_float(dtype) || is_decomposed_integer(dtype)
 }
 
 /// Whether they are floats, whose values keep their type: of a byte, the lower bits are theirs.
-pub fn is_opened_float(dtype: DataType) -> bool {
+pub fn is_decomposed_float(dtype: DataType) -> bool {
     dtype.bits == 4 && dtype.lanes == 1 && SmallFloat::of(dtype).is_some()
 }
 
-fn is_opened_integer(dtype: DataType) -> bool {
+fn is_decomposed_integer(dtype: DataType) -> bool {
     (dtype.is_int() || dtype.is_uint()) && matches!(dtype.bits, 1 | 2 | 4) && dtype.lanes == 1
 }
 
@@ -43,7 +43,7 @@ pub fn stores_packed(stmt: &Stmt) -> bool {
     impl PrimVisitor for Stores {}
     impl StmtVisitor for Stores {
         fn visit_buffer_store(&mut self, buffer: &Ref<Buffer>) {
-            self.0 |= is_opened(buffer.dtype);
+            self.0 |= is_decomposed(buffer.dtype);
         }
     }
     let mut stores = Stores(false);
@@ -52,7 +52,7 @@ pub fn stores_packed(stmt: &Stmt) -> bool {
 }
 
 /// The kernel in bytes.
-pub fn open_packed(func: &PrimFunc) -> PrimFunc {
+pub fn decompose_packed(func: &PrimFunc) -> PrimFunc {
     let mut open = Open { buffers: HashMap::new(), vars: HashMap::new() };
     let buffers = func.buffers.iter().map(|buffer| buffer.as_ref().map(|buffer| open.buffer(buffer))).collect();
     let body = open.mutate_stmt(&func.body);
@@ -75,7 +75,7 @@ fn call(op: &str, a: PrimExpr, b: PrimExpr) -> PrimExpr {
 /// The lower bits of a word of 32 as a value of the type, with its sign.
 fn low(value: PrimExpr, dtype: DataType) -> PrimExpr {
     let bits = i64::from(dtype.bits);
-    if is_opened_float(dtype) {
+    if is_decomposed_float(dtype) {
         let code = prim::cast(DataType::uint(8), call("bitwise_and", value, word((1 << bits) - 1)));
         return prim::call(dtype, "tirx.reinterpret", vec![code]);
     }
@@ -94,7 +94,7 @@ struct Open {
 
 impl Open {
     fn buffer(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {
-        if !is_opened(buffer.dtype) {
+        if !is_decomposed(buffer.dtype) {
             return buffer.clone();
         }
         let known = self.buffers.entry(buffer.clone());
@@ -136,7 +136,7 @@ impl Open {
     }
 
     fn variable(&mut self, var: &Ref<Var>) -> Ref<Var> {
-        if !is_opened_integer(var.dtype()) {
+        if !is_decomposed_integer(var.dtype()) {
             return var.clone();
         }
         let make = || Var::new(var.name.clone(), Type::prim(byte_of(var.dtype())));
@@ -148,27 +148,27 @@ impl PrimMutator for Open {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         match e {
             PrimExpr::Var(var) => PrimExpr::Var(self.variable(var)),
-            PrimExpr::Int(n) if is_opened_integer(n.dtype) => prim::int_of(byte_of(n.dtype), n.value),
-            PrimExpr::Load(n) if is_opened(n.buffer.dtype) && n.indices.len() == 1 && n.predicate.is_none() => {
+            PrimExpr::Int(n) if is_decomposed_integer(n.dtype) => prim::int_of(byte_of(n.dtype), n.value),
+            PrimExpr::Load(n) if is_decomposed(n.buffer.dtype) && n.indices.len() == 1 && n.predicate.is_none() => {
                 let (bytes, byte, shift) = self.place(&n.buffer, &n.indices[0]);
                 let loaded = prim::cast(DataType::int(32), prim::load(&bytes, [byte]));
                 low(call("shift_right", loaded, shift), n.buffer.dtype)
             }
-            PrimExpr::Cast(n) if is_opened_integer(n.dtype) => {
+            PrimExpr::Cast(n) if is_decomposed_integer(n.dtype) => {
                 let value = self.mutate_prim(&n.value);
                 self.wrapped(value, n.dtype)
             }
-            PrimExpr::Binary(n) if is_opened_integer(e.dtype()) => {
+            PrimExpr::Binary(n) if is_decomposed_integer(e.dtype()) => {
                 let wide = |this: &mut Self, e: &PrimExpr| prim::cast(DataType::int(32), this.mutate_prim(e));
                 let (a, b) = (wide(self, &n.a), wide(self, &n.b));
                 low(prim::binary(n.op, a, b), e.dtype())
             }
-            PrimExpr::Call(n) if is_opened_integer(n.dtype) && n.op != "tirx.if_then_else" => {
+            PrimExpr::Call(n) if is_decomposed_integer(n.dtype) && n.op != "tirx.if_then_else" => {
                 let args = self.mutate_prims(&n.args);
                 let value = prim::call(byte_of(n.dtype), n.op.clone(), args);
                 self.wrapped(value, n.dtype)
             }
-            PrimExpr::Call(n) if is_opened_integer(n.dtype) => {
+            PrimExpr::Call(n) if is_decomposed_integer(n.dtype) => {
                 let args = self.mutate_prims(&n.args);
                 prim::call(byte_of(n.dtype), n.op.clone(), args)
             }
@@ -192,10 +192,10 @@ impl StmtMutator for Open {
 
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
         match stmt {
-            Stmt::Store(n) if is_opened(n.buffer.dtype) && n.indices.len() == 1 && n.predicate.is_none() => {
+            Stmt::Store(n) if is_decomposed(n.buffer.dtype) && n.indices.len() == 1 && n.predicate.is_none() => {
                 let mask = word((1 << n.buffer.dtype.bits) - 1);
                 let value = self.mutate_prim(&n.value);
-                let value = match is_opened_float(n.buffer.dtype) {
+                let value = match is_decomposed_float(n.buffer.dtype) {
                     true => prim::call(DataType::uint(8), "tirx.reinterpret", vec![value]),
                     false => value,
                 };

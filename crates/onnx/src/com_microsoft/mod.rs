@@ -17,7 +17,7 @@ pub mod product;
 pub mod qlinear;
 
 use crate::ops::Rule::{Flow, Node};
-use crate::ops::{OpRow, activation as standard, pad, places, shape};
+use crate::ops::{OpRow, activation as standard, gather_scatter, pad, shape};
 use crate::quantized::linear;
 use crate::recurrent;
 use crate::text_ops;
@@ -70,6 +70,6 @@ pub static TABLE: &[OpRow] = &[
     OpRow { name: "SkipSimplifiedLayerNormalization", versions: &[(1, Node(normalization::skip_simplified))] },
     OpRow { name: "Tokenizer", versions: &[(1, Node(text_ops::tokenize))] },
     OpRow { name: "TransposeMatMul", versions: &[(1, Node(product::fused_matmul))] },
-    OpRow { name: "Trilu", versions: &[(1, Node(places::trilu))] },
+    OpRow { name: "Trilu", versions: &[(1, Node(gather_scatter::trilu))] },
     OpRow { name: "Unique", versions: &[(1, Node(array::unique))] },
 ];

@@ -7,14 +7,14 @@ use relaxide_ffi::Ref;
 
 use crate::PrimFunc;
 use crate::functor::undefined_vars;
-use crate::s_tir::state::{NodeId, Place, Tree, copy_block, with_block, with_loop_body};
+use crate::s_tir::state::{NodeId, StmtRef, Tree, copy_block, with_block, with_loop_body};
 use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError};
 use crate::stmt::*;
 
 /// A block and a loop of its scope that is around it.
 pub(super) struct Inner {
     /// Where the block stands.
-    pub place: Place,
+    pub place: StmtRef,
     /// The block.
     pub realize: Ref<SBlockRealize>,
     /// Which of the loops it is.
@@ -25,7 +25,7 @@ pub(super) struct Inner {
 
 /// A block, and a loop that is around it.
 pub(super) fn inner_place(sch: &Schedule, block: &Ref<SBlockRV>, loop_: &Ref<LoopRV>) -> Result<Inner, ScheduleError> {
-    let (place, outer) = (sch.block_place(block)?, sch.loop_place(loop_)?);
+    let (place, outer) = (sch.block_ref(block)?, sch.loop_ref(loop_)?);
     let (realize, given) = (place.realize()?, outer.for_loop()?);
     let loops = loops_around(&place.tree, place.node);
     match loops.iter().position(|l| l.var == given.var) {
