@@ -86,9 +86,12 @@ asan: ## the runtime's tests under AddressSanitizer
 tsan: ## the runtime's concurrent tests under ThreadSanitizer
 	@scripts/sanitize thread
 
-lint: setup ## formatting and clippy
+lint: ## formatting, clippy, licences; also advisories where cargo-deny is installed
+	@scripts/setup compiler
 	cargo fmt --check
-	cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
+	cargo clippy --quiet --workspace --all-targets $(FEATURES) -- -D warnings
+	cargo xtask licences
+	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo "cargo-deny is not installed: advisories are not checked"; fi
 
 clean: ## remove everything that was built
 	rm -rf target build dist .venv

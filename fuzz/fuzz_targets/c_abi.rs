@@ -11,7 +11,7 @@ use relaxide_ffi::abi::{ByteArray, RawAny, type_index};
 use relaxide_ffi::capi::*;
 use relaxide_ffi::{
     Any, AnyView, Array, BigInt, Bytes, DLManagedTensor, DLTensor, DataType, Device, Dict, Error, FromAny, Function,
-    List, Map, Module, ObjectRef, Shape, Str, Tensor, get_global, raised,
+    List, Map, Module, ObjectRef, Shape, Str, Tensor, get_global, error_slot,
 };
 
 const FUNCTIONS: &[&str] = &[
@@ -104,7 +104,7 @@ impl<'a> Script<'a> {
 /// Takes the error of a C function that failed: there must be one.
 fn outcome(code: i32) -> bool {
     if code != 0 {
-        let error = raised::take().expect("a failure leaves an error");
+        let error = error_slot::take().expect("a failure leaves an error");
         assert!(!error.kind().is_empty());
     }
     code == 0

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use relaxide_codegen::{compile, export_library};
-use relaxide_ffi::{AnyView, Ref, Saved};
+use relaxide_ffi::{AnyView, Ref, SavedBytes};
 use relaxide_ir::Target;
 use relaxide_tir::interp::Scalar;
 use relaxide_tir::testing::{Checked, Random, elements};
@@ -14,7 +14,7 @@ fn execute(case: &Checked) -> Result<Vec<Vec<Scalar>>, (String, String)> {
     let compiled = compile(&[Ref::new(case.lowered.clone())], &Target::default()).unwrap_or_else(|e| panic!("{e}"));
     let folder = tempfile::tempdir().expect("there is a folder for temporary files");
     let path = folder.path().join("kernel.so");
-    export_library(&Saved::default(), &compiled, &path).unwrap_or_else(|e| panic!("{e}"));
+    export_library(&SavedBytes::default(), &compiled, &path).unwrap_or_else(|e| panic!("{e}"));
     let module = relaxide_runtime::load_module(&path).unwrap_or_else(|e| panic!("{e}"));
     let kernel = module.get_function("kernel", false).expect("the kernel is there");
     let sample = &case.program.sample;

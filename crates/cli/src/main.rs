@@ -4,6 +4,8 @@
 //! models ([`program`]), inputs ([`inputs`]), answers ([`answer`]), errors with their exit codes ([`error`]). Whatever is of use
 //! outside of the command line lives in the library.
 
+#![forbid(unsafe_code)]
+
 mod answer;
 mod args;
 mod bench;

@@ -16,6 +16,8 @@
 //!
 //! What is not here: files, operators, and values that are known at import.
 
+#![forbid(unsafe_code)]
+
 mod captures;
 mod check;
 pub mod constant;

@@ -6,6 +6,8 @@
 //!
 //! What is not here: operators and passes. Those of the graph level live in `relax`, those of the tensor level in `tir`.
 
+#![forbid(unsafe_code)]
+
 pub mod arith;
 pub mod attrs;
 pub mod buffer;

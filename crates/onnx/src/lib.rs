@@ -16,11 +16,14 @@
 //!
 //! What is not here: sparse tensors, training.
 
+#![deny(unsafe_code)]
+
 pub mod budget;
 pub mod com_microsoft;
 pub mod constant;
 mod dim_name;
 pub mod error;
+#[allow(unsafe_code, reason = "files are mapped into memory")]
 pub mod external;
 pub mod flow;
 pub mod functions;
@@ -28,6 +31,7 @@ pub mod graph;
 pub mod import;
 mod long_dims;
 pub mod ml;
+#[allow(unsafe_code, reason = "files are mapped into memory")]
 pub mod model;
 pub mod names;
 pub mod node;

@@ -4,6 +4,8 @@
 //! is bound to a variable, in blocks, and a block without side effects or control flow is a *dataflow block*, which passes
 //! may reorder and fuse.
 
+#![forbid(unsafe_code)]
+
 pub mod analysis;
 pub mod binding_rewrite;
 pub mod builder;

@@ -16,6 +16,8 @@
 //!
 //! What stands behind each step lives in a crate of its own, re-exported here under its short name.
 
+#![forbid(unsafe_code)]
+
 mod compile;
 mod cost;
 mod dims;

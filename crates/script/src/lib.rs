@@ -9,6 +9,8 @@
 //! A text uses what `I`, `R` and `T` offer and what it binds itself. Where it stands in a Python program, a [`Host`] gives
 //! it what that program knows ([`ParseOptions::host`]).
 
+#![forbid(unsafe_code)]
+
 /// Says in the text of a kernel that its buffers are accessed by one index each, whatever their dimensions: what the pass
 /// `FlattenBuffer` makes.
 const FLAT_INDICES: &str = "relaxide.flat_indices";

@@ -4,6 +4,8 @@
 //! axes, independent of order), a schedule rule turns it into a loop nest that suits the target, and the lowering passes
 //! make it flat: one-dimensional buffers, explicit vectors, nothing that a back end would have to guess.
 
+#![forbid(unsafe_code)]
+
 pub mod analysis;
 mod barriers;
 mod display;

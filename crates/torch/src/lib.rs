@@ -14,6 +14,9 @@
 //! **Left out.** Programs in PyTorch's older archives, whose weights are Python pickles: save them again with PyTorch 2.9 or
 //! newer. Sparse and complex tensors, and tensors on devices.
 
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code, reason = "files are mapped into memory")]
 mod archive;
 mod dtype;
 mod error;

@@ -1,7 +1,10 @@
 //! The chores behind `cargo xtask`, as a library, so that tests can run them.
 
+#![forbid(unsafe_code)]
+
 use std::path::{Path, PathBuf};
 
+pub mod licences;
 pub mod tidy;
 
 /// The root of the repository.

@@ -1,13 +1,17 @@
-//! The project's own chores: `cargo xtask bless`, `cargo xtask operators`, `cargo xtask tidy`.
+//! The project's own chores: `cargo xtask bless`, `cargo xtask licences`, `cargo xtask operators`, `cargo xtask tidy`.
 
+#![forbid(unsafe_code)]
+
+use std::fmt::Display;
 use std::process::{Command, ExitCode};
 
-use xtask::{root, tidy};
+use xtask::{licences, root, tidy};
 
 const USAGE: &str = "\
 usage: cargo xtask CHORE
 
   bless [FILTER]  rewrite the expectations of file tests (tests/filetests)
+  licences        check that every crate has a licence that deny.toml allows
   operators       write docs/operators.md from the registry
   tidy            check what the compiler does not: layers, unsafe code, file lengths, paths in files
 ";
@@ -17,6 +21,7 @@ fn main() -> ExitCode {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["bless", filter @ ..] => bless("relaxide-testkit", "filetests", filter),
         ["operators"] => bless("relaxide-relax", "documentation", &[]),
+        ["licences"] => report(&licences::check(&root())),
         ["tidy"] => report(&tidy::check(&root())),
         _ => {
             eprint!("{USAGE}");
@@ -44,7 +49,7 @@ fn bless(package: &str, test: &str, filter: &[&str]) -> ExitCode {
     }
 }
 
-fn report(problems: &[tidy::Problem]) -> ExitCode {
+fn report(problems: &[impl Display]) -> ExitCode {
     problems.iter().for_each(|problem| eprintln!("{problem}"));
     match problems.len() {
         0 => ExitCode::SUCCESS,

@@ -16,8 +16,9 @@ const UNSAFE: &[(&str, &str)] = &[
     ("ffi", "the C ABI and intrusive counting"),
     ("ffi-derive", "writes ffi's implementations"),
     ("runtime", "memory, devices and loaded libraries"),
-    ("onnx", "maps model files into memory"),
-    ("torch", "maps model files into memory"),
+    ("onnx/src/external.rs", "maps files of weights into memory"),
+    ("onnx/src/model.rs", "maps model files into memory"),
+    ("torch/src/archive.rs", "maps model files into memory"),
     ("codegen", "LLVM and the call into what it compiled"),
     ("capi", "the C ABI"),
     ("onnxruntime", "the C ABI of ONNX Runtime"),
@@ -30,7 +31,9 @@ const UNSAFE: &[(&str, &str)] = &[
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
     let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
     rust.flat_map(|file| {
-        [length(file), name(file), docs(file), unsafe_code(file), suppressions(file)].into_iter().flatten()
+        [length(file), name(file), docs(file), unsafe_code(file), refuses_unsafe(file), suppressions(file)]
+            .into_iter()
+            .flatten()
     })
     .collect()
 }
@@ -83,6 +86,19 @@ fn unsafe_code(file: &File) -> Vec<Problem> {
         .collect()
 }
 
+/// A crate without unsafe code has the compiler say so.
+fn refuses_unsafe(file: &File) -> Vec<Problem> {
+    let root = file.path.strip_prefix("crates/").and_then(|path| {
+        path.strip_suffix("/src/lib.rs").or_else(|| path.strip_suffix("/src/main.rs").filter(|name| *name == "cli"))
+    });
+    let Some(name) = root else { return Vec::new() };
+    let refuses = ["forbid", "deny"].iter().any(|level| file.text.contains(&format!("\n#![{level}(unsafe_code)]")));
+    if refuses || UNSAFE.iter().any(|(allowed, _)| *allowed == name) {
+        return Vec::new();
+    }
+    vec![file.whole("a crate without unsafe code begins with `#![forbid(unsafe_code)]`")]
+}
+
 /// A suppressed lint says why, behind `reason =` or in a comment on or above the line.
 fn suppressions(file: &File) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -123,5 +139,7 @@ mod tests {
         assert_eq!(problems("crates/ir/src/a.rs", "fn a() {}\n"), 1);
         assert_eq!(problems("crates/ir/src/a.rs", "//! A.\nunsafe fn a() {}\n"), 1);
         assert_eq!(problems("crates/ir/src/a.rs", "//! A.\n#[allow(dead_code)]\nfn a() {}\n"), 1);
+        assert_eq!(problems("crates/ir/src/lib.rs", "//! A.\nmod a;\n"), 1);
+        assert_eq!(problems("crates/ir/src/lib.rs", "//! A.\n#![forbid(unsafe_code)]\nmod a;\n"), 0);
     }
 }
