@@ -1,5 +1,8 @@
 //! Runs every test in `tests/filetests`. With `RELAXIDE_BLESS=1`, rewrites their expectations.
 
+#[path = "filetests/coverage.rs"]
+mod coverage;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -23,5 +26,8 @@ fn main() -> ExitCode {
             test.check(bless).map_err(Failed::from)
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    let mut trials: Vec<Trial> = trials.collect();
+    let all = root.clone();
+    trials.push(Trial::test("each_rule_and_each_pass_over_kernels_has_a_file", move || coverage::check(&all)));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

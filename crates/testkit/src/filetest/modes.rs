@@ -76,7 +76,8 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
             let lowered = map_kernels(module, |func| lower::lower(func).map_err(|e| e.to_string()))?;
             Ok(Some(body(&print_module(&lowered))))
         }
-        "schedule" => scheduled(test, module).map(Some),
+        "schedule" => for_targets(test, |target| scheduled(kernels(test, &module, target)?, target)).map(Some),
+        "code" => for_targets(test, |target| code(test, kernels(test, &module, target)?, target)).map(Some),
         "bytecode" => {
             let (executable, _) =
                 relaxide_relax::vm_codegen(&pipeline(test, module)?, ExecMode::Bytecode).map_err(|e| e.to_string())?;
@@ -109,7 +110,11 @@ fn refuse_target(test: &FileTest, module: &IRModule) -> Result<String, String> {
 
 /// Options of a test: its target is fixed, so that expectations do not depend on the machine.
 fn context(test: &FileTest) -> Result<PassContext, String> {
-    let mut context = PassContext { target: target(test)?, ..PassContext::default() };
+    context_for(test, target(test)?)
+}
+
+fn context_for(test: &FileTest, target: Target) -> Result<PassContext, String> {
+    let mut context = PassContext { target, ..PassContext::default() };
     for option in test.options("config") {
         let (key, value) = option.split_once('=').ok_or("an option is written `# config: key=value`")?;
         let value = parse_value(value).map_err(|e| e.to_string())?;
@@ -118,9 +123,33 @@ fn context(test: &FileTest) -> Result<PassContext, String> {
     Ok(context)
 }
 
+/// The target of a test that names none.
+const TARGET: &str = "llvm -mcpu=x86-64-v3 -mtriple=x86_64-unknown-linux-gnu";
+
 fn target(test: &FileTest) -> Result<Target, String> {
-    let text = test.option("target").unwrap_or("llvm -mcpu=x86-64-v3 -mtriple=x86_64-unknown-linux-gnu");
-    text.parse().map_err(|e| format!("{e}"))
+    test.option("target").unwrap_or(TARGET).parse().map_err(|e| format!("{e}"))
+}
+
+/// What comes out for each target that the test names, below the target's name where there are several.
+fn for_targets(test: &FileTest, make: impl Fn(&Target) -> Result<String, String>) -> Result<String, String> {
+    let targets: Vec<&str> = test.options("target").collect();
+    let made = |text: &&str| make(&text.parse().map_err(|e| format!("{e}"))?);
+    match targets.as_slice() {
+        [] => made(&TARGET),
+        [one] => made(one),
+        several => several.iter().map(|text| Ok(format!("# ==== {text}\n{}", made(text)?))).collect(),
+    }
+}
+
+/// The kernels of a test, behind the passes that it names (`# passes: LegalizeOps`), which may make them of operators.
+fn kernels(test: &FileTest, module: &IRModule, target: &Target) -> Result<IRModule, String> {
+    let Some(text) = test.option("passes") else { return Ok(module.clone()) };
+    let passes = transform::parse_passes(text).map_err(|e| e.to_string())?;
+    let context = context_for(test, target.clone())?;
+    let module = Pass::sequential("passes", passes).run(module.clone(), &context).map_err(|e| e.to_string())?;
+    let mut kernels = IRModule::new();
+    module.functions_of::<PrimFunc>().for_each(|(name, func)| kernels.insert(name, func));
+    Ok(kernels)
 }
 
 fn pipeline(test: &FileTest, module: IRModule) -> Result<IRModule, String> {
@@ -175,11 +204,10 @@ fn map_kernels(
 }
 
 /// Which rule took each stage, then the loop nests.
-fn scheduled(test: &FileTest, module: IRModule) -> Result<String, String> {
-    let target = target(test)?;
+fn scheduled(module: IRModule, target: &Target) -> Result<String, String> {
     let mut notes = String::new();
     let module = map_kernels(module, |func| {
-        let scheduled = schedule::apply(func, &target).map_err(|e| e.to_string())?;
+        let scheduled = schedule::apply(func, target).map_err(|e| e.to_string())?;
         // What serves rows that turn out to be short is the same once more.
         for note in scheduled.notes.iter().filter(|note| !note.is_of_short_rows) {
             let text = note.to_string();
@@ -188,6 +216,39 @@ fn scheduled(test: &FileTest, module: IRModule) -> Result<String, String> {
         Ok(scheduled.func)
     })?;
     Ok(format!("{notes}{}", body(&print_module(&module))))
+}
+
+/// The kernels in the language of the target's back end: the functions that the test names (`# functions: main.body`), or the whole text.
+fn code(test: &FileTest, module: IRModule, target: &Target) -> Result<String, String> {
+    let lowered = map_kernels(module, |func| {
+        let scheduled = schedule::apply(func, target).map_err(|e| e.to_string())?;
+        lower::lower(&scheduled.func).map_err(|e| e.to_string())
+    })?;
+    let kernels: Vec<Ref<PrimFunc>> = lowered.functions_of::<PrimFunc>().map(|(_, func)| func).collect();
+    let backend = relaxide::codegen::backend(target).map_err(|e| e.to_string())?;
+    let text = backend.text(&kernels, target, "").ok_or("the back end has no text")?.map_err(|e| e.to_string())?;
+    Ok(match test.option("functions") {
+        Some(names) => functions_of(&text, &names.split(' ').collect::<Vec<_>>()),
+        None => text,
+    })
+}
+
+/// Functions of a text in C or LLVM's language: from a line that names one and opens it to the line that closes it.
+fn functions_of(text: &str, names: &[&str]) -> String {
+    let opens = |line: &str| {
+        let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.').collect();
+        !line.starts_with(' ') && line.ends_with('{') && names.iter().any(|name| words.contains(name))
+    };
+    let (mut inside, mut out) = (false, String::new());
+    for line in text.lines() {
+        inside |= opens(line);
+        if inside {
+            out.push_str(line);
+            out.push('\n');
+        }
+        inside &= line != "}";
+    }
+    out
 }
 
 /// A print without the imports above it.

@@ -50,6 +50,18 @@ const REDUCTIONS: &[Entry<Reduce>] = &[
     Entry { name: "fallback", apply: apply::<fallback::Sums> },
 ];
 
+/// Names of rules that are no rows of a table: those of several stages, of loops, and of nothing.
+const OTHERS: &[&str] = &["rowwise", "independent", "opaque", "empty"];
+
+/// The rules for processors and those for devices, by the names that notes have for them.
+pub fn names() -> [Vec<&'static str>; 2] {
+    let rows = MAPS.iter().map(|row| row.name).chain(REDUCTIONS.iter().map(|row| row.name));
+    let mut own: Vec<&str> = rows.chain(OTHERS.iter().copied()).collect();
+    own.sort_unstable();
+    own.dedup();
+    [own, device::names()]
+}
+
 const PLAIN: &[Entry<Reduce>] = &[Entry { name: "fallback", apply: apply::<fallback::Sums> }];
 
 /// Merges axes that move together, and makes the loop nest of a piece of work by the first rule that does not refuse.

@@ -45,6 +45,18 @@ const OPAQUE: &[Entry<Stmt>] = &[
 
 const PLAIN: &[Entry<Reduce>] = &[Entry { name: "fallback", apply: apply::<fallback::Sums> }];
 
+/// The name of the rule for stages that share rows.
+const ROWS: &str = "shared rows";
+
+/// The rules' names.
+pub fn names() -> Vec<&'static str> {
+    let rows = MAPS.iter().map(|row| row.name).chain(REDUCTIONS.iter().map(|row| row.name));
+    let mut names: Vec<&str> = rows.chain(OPAQUE.iter().map(|row| row.name)).chain([ROWS]).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// The nest of a piece of work over the threads of a device.
 pub(super) fn schedule(
     cx: &mut Cx,
@@ -65,7 +77,7 @@ pub(super) fn schedule(
         }
         Work::Rows(rows) => match rowwise::apply(limits, rows) {
             Ok(stmt) => {
-                record.settle(name, "shared rows")?;
+                record.settle(name, ROWS)?;
                 Ok(stmt)
             }
             Err(refusal) => Err(ScheduleError::NoRule { stage: name, reason: refusal.to_string() }),
