@@ -22,7 +22,7 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, GlobalVar, Type, Var};
 use relaxide_relax::shape::erase_type;
-use relaxide_relax::{BlockBuilder, BuildError, Call, Expr, If};
+use relaxide_relax::{BlockBuilder, BuildError, Call, Expr, If, SeqExpr};
 
 use crate::{Captures, NodeError, Result, Scope, dims};
 
@@ -115,6 +115,99 @@ struct Written {
     name: String,
     params: Vec<Ref<Var>>,
     signature: Type,
+    /// Types of rows, as far as they are described by dimensions that the function knows.
+    rows: Vec<Type>,
+}
+
+/// The variables of the function, and what of the outside is handed in.
+struct Header {
+    inside: Captures,
+    index: Ref<Var>,
+    limit: Option<Ref<Var>>,
+    go: Option<Ref<Var>>,
+    state: Vec<Ref<Var>>,
+    lists: Vec<Ref<Var>>,
+    /// Dimensions of the state that iterations change.
+    fresh: Vec<Ref<Var>>,
+}
+
+impl Header {
+    fn new(of: &Loop, wide: &[Wide]) -> Header {
+        let mut inside = Captures::default();
+        let index = Var::dim("i");
+        let limit = of.limit.as_ref().map(|_| Var::dim("m"));
+        let go = of.go.as_ref().map(|_| Var::new("go", Type::tensor(Vec::<PrimExpr>::new(), DataType::bool())));
+        let mut fresh = Vec::new();
+        let mut param = |(i, (s, wide)): (usize, (&Expr, &Wide))| {
+            let ty = inside.ty(&s.ty());
+            Var::new(format!("state{i}"), wide.param(&ty, &mut fresh))
+        };
+        let state: Vec<Ref<Var>> = of.state.iter().zip(wide).enumerate().map(&mut param).collect();
+        let lists = (0..of.lists.len()).map(|i| Var::new(format!("rows{i}"), Type::any())).collect();
+        inside.define(fresh.iter().chain([&index]).chain(&limit).cloned());
+        Header { inside, index, limit, go, state, lists, fresh }
+    }
+
+    fn iteration(&self) -> Iteration {
+        Iteration {
+            index: PrimExpr::Var(self.index.clone()),
+            limit: self.limit.clone().map(PrimExpr::Var),
+            go: self.go.clone().map(Expr::Var),
+            state: self.state.iter().cloned().map(Expr::Var).collect(),
+        }
+    }
+
+    /// What is left of a type of the state outside of an iteration.
+    fn result_type(&self, ty: &Type) -> Type {
+        erase_type(ty, &|v| !self.fresh.contains(v))
+    }
+
+    /// What is left of a row's type outside of an iteration.
+    fn row_type(&self, ty: &Type) -> Type {
+        erase_type(ty, &|v| self.inside.inner_dims().any(|inner| inner == *v))
+    }
+
+    /// The index, the limit and the dimensions of the outside, as one argument.
+    fn control(&self, index: PrimExpr) -> Expr {
+        let limit = self.limit.clone().map(PrimExpr::Var);
+        Expr::shape([index].into_iter().chain(limit).chain(self.inside.inner_dims().map(PrimExpr::Var)))
+    }
+
+    fn params(&self) -> Vec<Ref<Var>> {
+        let control = self.control(PrimExpr::Var(self.index.clone()));
+        let mut params = vec![Var::new("at", control.ty())];
+        params.extend(self.go.clone());
+        params.extend(self.state.iter().chain(&self.lists).cloned());
+        params.extend(self.inside.params().cloned());
+        params
+    }
+
+    /// The arguments of the call for the next iteration.
+    fn next_args(&self, next: Next) -> Vec<Expr> {
+        let mut args = vec![self.control(PrimExpr::Var(self.index.clone()) + 1)];
+        args.extend(next.go);
+        args.extend(next.state);
+        args.extend(self.lists.iter().cloned().map(Expr::Var));
+        args.extend(self.inside.params().cloned().map(Expr::Var));
+        args
+    }
+
+    /// An iteration where the condition holds and the limit is not reached, the state elsewhere; nothing where neither is asked.
+    fn choice(&self, b: &mut BlockBuilder, iteration: Ref<SeqExpr>, ret: &Type) -> Result<Option<Expr>> {
+        let (at, mut seq, mut choice) = (PrimExpr::Var(self.index.clone()), iteration, None);
+        let in_limit = self.limit.clone().map(|m| Expr::prim(prim::lt(at, PrimExpr::Var(m))));
+        for condition in self.go.clone().map(Expr::Var).into_iter().chain(in_limit) {
+            b.begin_scope();
+            let exit = b.emit(Expr::tuple(self.state.iter().cloned().map(Expr::Var).collect::<Vec<_>>()))?;
+            let exit = b.end_scope(exit)?;
+            let value = Ref::new(If { condition, true_branch: seq, false_branch: exit, ty: ret.clone() });
+            b.begin_scope();
+            let result = b.emit(Expr::from(value.clone()))?;
+            seq = b.end_scope(result)?;
+            choice = Some(Expr::from(value));
+        }
+        Ok(choice)
+    }
 }
 
 impl From<BuildError> for Stop {
@@ -211,105 +304,40 @@ impl Loop {
         wide: &[Wide],
         body: &mut dyn Body,
     ) -> std::result::Result<LoopResult, Stop> {
-        let mut inside = Captures::default();
-        let index = Var::dim("i");
-        let limit = self.limit.as_ref().map(|_| Var::dim("m"));
-        let at = PrimExpr::Var(index.clone());
-        let go = self.go.as_ref().map(|_| Var::new("go", Type::tensor(Vec::<PrimExpr>::new(), DataType::bool())));
-        let mut fresh = Vec::new();
-        let state: Vec<Ref<Var>> = self
-            .state
-            .iter()
-            .zip(wide)
-            .enumerate()
-            .map(|(i, (s, wide))| {
-                let ty = inside.ty(&s.ty());
-                Var::new(format!("state{i}"), wide.param(&ty, &mut fresh))
-            })
-            .collect();
-        let lists: Vec<Ref<Var>> = (0..self.lists.len()).map(|i| Var::new(format!("rows{i}"), Type::any())).collect();
-        inside.define(fresh.iter().chain([&index]).chain(&limit).cloned());
-        let iteration = Iteration {
-            index: at.clone(),
-            limit: limit.clone().map(PrimExpr::Var),
-            go: go.clone().map(Expr::Var),
-            state: state.iter().cloned().map(Expr::Var).collect(),
-        };
-
+        let mut header = Header::new(self, wide);
         // The type of the result is what is left of the state's types outside of an iteration.
-        let result: Vec<Type> = state.iter().map(|s| erase_type(&s.ty, &|v| !fresh.contains(v))).collect();
+        let result: Vec<Type> = header.state.iter().map(|s| header.result_type(&s.ty)).collect();
         let ret = Type::tuple(result.clone());
-        let mut rows = Vec::new();
         let mut written: Option<Written> = None;
-
-        let exits = || Expr::tuple(state.iter().cloned().map(Expr::Var).collect::<Vec<_>>());
         let function = builder.function(Vec::new(), Attrs::new(), |b| -> std::result::Result<Expr, Stop> {
             b.begin_scope();
-            let next = body.iterate(b, &mut inside, &iteration);
-            let next = match next.and_then(|next| self.checked(next)) {
+            let next = match self.iteration(b, &mut header, wide, body) {
                 Ok(next) => next,
-                Err(error) => {
+                Err(stop) => {
                     b.end_scope(Expr::tuple([]))?;
-                    return Err(error.into());
+                    return Err(stop);
                 }
             };
-            let wider = state.iter().zip(&next.state).zip(wide).map(|((p, s), w)| w.widened(&p.ty, &s.ty()));
-            let wider = wider.collect::<Result<Vec<_>>>();
-            match wider {
-                Ok(wider) if wider == wide && !next.again => {}
-                other => {
-                    b.end_scope(Expr::tuple([]))?;
-                    return Err(other.map_or_else(Stop::Failed, Stop::Widen));
-                }
-            }
-            for (list, row) in lists.iter().zip(&next.rows) {
+            for (list, row) in header.lists.iter().zip(&next.rows) {
                 effect(b, self.append, vec![Expr::Var(list.clone()), row.object.clone()])?;
             }
-            let known = |v: &Ref<Var>| inside.inner_dims().any(|inner| inner == *v);
-            rows = next.rows.iter().map(|r| erase_type(&r.ty, &known)).collect();
-            let inner_dims: Vec<PrimExpr> = inside.inner_dims().map(PrimExpr::Var).collect();
-            let control = |index: PrimExpr| {
-                Expr::shape([index].into_iter().chain(limit.clone().map(PrimExpr::Var)).chain(inner_dims.clone()))
-            };
-            let at_param = Var::new("at", control(at.clone()).ty());
-            let mut params = vec![at_param];
-            params.extend(go.clone());
-            params.extend(state.iter().chain(&lists).cloned());
-            params.extend(inside.params().cloned());
+            let rows = next.rows.iter().map(|row| header.row_type(&row.ty)).collect();
+            let params = header.params();
             let signature = Type::func(params.iter().map(|p| p.ty.clone()).collect::<Vec<_>>(), ret.clone(), false);
-            let mut args = vec![control(&at + 1)];
-            args.extend(next.go);
-            args.extend(next.state);
-            args.extend(lists.iter().cloned().map(Expr::Var));
-            args.extend(inside.params().cloned().map(Expr::Var));
+            let args = header.next_args(next);
             // Loops inside of this one have their names by now.
             let name = b.module().fresh_name(self.name);
             let callee = GlobalVar::typed(name.clone(), signature.clone());
             let again = b.emit(call(Expr::Global(callee), args, ret.clone()))?;
-            let mut seq = b.end_scope(again)?;
-            let conditions = go
-                .clone()
-                .map(Expr::Var)
-                .into_iter()
-                .chain(limit.clone().map(|m| Expr::prim(prim::lt(at.clone(), PrimExpr::Var(m)))));
-            let mut choice = None;
-            for condition in conditions {
-                b.begin_scope();
-                let exit = b.emit(exits())?;
-                let exit = b.end_scope(exit)?;
-                let value = Ref::new(If { condition, true_branch: seq.clone(), false_branch: exit, ty: ret.clone() });
-                b.begin_scope();
-                let result = b.emit(Expr::from(value.clone()))?;
-                seq = b.end_scope(result)?;
-                choice = Some(Expr::from(value));
-            }
-            written = Some(Written { name, params, signature });
+            let seq = b.end_scope(again)?;
+            let choice = header.choice(b, seq, &ret)?;
+            written = Some(Written { name, params, signature, rows });
             match choice {
                 Some(choice) => Ok(b.emit(choice)?),
                 None => Err(NodeError::invalid("it has neither a limit nor a condition, so it never ends").into()),
             }
         })?;
-        let Some(Written { name, params, signature }) = written else {
+        let Some(Written { name, params, signature, rows }) = written else {
             return Err(NodeError::invalid("the body was not written").into());
         };
         let mut function = (*function).clone();
@@ -318,6 +346,7 @@ impl Loop {
         function.pure = false;
         builder.module_mut().insert(name.clone(), Ref::new(function));
 
+        let inside = header.inside;
         let outer: Vec<PrimExpr> = inside.outer_dims().collect();
         let control = [prim::int(0)].into_iter().chain(self.limit.clone()).chain(outer);
         let mut args = vec![Expr::shape(control)];
@@ -327,6 +356,21 @@ impl Loop {
         let done = self.behind(builder, GlobalVar::typed(name, signature), args, &result, &inside)?;
         let rows = rows.iter().map(|ty| inside.outer_type(ty)).collect();
         Ok(LoopResult { state: done, rows })
+    }
+
+    /// Writes the body once; it stops where the state that comes out does not fit the parameters.
+    fn iteration(
+        &self,
+        b: &mut BlockBuilder,
+        header: &mut Header,
+        wide: &[Wide],
+        body: &mut dyn Body,
+    ) -> std::result::Result<Next, Stop> {
+        let iteration = header.iteration();
+        let next = self.checked(body.iterate(b, &mut header.inside, &iteration)?)?;
+        let wider = header.state.iter().zip(&next.state).zip(wide).map(|((p, s), w)| w.widened(&p.ty, &s.ty()));
+        let wider = wider.collect::<Result<Vec<_>>>()?;
+        if wider == wide && !next.again { Ok(next) } else { Err(Stop::Widen(wider)) }
     }
 
     fn checked(&self, next: Next) -> Result<Next> {

@@ -107,6 +107,15 @@ fn check_function(executable: &Executable, function: &VmFunction) -> Result<(), 
     Ok(())
 }
 
+/// Whether an instruction may jump by an offset.
+fn check_jump(function: &VmFunction, pc: usize, offset: i64) -> Result<(), String> {
+    match (pc as i64).checked_add(offset) {
+        Some(target) if offset != 0 && (0..function.instructions.len() as i64).contains(&target) => Ok(()),
+        Some(target) if offset != 0 => Err(format!("it jumps to {target}, outside of the function")),
+        _ => Err("it jumps to itself or to nowhere".to_string()),
+    }
+}
+
 fn check_instruction(
     executable: &Executable,
     function: &VmFunction,
@@ -125,14 +134,7 @@ fn check_instruction(
             Err(format!("there is no {what} {index}: there are {count}"))
         }
     };
-    let jump = |offset: i64| {
-        let target = (pc as i64).checked_add(offset);
-        match target {
-            Some(target) if offset != 0 && (0..function.instructions.len() as i64).contains(&target) => Ok(()),
-            Some(target) if offset != 0 => Err(format!("it jumps to {target}, outside of the function")),
-            _ => Err("it jumps to itself or to nowhere".to_string()),
-        }
-    };
+    let jump = |offset: i64| check_jump(function, pc, offset);
     let dims = |shape: &[i64]| match shape.iter().find(|dim| **dim < 0) {
         Some(dim) => Err(format!("a dimension is {dim}")),
         None => Ok(()),

@@ -183,11 +183,7 @@ pub trait StmtMutator: PrimMutator {
             }
             Stmt::Decl(n) => {
                 let data = self.mutate_prim(&n.data);
-                // Another view of memory brings no pointer of its own.
-                let buffer = match n.is_view() {
-                    true => self.mutate_buffer_use(&n.buffer),
-                    false => self.mutate_buffer_def(&n.buffer),
-                };
+                let buffer = self.remake_declared(n);
                 if data == n.data && buffer == n.buffer { stmt.clone() } else { Stmt::decl(&buffer, data) }
             }
             Stmt::Break(_) | Stmt::Continue(_) => stmt.clone(),
@@ -195,6 +191,14 @@ pub trait StmtMutator: PrimMutator {
                 let value = self.mutate_prim(&n.value);
                 if value == n.value { stmt.clone() } else { Stmt::ret(value) }
             }
+        }
+    }
+
+    /// The buffer that a statement declares: another view of memory brings no pointer of its own.
+    fn remake_declared(&mut self, n: &DeclBuffer) -> Ref<Buffer> {
+        match n.is_view() {
+            true => self.mutate_buffer_use(&n.buffer),
+            false => self.mutate_buffer_def(&n.buffer),
         }
     }
 

@@ -103,6 +103,27 @@ fn has_elements(old: &PrimExpr, new: &PrimExpr) -> Check {
     Check::new(some, "an axis without elements has none to mix").with(values)
 }
 
+/// The new size of an axis, from an input's element: a size, or what the old one is multiplied by.
+fn new_size(
+    scope: &mut Scope,
+    args: &Args,
+    old: &PrimExpr,
+    (input, at): (usize, usize),
+    by_scale: bool,
+) -> Result<PrimExpr> {
+    let dims = ShapePlan::bind(scope, "resize", args, |inputs| {
+        let given = element(&inputs[input], at);
+        let size = match by_scale {
+            true => prim::cast(DataType::int(64), prim::math("floor", real(old.clone()) * given)),
+            false => given,
+        };
+        let size = prim::max(size, 0);
+        let check = has_elements(old, &size);
+        ShapePlan { dims: vec![size], checks: vec![check] }
+    })?;
+    dims.into_iter().next().ok_or_else(|| NodeError::invalid("an axis has no new size"))
+}
+
 /// A tensor with one axis resized.
 pub fn along(scope: &mut Scope, x: Expr, how: &Along, filter: &Filter) -> Result<Expr> {
     let shape = scope.dims(&x)?;
@@ -114,19 +135,7 @@ pub fn along(scope: &mut Scope, x: Expr, how: &Along, filter: &Filter) -> Result
     let by_scale = matches!(how.extent, Extent::Scale(..));
     let common = how.scale.clone().map(|scale| args.tensor(scale));
     let region = how.region.clone().map(|r| (args.tensor(r.tensor), r.start, r.end));
-    let new = ShapePlan::bind(scope, "resize", &args, |inputs| {
-        let given = element(&inputs[extent], at);
-        let size = if by_scale {
-            let exact = real(old.clone()) * given;
-            prim::cast(DataType::int(64), prim::math("floor", exact))
-        } else {
-            given
-        };
-        let size = prim::max(size, 0);
-        let check = has_elements(&old, &size);
-        ShapePlan { dims: vec![size], checks: vec![check] }
-    })?;
-    let new = new.into_iter().next().ok_or_else(|| NodeError::invalid("an axis has no new size"))?;
+    let new = new_size(scope, &args, &old, (extent, at), by_scale)?;
     let geometry = |inputs: &[te::Tensor]| Geometry {
         old: old.clone(),
         new: new.clone(),

@@ -205,15 +205,20 @@ pub fn linear_attention(scope: &mut Scope, node: &Node) -> Outputs {
     Ok(outputs)
 }
 
+/// How a step changes the state.
+fn update(node: &Node) -> Result<Update, NodeError> {
+    match node.str_or("update_rule", "gated_delta")? {
+        "linear" => Ok(Update { gated: false, delta: false }),
+        "gated" => Ok(Update { gated: true, delta: false }),
+        "delta" => Ok(Update { gated: false, delta: true }),
+        "gated_delta" => Ok(Update { gated: true, delta: true }),
+        other => Err(NodeError::invalid(format!("`update_rule` is \"{other}\""))),
+    }
+}
+
 /// Reads a node; optional inputs are added to the kernel's.
 fn recurrence(scope: &mut Scope, node: &Node, args: &mut Vec<Expr>) -> Result<Recurrence, NodeError> {
-    let update = match node.str_or("update_rule", "gated_delta")? {
-        "linear" => Update { gated: false, delta: false },
-        "gated" => Update { gated: true, delta: false },
-        "delta" => Update { gated: false, delta: true },
-        "gated_delta" => Update { gated: true, delta: true },
-        other => return Err(NodeError::invalid(format!("`update_rule` is \"{other}\""))),
-    };
+    let update = update(node)?;
     let heads = |name: &str| match node.int(name)? {
         Some(n @ 1..) => Ok(n),
         _ => Err(NodeError::invalid(format!("`{name}` must be a positive number"))),

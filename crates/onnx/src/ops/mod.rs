@@ -10,6 +10,7 @@ mod cast;
 mod computed;
 pub(crate) mod conv;
 mod conv_transpose;
+mod deform_conv;
 pub(crate) mod elementwise;
 mod experimental;
 mod fft;

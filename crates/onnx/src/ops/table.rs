@@ -60,7 +60,7 @@ pub static TABLE: &[OpRow] = &[
     row("CumProd", &[(26, Node(order::cumulative_product))]),
     row("CumSum", &[(11, Node(order::cumulative_sum))]),
     row("DFT", &[(17, Node(fourier::dft))]),
-    row("DeformConv", &[(19, Node(vision::deform_conv))]),
+    row("DeformConv", &[(19, Node(deform_conv::deform_conv))]),
     row("DepthToSpace", &[(1, Node(layout::depth_to_space))]),
     row("DequantizeLinear", &[(10, Node(linear::dequantize))]),
     row("Det", &[(11, Node(vision::determinant))]),

@@ -4,12 +4,10 @@ use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
-use relaxide_relax::op::names::Names;
 use relaxide_relax::op::window::all;
 use relaxide_tir::te;
 
 use super::computed::Ints;
-use super::conv::Window;
 use super::{Outputs, one};
 use crate::dims;
 use crate::error::NodeError;
@@ -250,129 +248,6 @@ pub fn col_to_im(scope: &mut Scope, node: &Node) -> Outputs {
             te::sum(prim::if_then_else(all(inside), element, prim::constant(dtype, 0.0)), &over)
         })]
     })?)
-}
-
-/// `DeformConv`: a convolution whose taps are moved by offsets, over two spatial axes.
-pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
-    let (x, w) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
-    let offset = scope.tensor(node.input(2)?)?;
-    let (shape, w_dims, places) = (scope.dims(&x)?, scope.dims(&w)?, scope.dims(&offset)?);
-    if shape.len() != 4 || w_dims.len() != 4 || places.len() != 4 {
-        return Err(NodeError::unsupported(format!("inputs of {} axes are not supported; of 4 they are", shape.len())));
-    }
-    let taps = match node.ints("kernel_shape")? {
-        Some(taps) if taps.len() == 2 => taps,
-        Some(taps) => return Err(NodeError::invalid(format!("`kernel_shape` is {taps:?}, not 2 numbers"))),
-        None => w_dims[2..].iter().map(PrimExpr::as_int).collect::<Option<_>>().ok_or_else(|| {
-            NodeError::unsupported("the weight's height and width are not fixed")
-                .help("give the weight a fixed shape, or the node `kernel_shape`")
-        })?,
-    };
-    let window = Window::read(node, taps, &shape[2..])?;
-    if window.same.is_some() {
-        return Err(NodeError::unsupported("`auto_pad` with a stride depends on a dimension that is not fixed")
-            .help("give the input a fixed shape, or export the model with explicit `pads`"));
-    }
-    let positive = |name: &str| match node.int_or(name, 1)? {
-        n @ 1.. => Ok(n),
-        n => Err(NodeError::invalid(format!("`{name}` is {n}"))),
-    };
-    let (group, offset_group) = (positive("group")?, positive("offset_group")?);
-    let dtype = scope.dtype(&x);
-    let (kh, kw) = (window.kernel[0], window.kernel[1]);
-    let w = scope.agree(w, &[w_dims[0].clone(), w_dims[1].clone(), prim::int(kh), prim::int(kw)])?;
-    let taps = kh.saturating_mul(kw).saturating_mul(offset_group);
-    let at_each = |count: i64| vec![shape[0].clone(), prim::int(count), places[2].clone(), places[3].clone()];
-    let mut wanted = shape.clone();
-    wanted[1] = dims::simplify(&(&w_dims[1] * group));
-    let x = scope.agree(x, &wanted)?;
-    let offset = scope.agree(offset, &at_each(taps.saturating_mul(2)))?;
-    let mask = match node.optional(4) {
-        Some(mask) => {
-            let mask = scope.tensor(mask)?;
-            Some(scope.agree(mask, &at_each(taps))?)
-        }
-        None => None,
-    };
-    let masked = mask.is_some();
-    let channels = shape[1].clone();
-    let columns_dims =
-        vec![shape[0].clone(), channels.clone(), prim::int(kh), prim::int(kw), places[2].clone(), places[3].clone()];
-    let mut args = vec![x, offset];
-    args.extend(mask);
-    let number = |v: f64| prim::constant(dtype, v);
-    let sampled = scope.te("deformed", args, |inputs| {
-        // Where a tap reads does not depend on the channel: rows and columns are tables, and so are the parts behind them.
-        let places = [shape[0].clone(), prim::int(taps), places[2].clone(), places[3].clone()];
-        let reach = |axis: usize| {
-            let span = places[2 + axis].as_int()?.saturating_mul(window.strides[axis]);
-            Some(span.saturating_add(window.kernel[axis].saturating_mul(window.dilations[axis])))
-        };
-        let fits = (0..2).all(|axis| reach(axis).is_some_and(|n| n.saturating_add(window.pads[axis].abs()) < 1 << 31));
-        let place = |at: &[PrimExpr], axis: usize| {
-            let tap = prim::floormod(&at[1], (kh * kw).max(1));
-            let tap = if axis == 0 { prim::floordiv(tap, kw.max(1)) } else { prim::floormod(tap, kw.max(1)) };
-            let base = &at[2 + axis] * window.strides[axis] + tap * window.dilations[axis] - window.pads[axis];
-            let offset = inputs[1].at(&[at[0].clone(), &at[1] * 2 + axis as i64, at[2].clone(), at[3].clone()]);
-            // Vectors have no instruction for integers of 64 bits.
-            let base = if fits { prim::cast(DataType::int(32), base) } else { base };
-            prim::cast(dtype, base) + offset
-        };
-        let index = DataType::int(if dtype == DataType::float(64) { 64 } else { 32 });
-        let whole = |axis: usize| {
-            te::compute("whole", &places, |at| {
-                // Beyond the image, but not so far that the next element has no number.
-                let size = prim::min(prim::cast(dtype, &shape[2 + axis]), number((1i64 << (index.bits - 2)) as f64));
-                let near = prim::min(prim::math("floor", place(at, axis)), size);
-                prim::cast(index, prim::max(near, number(-2.0)))
-            })
-        };
-        let part =
-            |axis: usize| te::compute("part", &places, |at| place(at, axis) - prim::math("floor", place(at, axis)));
-        let (rows, columns, down, across) = (whole(0), whole(1), part(0), part(1));
-        vec![te::compute("deformed", &columns_dims, |at| {
-            let group = dims::simplify(&prim::floordiv(&at[1] * offset_group, &channels));
-            let tap = (group * kh + &at[2]) * kw + &at[3];
-            let tap = [at[0].clone(), tap, at[4].clone(), at[5].clone()];
-            let mut names = Names::default();
-            let mut entry = |hint: &str, table: &te::Tensor| names.of(hint, table.at(&tap));
-            let [row, column] = [("row", &rows), ("column", &columns)].map(|(hint, table)| entry(hint, table));
-            let [dy, dx] = [("down", &down), ("across", &across)].map(|(hint, table)| entry(hint, table));
-            let mut next = |e: &PrimExpr| {
-                let first = names.of("index", prim::cast(DataType::int(64), e.clone()));
-                let second = names.of("index", &first + 1);
-                [first, second]
-            };
-            let (row, column) = (next(&row), next(&column));
-            let corner = |i: usize, j: usize| {
-                let (r, c) = (&row[i], &column[j]);
-                let inside = [prim::ge(r, 0), prim::lt(r, &shape[2]), prim::ge(c, 0), prim::lt(c, &shape[3])];
-                let element = inputs[0].at(&[at[0].clone(), at[1].clone(), r.clone(), c.clone()]);
-                let weight = |upper: usize, part: &PrimExpr| if upper == 1 { part.clone() } else { number(1.0) - part };
-                prim::if_then_else(all(inside), element, number(0.0)) * weight(i, &dy) * weight(j, &dx)
-            };
-            let value = corner(0, 0) + corner(0, 1) + corner(1, 0) + corner(1, 1);
-            names.around(if masked { value * inputs[2].at(&tap) } else { value })
-        })]
-    })?;
-    let (out_channels, own) = (&w_dims[0], &w_dims[1]);
-    let out = vec![shape[0].clone(), out_channels.clone(), places[2].clone(), places[3].clone()];
-    let per_group = dims::simplify(&prim::max(prim::floordiv(out_channels, group), 1));
-    let mut y = scope.te("deform_conv", vec![sampled, w], |inputs| {
-        vec![te::compute("deform_conv", &out, |at| {
-            let over = [own.clone(), prim::int(kh), prim::int(kw)].map(te::reduce_axis);
-            let channel = prim::floordiv(&at[1], &per_group) * own + over[0].var();
-            let element =
-                inputs[0].at(&[at[0].clone(), channel, over[1].var(), over[2].var(), at[2].clone(), at[3].clone()]);
-            te::sum(element * inputs[1].at(&[at[1].clone(), over[0].var(), over[1].var(), over[2].var()]), &over)
-        })]
-    })?;
-    if let Some(bias) = node.optional(3) {
-        let bias = scope.tensor(bias)?;
-        let bias = scope.reshape(bias, vec![prim::int(1), out_channels.clone(), prim::int(1), prim::int(1)])?;
-        y = scope.call("add", [y, bias])?;
-    }
-    one(y)
 }
 
 /// `Einsum`. Of dimensions of one letter some may be 1 when the model runs; the others are one.

@@ -2,7 +2,7 @@
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant};
-use relaxide_ir::{Type, Var};
+use relaxide_ir::{Buffer, Type, Var};
 use relaxide_tir::{Stmt, te};
 
 use super::detection::{check_boxes, overlap};
@@ -69,22 +69,46 @@ enum Format {
     TensorFlow,
 }
 
+impl Format {
+    /// Names, shapes and types of what the kernel gives.
+    fn results(self, batch: &PrimExpr, classes: &PrimExpr, count: &PrimExpr) -> Vec<(String, Vec<PrimExpr>, DataType)> {
+        match self {
+            Format::Onnx => vec![
+                ("selected".to_string(), vec![batch * classes * count, PrimExpr::from(3)], I64),
+                ("total".to_string(), vec![PrimExpr::from(1)], I64),
+            ],
+            Format::TensorFlow => vec![
+                ("selected".to_string(), vec![batch.clone(), classes * count, PrimExpr::from(2)], I64),
+                ("selected_scores".to_string(), vec![batch.clone(), classes * count], DataType::float(32)),
+                ("total".to_string(), vec![batch.clone()], I64),
+            ],
+        }
+    }
+
+    /// Stores a row about a box that is kept.
+    fn write(self, target: &[Ref<Buffer>], row: &Cell, [image, class, place]: [&PrimExpr; 3], score: PrimExpr) -> Stmt {
+        match self {
+            Format::Onnx => {
+                let entry = |k: i64, v: &PrimExpr| Stmt::store(&target[0], [row.get(), PrimExpr::from(k)], v.clone());
+                Stmt::seq([entry(0, image), entry(1, class), entry(2, place)])
+            }
+            Format::TensorFlow => {
+                let at = |k: i64| [image.clone(), row.get(), PrimExpr::from(k)];
+                let entry = |k: i64, v: &PrimExpr| Stmt::store(&target[0], at(k), v.clone());
+                let value = cast(DataType::float(32), score);
+                let value = Stmt::store(&target[1], [image.clone(), row.get()], value);
+                Stmt::seq([entry(0, class), entry(1, place), value])
+            }
+        }
+    }
+}
+
 /// The kernel: for each image and class the boxes in order of score, without those that overlap a kept one. A box is compared with the
 /// kept ones, which are few. Boxes come from a heap, so that those behind the last one that is looked at are never sorted.
 fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
     let (boxes, scores) = (&t[0], &t[1]);
     let [batch, classes, count] = [0, 1, 2].map(|i| scores.shape()[i].clone());
-    let mut outs = match format {
-        Format::Onnx => vec![
-            ("selected".to_string(), vec![&batch * &classes * &count, PrimExpr::from(3)], I64),
-            ("total".to_string(), vec![PrimExpr::from(1)], I64),
-        ],
-        Format::TensorFlow => vec![
-            ("selected".to_string(), vec![batch.clone(), &classes * &count, PrimExpr::from(2)], I64),
-            ("selected_scores".to_string(), vec![batch.clone(), &classes * &count], DataType::float(32)),
-            ("total".to_string(), vec![batch.clone()], I64),
-        ],
-    };
+    let mut outs = format.results(&batch, &classes, &count);
     let results = outs.len();
     // The boxes that are kept of the class; how many they are, how many rows are written, whether a box overlaps a kept one.
     outs.push(("kept".to_string(), vec![count.clone(), PrimExpr::from(4)], boxes.dtype()));
@@ -100,19 +124,7 @@ fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
         let (image, class) = (&at[0], &at[1]);
         let score = |j: &PrimExpr| prim::load(&source[1], [image, class, j]);
         let fill = heap.fill(score, |j| prim::gt(score(j), cast(scores.dtype(), lowest(&source[4]))));
-        let write = |place: &PrimExpr| match format {
-            Format::Onnx => {
-                let entry = |k: i64, v: PrimExpr| Stmt::store(&target[0], [row.get(), PrimExpr::from(k)], v);
-                Stmt::seq([entry(0, image.clone()), entry(1, class.clone()), entry(2, place.clone())])
-            }
-            Format::TensorFlow => {
-                let entry =
-                    |k: i64, v: PrimExpr| Stmt::store(&target[0], [image.clone(), row.get(), PrimExpr::from(k)], v);
-                let value = cast(DataType::float(32), score(place));
-                let value = Stmt::store(&target[1], [image.clone(), row.get()], value);
-                Stmt::seq([entry(0, class.clone()), entry(1, place.clone()), value])
-            }
-        };
+        let write = |place: &PrimExpr| format.write(target, &row, [image, class, place], score(place));
         let sweep = Stmt::each("j", count.clone(), |_| {
             let place = Var::dim("place");
             let place_at = PrimExpr::from(&place);
@@ -167,7 +179,7 @@ fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
 }
 
 /// A load of the first element of a tensor's buffer, whatever its rank.
-fn first_load(t: &te::Tensor) -> impl Fn(&Ref<relaxide_ir::Buffer>) -> PrimExpr {
+fn first_load(t: &te::Tensor) -> impl Fn(&Ref<Buffer>) -> PrimExpr {
     let ndim = t.ndim();
     move |buffer| prim::load(buffer, vec![PrimExpr::from(0); ndim])
 }

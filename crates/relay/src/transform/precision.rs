@@ -65,118 +65,128 @@ pub fn to_mixed_precision(module: &Module, half: DataType, missing: MissingOps) 
     let types = infer(&prelude::with_prelude(module).map_err(TransformError::Value)?).map_err(TransformError::Types)?;
     let mut out = module.clone();
     for function in out.functions.values_mut() {
-        let mut casts: HashMap<(usize, DataType), Expr> = HashMap::new();
-        // What is in half precision now, by the node that stands for it; tuples hold such tensors.
-        let mut halves: HashMap<usize, bool> = HashMap::new();
-        let mut keep: Vec<Expr> = Vec::new();
-        let full = DataType::float(32);
+        let mut mixed = Mixed { types: &types, half, casts: HashMap::new(), halves: HashMap::new(), keep: Vec::new() };
         let body = rewrite(&function.body, &mut |new, old| {
-            let is_float = |e: &Expr| {
-                let tensors = types.of(e).and_then(|ty| ty.flat_tensors());
-                tensors.is_some_and(|list| !list.is_empty() && list.iter().any(|t| t.dtype == full))
-            };
-            let changed = match new {
-                Expr::Call(call_) => {
-                    let before = match old {
-                        Expr::Call(before) => before.clone(),
-                        _ => return None,
-                    };
-                    let name = new.as_op_call().map_or("", |(_, name)| name);
-                    let any = call_.args.iter().any(|a| halves.get(&a.address()).copied().unwrap_or(false));
-                    let wanted = match precision(name) {
-                        Precision::Half => is_float(old) && before.args.iter().all(&is_float),
-                        Precision::Follows => any,
-                        Precision::Single => false,
-                    };
-                    let mut args = Vec::new();
-                    let mut same = true;
-                    for (arg, was) in call_.args.iter().zip(&before.args) {
-                        let here = halves.get(&arg.address()).copied().unwrap_or(false);
-                        let made = if here == wanted || !is_float(was) {
-                            arg.clone()
-                        } else {
-                            cast(&mut casts, &mut keep, arg, if wanted { half } else { full })?
-                        };
-                        same &= made.ptr_eq(arg);
-                        args.push(made);
-                    }
-                    let mut attrs = call_.attrs.clone();
-                    if wanted && attrs.get("out_dtype").is_some() && attrs.dtype("out_dtype").is_some_and(|d| d == full)
-                    {
-                        attrs = attrs.with("out_dtype", half);
-                        same = false;
-                    }
-                    let made: Expr = match same {
-                        true => new.clone(),
-                        false => {
-                            let (op, type_args, span) = (call_.op.clone(), call_.type_args.clone(), call_.span.clone());
-                            relaxide_ffi::Ref::new(Call { op, args, attrs, type_args, span }).into()
-                        }
-                    };
-                    halves.insert(made.address(), wanted);
-                    made
-                }
-                Expr::TupleGetItem(get) => {
-                    let here = halves.get(&get.tuple.address()).copied().unwrap_or(false);
-                    halves.insert(new.address(), here);
-                    new.clone()
-                }
-                Expr::Tuple(t) => {
-                    // All or none: one operator takes them together.
-                    let of = |e: &Expr| halves.get(&e.address()).copied().unwrap_or(false);
-                    let all = t.fields.iter().all(of);
-                    if all || !t.fields.iter().any(of) {
-                        halves.insert(new.address(), all && !t.fields.is_empty());
-                        new.clone()
-                    } else {
-                        let part = |e: &Expr, casts: &mut HashMap<_, _>, keep: &mut Vec<Expr>| match of(e) {
-                            true => cast(casts, keep, e, full),
-                            false => Some(e.clone()),
-                        };
-                        let fields: Option<Vec<Expr>> =
-                            t.fields.iter().map(|e| part(e, &mut casts, &mut keep)).collect();
-                        Expr::tuple(fields?)
-                    }
-                }
-                // Scopes begin and end in single precision.
-                Expr::Let(_) | Expr::If(_) | Expr::Match(_) | Expr::Function(_) => return None,
-                _ => return None,
-            };
-            keep.push(changed.clone());
+            let changed = mixed.changed(new, old)?;
+            mixed.keep.push(changed.clone());
             Some(changed)
         });
-        let body = match halves.get(&body.address()).copied().unwrap_or(false) {
-            true => match types.of(&function.body) {
-                Some(Type::Tensor(_)) => cast(&mut casts, &mut keep, &body, full).unwrap_or(body),
-                _ => {
-                    return Err(TransformError::Refused(
-                        "a tuple in half precision cannot be a function's result yet".into(),
-                    ));
-                }
-            },
-            false => body,
+        let body = match (mixed.is_half(&body), types.of(&function.body)) {
+            (false, _) => body,
+            (true, Some(Type::Tensor(_))) => mixed.cast(&body, FULL).unwrap_or(body),
+            (true, _) => {
+                let message = "a tuple in half precision cannot be a function's result yet";
+                return Err(TransformError::Refused(message.into()));
+            }
         };
         *function = function.with_body(body);
     }
     Ok(out)
 }
 
-fn cast(casts: &mut HashMap<(usize, DataType), Expr>, keep: &mut Vec<Expr>, e: &Expr, to: DataType) -> Option<Expr> {
-    if let Some(done) = casts.get(&(e.address(), to)) {
-        return Some(done.clone());
+/// The type that is traded for a narrower one.
+const FULL: DataType = DataType::float(32);
+
+/// One function on its way into mixed precision.
+struct Mixed<'t> {
+    types: &'t Types,
+    half: DataType,
+    /// Casts that were made, by what is cast and to what.
+    casts: HashMap<(usize, DataType), Expr>,
+    /// What is in half precision now, by the node that stands for it; tuples hold such tensors.
+    halves: HashMap<usize, bool>,
+    /// Nodes whose addresses are keys.
+    keep: Vec<Expr>,
+}
+
+impl Mixed<'_> {
+    fn is_half(&self, e: &Expr) -> bool {
+        self.halves.get(&e.address()).copied().unwrap_or(false)
     }
-    // Back to where it came from.
-    if let Some((inner, "cast")) = e.as_op_call()
-        && casts.iter().any(|((from, _), made)| made.ptr_eq(e) && *from == inner.args[0].address())
-    {
-        return Some(inner.args[0].clone());
+
+    /// Whether a value of the program as it was has floats of single precision in it.
+    fn is_float(&self, e: &Expr) -> bool {
+        let tensors = self.types.of(e).and_then(|ty| ty.flat_tensors());
+        tensors.is_some_and(|list| list.iter().any(|t| t.dtype == FULL))
     }
-    keep.push(e.clone());
-    let made = match e {
-        // A tuple's fields are brought over one by one.
-        Expr::Tuple(t) => Expr::tuple(t.fields.iter().map(|f| cast(casts, keep, f, to)).collect::<Option<Vec<_>>>()?),
-        _ => call("cast", [e.clone()], Attrs::new().with("dtype", to))?,
-    };
-    casts.insert((e.address(), to), made.clone());
-    Some(made)
+
+    /// What an expression becomes whose parts are rewritten; nothing where it stays.
+    fn changed(&mut self, new: &Expr, old: &Expr) -> Option<Expr> {
+        match (new, old) {
+            (Expr::Call(new_call), Expr::Call(before)) => self.call(new, new_call, old, before),
+            (Expr::TupleGetItem(get), _) => {
+                let here = self.is_half(&get.tuple);
+                self.halves.insert(new.address(), here);
+                Some(new.clone())
+            }
+            (Expr::Tuple(t), _) => self.tuple(new, t),
+            // Scopes begin and end in single precision.
+            _ => None,
+        }
+    }
+
+    fn call(&mut self, new: &Expr, new_call: &Call, old: &Expr, before: &Call) -> Option<Expr> {
+        let name = new.as_op_call().map_or("", |(_, name)| name);
+        let wanted = match precision(name) {
+            Precision::Half => self.is_float(old) && before.args.iter().all(|arg| self.is_float(arg)),
+            Precision::Follows => new_call.args.iter().any(|arg| self.is_half(arg)),
+            Precision::Single => false,
+        };
+        let (mut args, mut same) = (Vec::new(), true);
+        for (arg, was) in new_call.args.iter().zip(&before.args) {
+            let made = if self.is_half(arg) == wanted || !self.is_float(was) {
+                arg.clone()
+            } else {
+                self.cast(arg, if wanted { self.half } else { FULL })?
+            };
+            same &= made.ptr_eq(arg);
+            args.push(made);
+        }
+        let mut attrs = new_call.attrs.clone();
+        if wanted && attrs.get("out_dtype").is_some() && attrs.dtype("out_dtype").is_some_and(|d| d == FULL) {
+            attrs = attrs.with("out_dtype", self.half);
+            same = false;
+        }
+        let made: Expr = match same {
+            true => new.clone(),
+            false => {
+                let (op, type_args, span) = (new_call.op.clone(), new_call.type_args.clone(), new_call.span.clone());
+                relaxide_ffi::Ref::new(Call { op, args, attrs, type_args, span }).into()
+            }
+        };
+        self.halves.insert(made.address(), wanted);
+        Some(made)
+    }
+
+    /// All fields or none: one operator takes them together.
+    fn tuple(&mut self, new: &Expr, t: &Tuple) -> Option<Expr> {
+        let all = t.fields.iter().all(|e| self.is_half(e));
+        if all || !t.fields.iter().any(|e| self.is_half(e)) {
+            self.halves.insert(new.address(), all && !t.fields.is_empty());
+            return Some(new.clone());
+        }
+        let mut field = |e: &Expr| if self.is_half(e) { self.cast(e, FULL) } else { Some(e.clone()) };
+        Some(Expr::tuple(t.fields.iter().map(&mut field).collect::<Option<Vec<_>>>()?))
+    }
+
+    /// A value in another precision; each is cast once.
+    fn cast(&mut self, e: &Expr, to: DataType) -> Option<Expr> {
+        if let Some(done) = self.casts.get(&(e.address(), to)) {
+            return Some(done.clone());
+        }
+        // Back to where it came from.
+        if let Some((inner, "cast")) = e.as_op_call()
+            && self.casts.iter().any(|((from, _), made)| made.ptr_eq(e) && *from == inner.args[0].address())
+        {
+            return Some(inner.args[0].clone());
+        }
+        self.keep.push(e.clone());
+        let made = match e {
+            // A tuple's fields are brought over one by one.
+            Expr::Tuple(t) => Expr::tuple(t.fields.iter().map(|f| self.cast(f, to)).collect::<Option<Vec<_>>>()?),
+            _ => call("cast", [e.clone()], Attrs::new().with("dtype", to))?,
+        };
+        self.casts.insert((e.address(), to), made.clone());
+        Some(made)
+    }
 }

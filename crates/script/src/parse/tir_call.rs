@@ -201,50 +201,13 @@ impl Parser<'_> {
                 prim::call(a.dtype(), "tirx.if_then_else", vec![condition, a, b])
             }
             "Let" => self.let_expr(args)?,
-            // As an operator on two integers, rounded up.
-            "ceildiv" => {
-                let (a, b) = self.two(args)?;
-                if !a.dtype().is_integer() {
-                    return Err(self.error(
-                        Code::Type,
-                        format!("T.ceildiv divides integers, not {}", a.dtype()),
-                        args.range,
-                    ));
-                }
-                let one = prim::int_of(a.dtype(), 1);
-                prim::floordiv(a + &b - one, b)
-            }
-            "abs" => {
-                let e = args.required(self, "x")?;
-                let x = self.scalar_expr(e)?;
-                match x.dtype() {
-                    dtype if dtype.is_float() => prim::call(dtype, "tirx.fabs", vec![x]),
-                    dtype if dtype.is_int() => {
-                        let zero = prim::int_of(dtype, 0);
-                        let (condition, false_value) = (prim::ge(x.clone(), zero.clone()), zero - &x);
-                        Ref::new(Select { condition, true_value: x, false_value }).into()
-                    }
-                    _ => x,
-                }
-            }
+            "ceildiv" => self.ceil_div(args)?,
+            "abs" => self.absolute(args)?,
             "infinity" => {
                 let e = args.required(self, "dtype")?;
                 prim::float_of(self.dtype(e)?, f64::INFINITY)
             }
-            // Literals, as TVM reads them; the calls of these names mean infinities for floats.
-            "max_value" | "min_value" => {
-                let e = args.required(self, "dtype")?;
-                let dtype = self.dtype(e)?;
-                let (greatest, is_greatest) = (greatest_float(dtype), name == "max_value");
-                match greatest {
-                    Some(greatest) => prim::float_of(dtype, if is_greatest { greatest } else { -greatest }),
-                    None if dtype.is_float() => {
-                        return Err(self.unsupported(&format!("a limit of {dtype}"), args.range));
-                    }
-                    None if is_greatest => prim::highest(dtype),
-                    None => prim::lowest(dtype),
-                }
-            }
+            "max_value" | "min_value" => self.limit(name == "max_value", args)?,
             "IntImm" | "FloatImm" => {
                 let e = args.required(self, "dtype")?;
                 let dtype = self.dtype(e)?;
@@ -277,6 +240,44 @@ impl Parser<'_> {
             "Call" => self.written_call(args)?,
             _ => return Ok(None),
         }))
+    }
+
+    /// `T.ceildiv(a, b)`: as an operator on two integers, rounded up.
+    fn ceil_div(&mut self, args: &mut Args) -> Parsed<PrimExpr> {
+        let (a, b) = self.two(args)?;
+        if !a.dtype().is_integer() {
+            let message = format!("T.ceildiv divides integers, not {}", a.dtype());
+            return Err(self.error(Code::Type, message, args.range));
+        }
+        let one = prim::int_of(a.dtype(), 1);
+        Ok(prim::floordiv(a + &b - one, b))
+    }
+
+    /// `T.abs(x)`.
+    fn absolute(&mut self, args: &mut Args) -> Parsed<PrimExpr> {
+        let e = args.required(self, "x")?;
+        let x = self.scalar_expr(e)?;
+        Ok(match x.dtype() {
+            dtype if dtype.is_float() => prim::call(dtype, "tirx.fabs", vec![x]),
+            dtype if dtype.is_int() => {
+                let zero = prim::int_of(dtype, 0);
+                let (condition, false_value) = (prim::ge(x.clone(), zero.clone()), zero - &x);
+                Ref::new(Select { condition, true_value: x, false_value }).into()
+            }
+            _ => x,
+        })
+    }
+
+    /// `T.max_value(dtype)`, `T.min_value(dtype)`: literals, as TVM reads them; the calls of these names mean infinities for floats.
+    fn limit(&mut self, is_greatest: bool, args: &mut Args) -> Parsed<PrimExpr> {
+        let e = args.required(self, "dtype")?;
+        let dtype = self.dtype(e)?;
+        match greatest_float(dtype) {
+            Some(greatest) => Ok(prim::float_of(dtype, if is_greatest { greatest } else { -greatest })),
+            None if dtype.is_float() => Err(self.unsupported(&format!("a limit of {dtype}"), args.range)),
+            None if is_greatest => Ok(prim::highest(dtype)),
+            None => Ok(prim::lowest(dtype)),
+        }
     }
 
     /// `T.Shuffle([vectors…], [numbers of lanes…])`.

@@ -145,55 +145,15 @@ impl Hold {
             return false;
         }
         let depth = depth - 1;
-        let known: Vec<(PrimExpr, bool)> =
-            self.facts.iter().filter(|f| same(&f.low, e)).map(|f| (f.high.clone(), f.strict)).collect();
-        for (bound, strict) in known {
-            let direct = same(&bound, end) && strict;
-            let enough = || bound.dtype() == end.dtype() && !self.is_data(&bound) && !self.is_data(end);
-            if direct
-                || enough() && {
-                    let holds = if strict { prim::le(bound, end.clone()) } else { prim::lt(bound, end.clone()) };
-                    self.analyzer.can_prove(&holds)
-                }
-            {
-                return true;
-            }
+        if self.is_known_below(e, end) {
+            return true;
         }
         match e {
             PrimExpr::Var(var) => match self.values.get(var).cloned() {
                 Some(value) => self.below(&value, end, depth),
                 None => false,
             },
-            PrimExpr::Binary(n) => match n.op {
-                BinaryOp::Min => self.below(&n.a, end, depth) || self.below(&n.b, end, depth),
-                BinaryOp::Max => self.below(&n.a, end, depth) && self.below(&n.b, end, depth),
-                BinaryOp::FloorMod => {
-                    let fits = |this: &mut Hold| {
-                        !this.is_data(&n.b)
-                            && !this.is_data(end)
-                            && this.analyzer.can_prove(&prim::le(n.b.clone(), end.clone()))
-                    };
-                    self.is_positive(&n.b) && fits(self)
-                }
-                BinaryOp::FloorDiv => match n.b.as_int() {
-                    Some(c) if c > 0 => self.below(&n.a, &(end * prim::int_of(end.dtype(), c)), depth),
-                    _ => false,
-                },
-                BinaryOp::Add if self.is_small(e, depth) => match (self.is_data(&n.a), self.is_data(&n.b)) {
-                    (true, false) => self.below(&n.a, &(end - &n.b), depth),
-                    (false, true) => self.below(&n.b, &(end - &n.a), depth),
-                    _ => false,
-                },
-                BinaryOp::Sub if self.is_small(e, depth) => match (self.is_data(&n.a), self.is_data(&n.b)) {
-                    (true, false) => self.below(&n.a, &(end + &n.b), depth),
-                    (false, true) if !self.is_data(end) => {
-                        let low = &n.a - end + prim::int_of(e.dtype(), 1);
-                        self.at_least(&n.b, &low, depth)
-                    }
-                    _ => false,
-                },
-                _ => false,
-            },
+            PrimExpr::Binary(n) => self.binary_below(n, end, depth),
             PrimExpr::Select(n) => {
                 self.when(&n.condition, true, |this| this.below(&n.true_value, end, depth))
                     && self.when(&n.condition, false, |this| this.below(&n.false_value, end, depth))
@@ -219,6 +179,56 @@ impl Hold {
                 ("tirx.if_then_else", [c, a, b]) => {
                     self.when(c, true, |this| this.below(a, end, depth))
                         && self.when(c, false, |this| this.below(b, end, depth))
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// `e < end`, because a condition around it says so.
+    fn is_known_below(&mut self, e: &PrimExpr, end: &PrimExpr) -> bool {
+        let known: Vec<(PrimExpr, bool)> =
+            self.facts.iter().filter(|f| same(&f.low, e)).map(|f| (f.high.clone(), f.strict)).collect();
+        known.into_iter().any(|(bound, strict)| {
+            let direct = same(&bound, end) && strict;
+            let comparable = bound.dtype() == end.dtype() && !self.is_data(&bound) && !self.is_data(end);
+            direct
+                || comparable && {
+                    let holds = if strict { prim::le(bound, end.clone()) } else { prim::lt(bound, end.clone()) };
+                    self.analyzer.can_prove(&holds)
+                }
+        })
+    }
+
+    /// `n < end`, where one of the operands is data.
+    fn binary_below(&mut self, n: &relaxide_ffi::Ref<prim::Binary>, end: &PrimExpr, depth: u32) -> bool {
+        let e = PrimExpr::Binary(n.clone());
+        match n.op {
+            BinaryOp::Min => self.below(&n.a, end, depth) || self.below(&n.b, end, depth),
+            BinaryOp::Max => self.below(&n.a, end, depth) && self.below(&n.b, end, depth),
+            BinaryOp::FloorMod => {
+                let fits = |this: &mut Hold| {
+                    !this.is_data(&n.b)
+                        && !this.is_data(end)
+                        && this.analyzer.can_prove(&prim::le(n.b.clone(), end.clone()))
+                };
+                self.is_positive(&n.b) && fits(self)
+            }
+            BinaryOp::FloorDiv => match n.b.as_int() {
+                Some(c) if c > 0 => self.below(&n.a, &(end * prim::int_of(end.dtype(), c)), depth),
+                _ => false,
+            },
+            BinaryOp::Add if self.is_small(&e, depth) => match (self.is_data(&n.a), self.is_data(&n.b)) {
+                (true, false) => self.below(&n.a, &(end - &n.b), depth),
+                (false, true) => self.below(&n.b, &(end - &n.a), depth),
+                _ => false,
+            },
+            BinaryOp::Sub if self.is_small(&e, depth) => match (self.is_data(&n.a), self.is_data(&n.b)) {
+                (true, false) => self.below(&n.a, &(end + &n.b), depth),
+                (false, true) if !self.is_data(end) => {
+                    let low = &n.a - end + prim::int_of(e.dtype(), 1);
+                    self.at_least(&n.b, &low, depth)
                 }
                 _ => false,
             },

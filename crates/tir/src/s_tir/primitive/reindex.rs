@@ -67,20 +67,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     if kept.iter().any(|i| !i.min.is_int(0)) {
         return Err(refuse(format!("an axis of block `{}` does not begin at zero", block.name)));
     }
-    let mut analyzer = Analyzer::new();
-    for iter in &block.iter_vars {
-        analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
-    }
-    // The copy is made without the conditions that may stand around the access.
-    for (index, dim) in indices.iter().zip(&buffer.shape) {
-        analyzer.mark_dims([dim]);
-        let zero = prim::int_of(index.dtype(), 0);
-        if !analyzer.can_prove(&prim::ge(index, zero)) || !analyzer.can_prove(&prim::lt(index, dim.clone())) {
-            let reason =
-                format!("index {index} of buffer `{}` may lie outside of it for some value of the axes", buffer.name);
-            return Err(refuse(reason));
-        }
-    }
+    check_inside(block, &indices, &buffer)?;
     if writes {
         check_runs_through(tree, &realize, place.node)?;
     }
@@ -124,6 +111,25 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let changed = redirected(&realize, &buffer, &copy, &new_indices, writes);
     insert_stage(sch, &place, root, &[(place.stmt().clone(), changed)], spot, nest, &copy)?;
     Ok(vec![Value::Block(place.func.clone(), made)])
+}
+
+/// Whether the indices lie inside of the buffer for all values of the axes: the copy is made without the conditions that may stand around
+/// the access.
+fn check_inside(block: &SBlock, indices: &[PrimExpr], buffer: &Buffer) -> Result<(), ScheduleError> {
+    let mut analyzer = Analyzer::new();
+    for iter in &block.iter_vars {
+        analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
+    }
+    for (index, dim) in indices.iter().zip(&buffer.shape) {
+        analyzer.mark_dims([dim]);
+        let zero = prim::int_of(index.dtype(), 0);
+        if !analyzer.can_prove(&prim::ge(index, zero)) || !analyzer.can_prove(&prim::lt(index, dim.clone())) {
+            let reason =
+                format!("index {index} of buffer `{}` may lie outside of it for some value of the axes", buffer.name);
+            return Err(ScheduleError::at_block(block, reason));
+        }
+    }
+    Ok(())
 }
 
 /// The indices of all accesses of a block to a buffer, if they are the same.
