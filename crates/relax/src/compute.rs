@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use relaxide_ffi::Ref;
 use relaxide_tir::te;
 
-use crate::builder::BuildError;
+use crate::BuildError;
 use crate::constant::as_scalar;
 use crate::op::{CallCx, Lowering, OpError, lookup};
 use crate::transform::legalize::{Operand, scalar_compute};

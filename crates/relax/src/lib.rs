@@ -8,6 +8,7 @@
 
 pub mod analysis;
 pub mod binding_rewrite;
+mod build_error;
 pub mod builder;
 pub mod compute;
 pub mod constant;

@@ -15,7 +15,8 @@ use relaxide_relay_vm::{Alignment, Instruction, Size};
 use relaxide_tir::te;
 
 use super::blocks::Filling;
-use super::emit::{FunctionEmitter, Value, var_address};
+use super::emit::{FunctionEmitter, Value};
+use super::emit_region::var_address;
 use super::region::Region;
 use super::{CompileError, unsupported};
 use crate::*;
@@ -134,7 +135,7 @@ impl FunctionEmitter<'_, '_> {
         if what == Filling::Shapes {
             return self.shapes_filled(region, &places);
         }
-        let (function, results) = self.carried_out(region, &places)?;
+        let (function, results) = self.executed(region, &places)?;
         let types = tensor_types(&function);
         if results.len() != places.len() || types.len() != places.len() {
             return unsupported(

@@ -17,6 +17,7 @@ mod arena;
 mod blocks;
 mod constants;
 mod emit;
+mod emit_region;
 mod lifetime;
 mod lines;
 mod matching;

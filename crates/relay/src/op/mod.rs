@@ -29,6 +29,7 @@ mod qnn;
 mod random;
 mod reduce;
 mod regular_nms;
+mod relayout;
 mod schema;
 mod signal;
 mod sparse;

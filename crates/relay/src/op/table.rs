@@ -7,7 +7,7 @@ use super::schema::Mapping::{As, Binary, By, Machine, Missing, Same};
 use super::schema::{Mapping, OpDef};
 use super::{
     basic, bits, boxes, conv, create, displaced, dynamic, found, gradient, image, index, manipulate, multibox, nn,
-    pooling, proposal, qnn, random, reduce, regular_nms, signal, sparse, tiled, unique,
+    pooling, proposal, qnn, random, reduce, regular_nms, relayout, signal, sparse, tiled, unique,
 };
 
 const fn row(
@@ -124,7 +124,7 @@ pub(super) static TABLE: &[OpDef] = &[
     row("isfinite", 3, &["data"], "", Same),
     row("isinf", 3, &["data"], "", Same),
     row("isnan", 3, &["data"], "", Same),
-    row("layout_transform", 5, &["data"], "LayoutTransform", By(manipulate::layout_transform)),
+    row("layout_transform", 5, &["data"], "LayoutTransform", By(relayout::layout_transform)),
     row("left_shift", 4, &["lhs", "rhs"], "", Binary("left_shift")),
     row("less", 4, &["lhs", "rhs"], "", Binary("less")),
     row("less_equal", 4, &["lhs", "rhs"], "", Binary("less_equal")),
@@ -165,7 +165,7 @@ pub(super) static TABLE: &[OpDef] = &[
     row("nn.batch_flatten", 2, &["data"], "", Same),
     row("nn.batch_matmul", 10, &["tensor_a", "tensor_b"], "BatchMatmul", By(nn::batch_matmul)),
     row("nn.batch_norm", 1, &["data", "gamma", "beta", "moving_mean", "moving_var"], "BatchNorm", By(nn::batch_norm)),
-    row("nn.batch_to_space_nd", 5, &["data"], "BatchToSpaceND", By(manipulate::batch_to_space)),
+    row("nn.batch_to_space_nd", 5, &["data"], "BatchToSpaceND", By(relayout::batch_to_space)),
     row("nn.bias_add", 1, &["data", "bias"], "BiasAdd", By(nn::bias_add)),
     row("nn.bitpack", 2, &["data"], "BitPack", By(bits::bitpack)),
     row("nn.bitserial_conv2d", 2, &["data", "weight"], "BinaryConv2D", By(bits::conv2d)),
@@ -188,7 +188,7 @@ pub(super) static TABLE: &[OpDef] = &[
     row("nn.cross_entropy_with_logits", 10, &["x", "y"], "", By(nn::cross_entropy_with_logits)),
     row("nn.deformable_conv2d", 5, &["data", "offset", "weight"], "DeformableConv2D", By(displaced::deformable_conv2d)),
     row("nn.dense", 1, &["data", "weight"], "Dense", By(nn::dense)),
-    row("nn.depth_to_space", 5, &["data"], "SubPixel", By(manipulate::depth_to_space)),
+    row("nn.depth_to_space", 5, &["data"], "SubPixel", By(relayout::depth_to_space)),
     row("nn.dilate", 10, &["x"], "Dilate", By(nn::dilate)),
     row("nn.dropout", 1, &["data"], "Dropout", By(nn::dropout)),
     row("nn.fast_softmax", 1, &["data"], "Softmax", As("nn.softmax")),
@@ -214,8 +214,8 @@ pub(super) static TABLE: &[OpDef] = &[
     row("nn.prelu", 3, &["data", "alpha"], "PRelu", By(nn::prelu)),
     row("nn.relu", 1, &["data"], "", Same),
     row("nn.softmax", 1, &["data"], "Softmax", Same),
-    row("nn.space_to_batch_nd", 5, &["data"], "SpaceToBatchND", By(manipulate::space_to_batch)),
-    row("nn.space_to_depth", 5, &["data"], "SubPixel", By(manipulate::space_to_depth)),
+    row("nn.space_to_batch_nd", 5, &["data"], "SpaceToBatchND", By(relayout::space_to_batch)),
+    row("nn.space_to_depth", 5, &["data"], "SubPixel", By(relayout::space_to_depth)),
     row("nn.sparse_add", 1, &["dense_data", "sparse_data", "sparse_indices", "sparse_indptr"], "", By(sparse::sparse_add)),
     row("nn.sparse_conv2d", 1, &["dense_data", "sparse_data", "sparse_indices", "sparse_indptr"], "SparseConv2D", By(tiled::sparse_conv2d)),
     row("nn.sparse_dense", 1, &["dense_data", "sparse_data", "sparse_indices", "sparse_indptr"], "SparseDense", By(sparse::sparse_dense)),

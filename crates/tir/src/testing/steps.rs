@@ -1,7 +1,7 @@
 //! Random schedules: legal steps on random blocks and loops of a kernel, which must not change results.
 //!
 //! A step is drawn without asking whether it is legal; the schedule refuses what is not. So a refusal that is missing shows
-//! as a wrong result, and one that is too strict as steps that are never executed ([`Drawn::carried_out`]).
+//! as a wrong result, and one that is too strict as steps that are never executed ([`Drawn::executed`]).
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
@@ -17,7 +17,7 @@ pub struct Drawn {
     /// The schedule, with its trace.
     pub schedule: Schedule,
     /// Steps that change the program, by name.
-    pub carried_out: Vec<&'static str>,
+    pub executed: Vec<&'static str>,
 }
 
 impl Drawn {
@@ -43,8 +43,8 @@ pub fn schedule_from(random: &mut Random, func: &PrimFunc, samples: i64, steps: 
         let _ = drawing.step(&block);
     }
     let trace = drawing.schedule.trace().steps().iter();
-    let carried_out = trace.filter(|(step, _)| !step.kind.is_pure).map(|(step, _)| step.kind.method).collect();
-    Ok(Drawn { schedule: drawing.schedule, carried_out })
+    let executed = trace.filter(|(step, _)| !step.kind.is_pure).map(|(step, _)| step.kind.method).collect();
+    Ok(Drawn { schedule: drawing.schedule, executed })
 }
 
 struct Drawing<'r> {

@@ -25,7 +25,7 @@ fn scheduled_kernels_compute_the_same_up_to_rounding() {
 }
 
 /// A kernel behind random steps computes the same, as blocks and lowered, and its trace leads there again.
-fn check_random_steps(random: &mut Random, carried_out: &RefCell<BTreeSet<&'static str>>) -> Result<(), String> {
+fn check_random_steps(random: &mut Random, executed: &RefCell<BTreeSet<&'static str>>) -> Result<(), String> {
     let sample = sample_from(random, Options::default()).map_err(|e| e.to_string())?;
     let expected = sample.interpret(&sample.func).map_err(|e| e.to_string())?;
     let samples = random.between(1, 1000);
@@ -47,7 +47,7 @@ fn check_random_steps(random: &mut Random, carried_out: &RefCell<BTreeSet<&'stat
     if repeated != func.to_string() {
         return Err(story(format!("the trace leads elsewhere:\n{repeated}")));
     }
-    carried_out.borrow_mut().extend(drawn.carried_out);
+    executed.borrow_mut().extend(drawn.executed);
     Ok(())
 }
 

@@ -22,6 +22,7 @@ mod pool;
 mod reduce;
 mod resize;
 mod sort;
+mod transcendental;
 mod vision;
 
 /// A rule.

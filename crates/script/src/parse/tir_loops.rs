@@ -1,0 +1,197 @@
+//! Loops in kernels: `for i in range(…)`, `T.parallel(…)` and its kin, `for i, j in T.grid(…)`.
+
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::diagnostic::Code;
+use relaxide_ir::prim;
+use relaxide_ir::{Attrs, PrimExpr, Type, Var};
+use relaxide_tir::{For, ForKind, Stmt};
+use ruff_python_ast::{self as ast, Expr, Stmt as Py};
+use ruff_text_size::Ranged;
+
+use super::access::difference;
+use super::args::Args;
+use super::value::Value;
+use super::{Parsed, Parser};
+
+impl Parser<'_> {
+    pub(super) fn tir_for(&mut self, n: &ast::StmtFor) -> Parsed<()> {
+        if let Expr::Call(call) = &*n.iter
+            && self.path(&call.func).as_deref() == Some("T.grid")
+        {
+            return self.tir_grid(n, call);
+        }
+        let is_range = matches!(&*n.iter, Expr::Call(call)
+            if matches!(&*call.func, Expr::Name(name) if name.id.as_str() == "range"));
+        if !is_range && let Some(items) = self.unrolled(&n.iter)? {
+            return items.into_iter().try_for_each(|item| {
+                self.define_target(&n.target, item)?;
+                n.body.iter().try_for_each(|stmt| self.tir_stmt(stmt))
+            });
+        }
+        let Expr::Call(call) = &*n.iter else { return Err(self.unsupported("this loop", n.iter.range())) };
+        let path = match &*call.func {
+            Expr::Name(name) if name.id.as_str() == "range" => "T.serial".to_string(),
+            func => self.path(func).unwrap_or_default(),
+        };
+        let mut args = Args::of(self, &path, call)?;
+        let kind = match path.as_str() {
+            "T.serial" | "T.range" => ForKind::Serial,
+            "T.parallel" => ForKind::Parallel,
+            "T.vectorized" => ForKind::Vectorized,
+            "T.unroll" => ForKind::Unrolled,
+            "T.thread_binding" => ForKind::ThreadBinding,
+            _ => {
+                return Err(self
+                    .error(Code::UnknownMember, "this is no loop", n.iter.range())
+                    .with_help(
+                        "loops are range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding",
+                    )
+                    .into());
+            }
+        };
+        let Expr::Name(target) = &*n.target else { return Err(self.unsupported("this loop", n.target.range())) };
+        let (mut min, mut extent) = self.loop_range(&mut args)?;
+        let step = if kind == ForKind::ThreadBinding { 1 } else { self.loop_step(&mut args)? };
+        let thread_tag = match (kind, args.take("thread")) {
+            (ForKind::ThreadBinding, Some(e)) => self.text(e)?,
+            _ => String::new(),
+        };
+        let annotations = match args.keyword("annotations") {
+            Some(e) => self.attrs(e)?,
+            None => Attrs::new(),
+        };
+        args.finish(self)?;
+        let var = self.loop_var(target, extent.dtype());
+        let mut counter = PrimExpr::from(&var);
+        if step != 1 {
+            // Loops count by one from here on, as TVM's `CanonicalizeLoop` leaves them.
+            let number = |value| prim::int_of(var.dtype(), value);
+            counter = prim::add(min, prim::mul(counter, number(step)));
+            extent = prim::floordiv(prim::add(extent, number(step - 1)), number(step));
+            min = number(0);
+        }
+        let body = self.loop_body(&[(target, counter, extent.clone())], &n.body)?;
+        self.push(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }));
+        Ok(())
+    }
+
+    /// By how much a loop counts: the third argument of `range`, `step=` of others.
+    fn loop_step(&mut self, args: &mut Args) -> Parsed<i64> {
+        let Some(step) = args.take("step") else { return Ok(1) };
+        match self.scalar_expr(step)?.as_int() {
+            Some(number @ 1..) => Ok(number),
+            _ => Err(self
+                .error(Code::Type, "a loop counts by a positive number that is known", step.range())
+                .with_help("count up by one, and compute the index from the counter")
+                .into()),
+        }
+    }
+
+    pub(super) fn loop_var(&self, target: &ast::ExprName, dtype: DataType) -> Ref<Var> {
+        Ref::new(Var { name: target.id.to_string(), ty: Type::prim(dtype), span: self.span(target.range) })
+    }
+
+    pub(super) fn loop_range(&mut self, args: &mut Args) -> Parsed<(PrimExpr, PrimExpr)> {
+        let first = args.required(self, "stop")?;
+        let first_value = self.expr(first)?;
+        // `T.thread_binding(128, "threadIdx.x")` has the thread in the second place.
+        let second = if args.next_is_text() { None } else { args.take("stop") };
+        let Some(second) = second else {
+            let extent = self.scalar(&first_value, first.range())?;
+            let extent = self.counts(extent, first.range())?;
+            return Ok((prim::int_of(extent.dtype(), 0), extent));
+        };
+        let second_value = self.expr(second)?;
+        let (min, end) = match self.operands(&first_value, &second_value) {
+            Some(pair) => pair,
+            None => (self.scalar(&first_value, first.range())?, self.scalar(&second_value, second.range())?),
+        };
+        let (min, end) = (self.counts(min, first.range())?, self.counts(end, second.range())?);
+        let extent = difference(&end, &min);
+        Ok((min, extent))
+    }
+
+    /// `for i, j in T.grid(…)`. Of `*shape` each dimension is an extent.
+    fn tir_grid(&mut self, n: &ast::StmtFor, call: &ast::ExprCall) -> Parsed<()> {
+        if let Some(keyword) = call.arguments.keywords.first() {
+            return Err(self.unsupported("T.grid with an argument by name", keyword.range));
+        }
+        let targets: Vec<&ast::ExprName> = match &*n.target {
+            Expr::Name(name) => vec![name],
+            Expr::Tuple(tuple) => tuple.elts.iter().filter_map(|e| e.as_name_expr()).collect(),
+            other => return Err(self.unsupported("this loop", other.range())),
+        };
+        let mut extents = Vec::with_capacity(targets.len());
+        for arg in &call.arguments.args {
+            let values = match arg {
+                Expr::Starred(star) => self.spread(&star.value)?,
+                one => vec![self.expr(one)?],
+            };
+            for value in values {
+                let extent = self.scalar(&value, arg.range())?;
+                extents.push(self.counts(extent, arg.range())?);
+            }
+        }
+        if let (Expr::Name(all), false) = (&*n.target, extents.len() == 1) {
+            return self.grid_of_one_name(all, extents, &n.body);
+        }
+        if extents.len() != targets.len() {
+            let message = format!("{} extents for {} counters", extents.len(), targets.len());
+            return Err(self.error(Code::Arguments, message, call.range()));
+        }
+        let mut loops = Vec::with_capacity(targets.len());
+        for (target, extent) in targets.into_iter().zip(extents) {
+            loops.push((target, self.loop_var(target, extent.dtype()), extent));
+        }
+        let counters: Vec<_> =
+            loops.iter().map(|(target, var, extent)| (*target, PrimExpr::from(var), extent.clone())).collect();
+        let body = self.loop_body(&counters, &n.body)?;
+        let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| {
+            let min = prim::int_of(extent.dtype(), 0);
+            let annotations = Attrs::new();
+            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body })
+                .into()
+        });
+        self.push(nest);
+        Ok(())
+    }
+
+    /// `for all in T.grid(…)`: one name for all counters, which are a tuple.
+    fn grid_of_one_name(&mut self, all: &ast::ExprName, extents: Vec<PrimExpr>, body: &[Py]) -> Parsed<()> {
+        let counter = |(place, extent): (usize, PrimExpr)| {
+            (Var::new(format!("{}_{place}", all.id), Type::prim(extent.dtype())), extent)
+        };
+        let loops: Vec<_> = extents.into_iter().enumerate().map(counter).collect();
+        let depth = self.kernel.loops.len();
+        let inner = self.scoped(|p| {
+            let counters = loops.iter().map(|(var, _)| Value::Prim(PrimExpr::from(var))).collect();
+            p.define(&all.id, Value::Tuple(counters));
+            p.kernel.loops.extend(loops.iter().cloned());
+            p.tir_body(body)
+        });
+        self.kernel.loops.truncate(depth);
+        let nest = loops.into_iter().rev().fold(inner?, |body, (var, extent)| {
+            let (min, annotations) = (prim::int_of(extent.dtype(), 0), Attrs::new());
+            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body })
+                .into()
+        });
+        self.push(nest);
+        Ok(())
+    }
+
+    /// The body of loops: the names of their counters, what these stand for, and the extents.
+    pub(super) fn loop_body(&mut self, loops: &[(&ast::ExprName, PrimExpr, PrimExpr)], body: &[Py]) -> Parsed<Stmt> {
+        let depth = self.kernel.loops.len();
+        let result = self.scoped(|p| {
+            for (target, counter, extent) in loops {
+                p.define(&target.id, Value::Prim(counter.clone()));
+                if let PrimExpr::Var(var) = counter {
+                    p.kernel.loops.push((var.clone(), extent.clone()));
+                }
+            }
+            p.tir_body(body)
+        });
+        self.kernel.loops.truncate(depth);
+        result
+    }
+}
