@@ -16,9 +16,10 @@ use relaxide_tir::PrimFunc;
 use crate::{
     cache::{Cache, CacheUse, Key},
     error::CodegenError,
-    llvm::{self, DebugInfo, ENTRY_PREFIX, Helpers, ModuleText, Written, global_name},
+    llvm::{self, DebugInfo, Helpers, ModuleText, Written, global_name},
     rejection,
     shards::{originals, split},
+    shared::ENTRY_PREFIX,
     target::{Architecture, NativeTarget},
 };
 

@@ -22,6 +22,7 @@ mod opencl;
 mod packed_call;
 mod rejection;
 mod shards;
+mod shared;
 mod signature;
 mod stack;
 mod target;
@@ -37,9 +38,10 @@ pub use devices::{Emitted, emit, host_of};
 pub use error::{CodegenError, TargetPart};
 use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary, WebAssemblyModule};
 pub use llvm::DebugInfo;
-use llvm::{ENTRY_PREFIX, REGISTER};
+use llvm::REGISTER;
 use relaxide_ffi::SavedBytes;
 use relaxide_runtime::processor;
+use shared::ENTRY_PREFIX;
 pub use target::{Architecture, NativeTarget, architectures, llvm_version};
 
 impl CompiledLib {

@@ -12,7 +12,7 @@ use relaxide_tir::te;
 use crate::BuildError;
 use crate::constant::as_scalar;
 use crate::op::{CallCx, Lowering, OpError, lookup};
-use crate::transform::legalize::{Operand, scalar_compute};
+use crate::shape::broadcast_index;
 use crate::{AnyVar, Binding, BlockBuilder, Call, Expr, SeqExpr};
 use relaxide_ir::Type;
 use relaxide_ir::prim::PrimExpr;
@@ -123,4 +123,48 @@ fn operands(arg: &Expr, known: &mut Tensors) -> Result<Vec<Operand>, BuildError>
         _ if has_tensors(&arg.ty()) => Ok(tensors_of(arg, known)?.into_iter().map(Operand::Tensor).collect()),
         _ => Ok(Vec::new()),
     }
+}
+
+/// What an argument is to a compute.
+pub(crate) enum Operand {
+    /// A tensor, whose elements the compute reads.
+    Tensor(te::Tensor),
+    /// A number.
+    Scalar(PrimExpr),
+}
+
+impl Operand {
+    /// The tensor, if it is one.
+    pub(crate) fn tensor(&self) -> Option<&te::Tensor> {
+        match self {
+            Operand::Tensor(t) => Some(t),
+            Operand::Scalar(_) => None,
+        }
+    }
+}
+
+/// The compute of an element-wise operator over its broadcast operands.
+pub(crate) fn scalar_compute(
+    name: &str,
+    cx: &CallCx,
+    f: fn(&CallCx, &[PrimExpr]) -> Result<PrimExpr, OpError>,
+    operands: &[Vec<Operand>],
+    dims: &[PrimExpr],
+) -> Result<te::Tensor, OpError> {
+    let mut failed = None;
+    let tensor = te::compute(format!("T_{name}"), dims, |axes| {
+        let values: Vec<PrimExpr> = operands
+            .iter()
+            .flatten()
+            .map(|operand| match operand {
+                Operand::Scalar(value) => value.clone(),
+                Operand::Tensor(t) => t.at(&broadcast_index(t.shape(), axes, dims)),
+            })
+            .collect();
+        f(cx, &values).unwrap_or_else(|e| {
+            failed = Some(e);
+            PrimExpr::from(0)
+        })
+    });
+    failed.map_or(Ok(tensor), Err)
 }

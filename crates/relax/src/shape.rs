@@ -265,6 +265,16 @@ pub fn unify(a: &Type, b: &Type) -> Type {
     }
 }
 
+/// The index into an operand of shape `from` that belongs to an index into the shape `to` that it is broadcast to.
+pub fn broadcast_index(from: &[PrimExpr], axes: &[PrimExpr], to: &[PrimExpr]) -> Vec<PrimExpr> {
+    let skip = to.len().saturating_sub(from.len());
+    let at = |(i, dim): (usize, &PrimExpr)| {
+        let repeated = dim.is_int(1) && !to.get(i + skip).is_some_and(|d| d.is_int(1));
+        if repeated { PrimExpr::from(0) } else { axes.get(i + skip).cloned().unwrap_or_else(|| PrimExpr::from(0)) }
+    };
+    from.iter().enumerate().map(at).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

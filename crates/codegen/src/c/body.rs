@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{Overflow, Ty},
     on_device::OnDevice,
+    shared::{Overflow, Ty},
     stack::StackBudget,
 };
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::llvm::{ScalarKind, Ty};
+use crate::shared::{ScalarKind, Ty};
 
 /// How strongly an operator binds; parentheses go around what binds less than its place asks for.
 ///

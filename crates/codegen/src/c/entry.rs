@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{ScalarKind, Ty, index},
     on_device::in_turn,
+    shared::{ScalarKind, Ty, index},
     signature::{expected, signature},
     uses::Uses,
 };
@@ -193,7 +193,7 @@ impl<'m, 'k> Entry<'m, 'k> {
     /// A tensor, held against its record: type, rank, element type, device, strides, data and offset.
     fn decode_tensor(&mut self, buffer: &Ref<Buffer>, position: usize) -> Result<String, CodegenError> {
         let element = self.body.kernel.ty(buffer.dtype)?.kind.alignment();
-        let alignment = crate::llvm::tensor_failures::alignment(buffer, element);
+        let alignment = crate::shared::tensor_failures::alignment(buffer, element);
         let record = tensor_check::record(buffer, alignment, position);
         tensor_check::define(self.body.source);
         self.body.source.message(tensor_check::longest(buffer) + self.signature.len());

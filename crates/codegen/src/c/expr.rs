@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{Overflow, ScalarKind, Ty},
+    shared::{Overflow, ScalarKind, Ty},
 };
 use relaxide_ir::prim::is_data;
 

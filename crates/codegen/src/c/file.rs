@@ -14,9 +14,9 @@ use crate::{
     compile::{called_main, names_of},
     error::CodegenError,
     export::LIBRARY_BIN_SYMBOL,
-    llvm::{ENTRY_PREFIX, LIBRARY_CONTEXT},
     register_symbol,
     shards::originals,
+    shared::{ENTRY_PREFIX, LIBRARY_CONTEXT},
 };
 
 /// Kernels in C: what a file is made of.

@@ -9,7 +9,7 @@ use super::{
     source::Source,
     types::{memory_type, suffix},
 };
-use crate::llvm::ScalarKind;
+use crate::shared::ScalarKind;
 
 /// Minimum, maximum or a remainder that rounds down, in `float` or `double`.
 pub(crate) fn function(source: &mut Source, name: &'static str, kind: ScalarKind) -> String {

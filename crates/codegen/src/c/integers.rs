@@ -10,7 +10,7 @@ use super::{
     source::Source,
     types::{memory_type, suffix},
 };
-use crate::llvm::ScalarKind;
+use crate::shared::ScalarKind;
 
 /// The function of an operator, in a type; `None` for operators that C has as they are.
 pub(crate) fn function(source: &mut Source, op: BinaryOp, kind: ScalarKind) -> Option<String> {

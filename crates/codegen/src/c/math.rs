@@ -5,7 +5,7 @@ use super::{
     code::{Code, Level},
     floats,
 };
-use crate::llvm::ScalarKind;
+use crate::shared::ScalarKind;
 
 /// Functions of one argument, by the intrinsic's name, and their names in `math.h` for `double`.
 const UNARY: &[(&str, &str)] = &[

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{ScalarKind, Ty},
     on_device::is_shared,
+    shared::{ScalarKind, Ty},
 };
 
 impl Body<'_, '_> {

@@ -11,7 +11,7 @@ use super::{
     floats, integers,
     types::value_type,
 };
-use crate::llvm::{Overflow, ScalarKind, Ty};
+use crate::shared::{Overflow, ScalarKind, Ty};
 
 impl Body<'_, '_> {
     /// `a op b` on operands of one type; `divisor` is the second one where it is a literal above zero.

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{ScalarKind, Ty},
     packed_call::{Callee, PackedCall},
+    shared::{ScalarKind, Ty},
 };
 
 impl Body<'_, '_> {

@@ -13,7 +13,7 @@ use relaxide_ir::{
 use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
 
 use super::types::memory_type;
-use crate::llvm::Ty;
+use crate::shared::Ty;
 
 /// What is known of each pointer.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@
 //! | `RELAXIDE_NO_RUNTIME` | a program without a runtime, on a small board | not: memory comes from `malloc`, loops are serial |
 
 use super::{code::string, source::Source};
-use crate::llvm::LIBRARY_CONTEXT;
+use crate::shared::LIBRARY_CONTEXT;
 
 /// Packed values and tensors, as the interface has them.
 pub(crate) fn values(source: &mut Source) {

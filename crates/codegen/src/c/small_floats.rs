@@ -7,7 +7,7 @@ use relaxide_ffi::{SmallFloat, Special};
 
 use super::floats::bits_of;
 use super::source::Source;
-use crate::llvm::ScalarKind;
+use crate::shared::ScalarKind;
 
 const WORD: ScalarKind = ScalarKind::Int { bits: 32, signed: false };
 

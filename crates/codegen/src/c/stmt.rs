@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    llvm::{Overflow, Ty, first_line},
+    shared::{Overflow, Ty, first_line},
 };
 
 impl Body<'_, '_> {

@@ -3,7 +3,7 @@
 use relaxide_ir::Buffer;
 
 use super::{code::string, runtime, source::Source};
-use crate::llvm::tensor_failures::{self, Expected};
+use crate::shared::tensor_failures::{self, Expected};
 
 /// Defines the function: takes a packed argument, a record and the kernel's signature, gives the tensor, or null with an error
 /// raised.

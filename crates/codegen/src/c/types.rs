@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::small_floats;
-use crate::llvm::ScalarKind;
+use crate::shared::ScalarKind;
 
 /// The type of a value in an expression.
 pub(crate) fn value_type(kind: ScalarKind) -> &'static str {

@@ -18,8 +18,7 @@ use relaxide_ir::{BinaryOp, PrimExpr};
 
 use super::{
     kernel::Body,
-    ops::Overflow,
-    value::{ScalarKind, Ty, Val},
+    value::{Overflow, ScalarKind, Ty, Val},
 };
 use crate::error::CodegenError;
 

@@ -4,8 +4,7 @@ use relaxide_ir::{BinaryOp, Buffer, Ref};
 
 use super::{
     kernel::Body,
-    ops::Overflow,
-    value::{Ty, Val},
+    value::{Overflow, Ty, Val},
 };
 use crate::error::CodegenError;
 use crate::on_device::{bytes_of, is_shared};

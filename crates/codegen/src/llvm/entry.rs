@@ -17,32 +17,18 @@ use super::{
     function::{FunctionText, Label, join},
     kernel::{Body, Kernel},
     module::{ModuleText, global_name},
-    ops::Overflow,
     raise::{self, REFUSE, ROW},
     tensor_check::{self, CHECK, DL_TENSOR, Field},
-    value::{ScalarKind, Ty, Val},
+    value::{Overflow, ScalarKind, Ty, Val},
 };
 use crate::{
     error::CodegenError,
     on_device::in_turn,
+    shared::{ENTRY_PREFIX, index},
     signature::{expected, signature},
     target::NativeTarget,
     uses::Uses,
 };
-
-/// The prefix of exported entries.
-pub(crate) const ENTRY_PREFIX: &str = "__tvm_ffi_";
-
-/// Type indices of packed arguments.
-pub(crate) mod index {
-    pub const NONE: i64 = 0;
-    pub const INT: i64 = 1;
-    pub const BOOL: i64 = 2;
-    pub const FLOAT: i64 = 3;
-    pub const OPAQUE_POINTER: i64 = 4;
-    pub const DL_TENSOR_POINTER: i64 = 7;
-    pub const TENSOR: i64 = 70;
-}
 
 /// The size of an object's header, behind which a tensor's description lies.
 const OBJECT_HEADER: i64 = 24;
@@ -226,7 +212,7 @@ impl<'m, 'k> Entry<'m, 'k> {
         let device_type = self.body.kernel.device_type;
         let element = self.body.kernel.ty(buffer.dtype)?.kind.alignment();
         // What is no address has no alignment.
-        let alignment = if device_type == 1 { super::tensor_failures::alignment(buffer, element) } else { 1 };
+        let alignment = if device_type == 1 { crate::shared::tensor_failures::alignment(buffer, element) } else { 1 };
         let signature = self.signature.clone();
         let record = tensor_check::record(self.f().module, buffer, alignment, position, &signature, device_type);
         let offset = 16 * position;

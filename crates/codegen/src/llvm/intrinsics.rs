@@ -5,11 +5,10 @@ use relaxide_tir::expand::expand;
 use relaxide_tir::shuffle::{ShuffledLane, shuffled_lanes};
 
 use super::{
-    Overflow,
     function::join,
     kernel::Body,
     module::global_name,
-    value::{ScalarKind, Ty, Val},
+    value::{Overflow, ScalarKind, Ty, Val},
 };
 use crate::{error::CodegenError, packed_call::PackedCall};
 

@@ -10,8 +10,7 @@ use relaxide_tir::{PrimFunc, SEPARATE_ROUNDING, Stmt, StmtVisitor};
 use super::{
     function::{FunctionText, Label, join},
     module::{Metadata, ModuleText},
-    ops::Overflow,
-    value::{Ty, Val},
+    value::{Overflow, Ty, Val},
 };
 use crate::{error::CodegenError, on_device::OnDevice, stack::StackBudget, target::NativeTarget};
 

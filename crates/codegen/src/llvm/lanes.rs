@@ -6,8 +6,7 @@ use relaxide_ir::BinaryOp;
 
 use super::{
     function::FunctionText,
-    ops::Overflow,
-    value::{Ty, Val},
+    value::{Overflow, Ty, Val},
 };
 
 /// The alignment of a scalable vector on the stack.

@@ -15,8 +15,7 @@ use relaxide_tir::BufferStore;
 
 use super::{
     kernel::Body,
-    ops::Overflow,
-    value::{Ty, Val, lanes_of},
+    value::{Overflow, Ty, Val, lanes_of},
 };
 use crate::{error::CodegenError, flat_index::flat_index};
 

@@ -38,20 +38,16 @@ mod shared_bytes;
 mod small_float;
 mod stmt;
 mod tensor_check;
-pub(crate) mod tensor_failures;
 mod value;
 
 pub(crate) use backend::Llvm;
 pub use debug::DebugInfo;
 pub(crate) use device::write_device_function;
-pub(crate) use entry::{ENTRY_PREFIX, index, write_kernel};
+pub(crate) use entry::write_kernel;
 pub(crate) use function::NOTE;
 pub(crate) use module::{Helpers, ModuleText, global_name};
-pub(crate) use ops::Overflow;
-pub(crate) use packed::LIBRARY_CONTEXT;
 pub(crate) use registration::{REGISTER, registration};
-pub(crate) use stmt::{Written, first_line};
-pub(crate) use value::{ScalarKind, Ty};
+pub(crate) use stmt::Written;
 
 /// Writes the functions that check arguments and raise errors, for modules that have them elsewhere.
 pub(crate) fn write_helpers(module: &mut ModuleText) {

@@ -11,17 +11,8 @@ use relaxide_ir::BinaryOp;
 
 use super::{
     function::{FunctionText, join},
-    value::{ScalarKind, Ty, Val},
+    value::{Overflow, ScalarKind, Ty, Val},
 };
-
-/// What integer arithmetic may assume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Overflow {
-    /// Results wrap around.
-    Wraps,
-    /// Results fit: indices, extents, offsets.
-    Never,
-}
 
 impl FunctionText<'_> {
     /// `a op b` on operands of one type.

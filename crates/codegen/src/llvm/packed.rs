@@ -9,7 +9,6 @@ use relaxide_ir::PrimExpr;
 use relaxide_tir::tensor_argument::TensorArgument;
 
 use super::{
-    entry::{ENTRY_PREFIX, index::DL_TENSOR_POINTER},
     function::FunctionText,
     kernel::Body,
     module::global_name,
@@ -17,13 +16,11 @@ use super::{
     tensor_check::{DL_TENSOR, Field},
     value::{ScalarKind, Ty, Val},
 };
+use crate::shared::{ENTRY_PREFIX, LIBRARY_CONTEXT, index::DL_TENSOR_POINTER};
 use crate::{
     error::CodegenError,
     packed_call::{Callee, PackedCall},
 };
-
-/// The slot in which the loader leaves the library's own module.
-pub(crate) const LIBRARY_CONTEXT: &str = "__tvm_ffi__library_ctx";
 
 /// Size of a packed value: type index, padding, payload.
 const PACKED: &str = "{ i32, i32, i64 }";

@@ -15,9 +15,8 @@ use super::{
     function::join,
     kernel::Body,
     module::global_name,
-    ops::Overflow,
     stmt::LoopShape,
-    value::{Ty, Val},
+    value::{Overflow, Ty, Val},
 };
 use crate::{error::CodegenError, uses::Uses};
 

@@ -8,11 +8,8 @@ use std::fmt::Write as _;
 
 use relaxide_runtime::processor::{Needed, SYMBOL as PROCESSOR};
 
-use super::{
-    entry::ENTRY_PREFIX,
-    module::{escape, global_name},
-    packed::LIBRARY_CONTEXT,
-};
+use super::module::{escape, global_name};
+use crate::shared::{ENTRY_PREFIX, LIBRARY_CONTEXT};
 use crate::target::Architecture;
 
 /// The function that enters the model: the constructor, and a name by which a program can ask for it.

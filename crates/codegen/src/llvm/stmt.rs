@@ -13,6 +13,7 @@ use super::{
     value::Val,
 };
 use crate::error::CodegenError;
+use crate::shared::first_line;
 
 impl Body<'_, '_> {
     /// Writes one statement.
@@ -280,17 +281,6 @@ impl Body<'_, '_> {
         let nodes: Vec<String> =
             hints.iter().map(|hint| self.f.module.metadata(&format!("!{{{hint}}}")).to_string()).collect();
         Some(self.f.module.metadata(&format!("distinct !{{{{self}}, {}}}", nodes.join(", "))))
-    }
-}
-
-/// A statement as errors show it: its first line, or the beginning of that.
-pub(crate) fn first_line(stmt: &Stmt) -> String {
-    const LONGEST: usize = 120;
-    let text = stmt.to_string();
-    let line = text.lines().next().unwrap_or_default().trim();
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{} …", &line[..end]),
-        None => line.to_string(),
     }
 }
 

@@ -9,9 +9,9 @@ use relaxide_ir::Buffer;
 use super::{
     module::ModuleText,
     raise::{self, RAISE},
-    tensor_failures::{self, Expected, Failure},
     value::Ty,
 };
+use crate::shared::tensor_failures::{self, Expected, Failure};
 
 /// The function: takes a packed argument and a record, gives the DLTensor, or null with an error raised.
 pub(super) const CHECK: &str = "relaxide.tensor";

@@ -11,8 +11,8 @@ use super::manipulate::{input, result_dims};
 use super::*;
 use crate::BlockBuilder;
 use crate::display::tuple_text;
+use crate::shape::broadcast_index;
 use crate::shape::{Broadcast, broadcast};
-use crate::transform::broadcast_index;
 
 const DATA: ArgDef = ArgDef::tensor("data", "The tensor that is indexed.");
 const INDICES: ArgDef = ArgDef::tensors(

@@ -8,8 +8,8 @@ use relaxide_tir::te;
 
 use super::*;
 use crate::display::tuple_text;
+use crate::shape::broadcast_index;
 use crate::shape::{Broadcast, broadcast, num_elements, prove_equal, same_dims};
-use crate::transform::broadcast_index;
 
 const X: ArgDef = ArgDef::tensor("x", "The input.");
 const DATA: ArgDef = ArgDef::tensor("data", "The input.");

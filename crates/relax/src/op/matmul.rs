@@ -9,7 +9,7 @@ use super::binary::broadcast_info;
 use super::manipulate::{input, result_dims};
 use super::*;
 use crate::display::dim_text;
-use crate::transform::broadcast_index;
+use crate::shape::broadcast_index;
 
 /// The rows.
 pub static TABLE: &[OpDef] = &[OpDef {

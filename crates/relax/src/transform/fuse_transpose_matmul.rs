@@ -16,8 +16,8 @@ use relaxide_ir::prim::{PrimExpr, cast};
 use relaxide_ir::{DataType, Type};
 use relaxide_tir::te;
 
-use super::broadcast_index;
 use super::rules::{Known, apply};
+use crate::shape::broadcast_index;
 use crate::shape::{Broadcast, broadcast};
 use crate::*;
 

@@ -35,6 +35,7 @@ use relaxide_tir::te;
 use super::dispatch::kind_of;
 use super::fuse_by_pattern::strings;
 use crate::builder::{kernel_arg_name, make_kernel};
+use crate::compute::{Operand, scalar_compute};
 use crate::constant::as_scalar;
 use crate::op::core::call_tir;
 use crate::op::divide;
@@ -267,24 +268,6 @@ fn output_dims(ty: &Type) -> Vec<PrimExpr> {
     ty.as_tensor().and_then(|t| t.shape.clone()).unwrap_or_default()
 }
 
-/// What an argument is to a compute.
-pub(crate) enum Operand {
-    /// A tensor, whose elements the compute reads.
-    Tensor(te::Tensor),
-    /// A number.
-    Scalar(PrimExpr),
-}
-
-impl Operand {
-    /// The tensor, if it is one.
-    pub(crate) fn tensor(&self) -> Option<&te::Tensor> {
-        match self {
-            Operand::Tensor(t) => Some(t),
-            Operand::Scalar(_) => None,
-        }
-    }
-}
-
 /// The tensors that a kernel takes, and what is passed for them.
 #[derive(Default)]
 struct Inputs {
@@ -324,42 +307,6 @@ impl Inputs {
             _ => Vec::new(),
         }
     }
-}
-
-/// The compute of an element-wise operator over its broadcast operands.
-pub(crate) fn scalar_compute(
-    name: &str,
-    cx: &CallCx,
-    f: fn(&CallCx, &[PrimExpr]) -> Result<PrimExpr, OpError>,
-    operands: &[Vec<Operand>],
-    dims: &[PrimExpr],
-) -> Result<te::Tensor, OpError> {
-    let mut failed = None;
-    let tensor = te::compute(format!("T_{name}"), dims, |axes| {
-        let values: Vec<PrimExpr> = operands
-            .iter()
-            .flatten()
-            .map(|operand| match operand {
-                Operand::Scalar(value) => value.clone(),
-                Operand::Tensor(t) => t.at(&broadcast_index(t.shape(), axes, dims)),
-            })
-            .collect();
-        f(cx, &values).unwrap_or_else(|e| {
-            failed = Some(e);
-            PrimExpr::from(0)
-        })
-    });
-    failed.map_or(Ok(tensor), Err)
-}
-
-/// The index into an operand of shape `from` that belongs to an index into the shape `to` that it is broadcast to.
-pub fn broadcast_index(from: &[PrimExpr], axes: &[PrimExpr], to: &[PrimExpr]) -> Vec<PrimExpr> {
-    let skip = to.len().saturating_sub(from.len());
-    let at = |(i, dim): (usize, &PrimExpr)| {
-        let repeated = dim.is_int(1) && !to.get(i + skip).is_some_and(|d| d.is_int(1));
-        if repeated { PrimExpr::from(0) } else { axes.get(i + skip).cloned().unwrap_or_else(|| PrimExpr::from(0)) }
-    };
-    from.iter().enumerate().map(at).collect()
 }
 
 /// The kernel's own symbolic variables in the place of the caller's.

@@ -95,7 +95,7 @@ pub use fresh::fresh_copy;
 pub use fuse_by_pattern::{FuseByPattern, FusionPattern, PatternCheck, fuse_ops_by_pattern};
 pub use gradient::{CustomGradient, GradientOptions, gradient_with};
 pub(crate) use inline_body::inline_body;
-pub use legalize::{CustomLowering, LegalizeOptions, RESHAPE_ATTR, broadcast_index, legalize_ops, note_lowering};
+pub use legalize::{CustomLowering, LegalizeOptions, RESHAPE_ATTR, legalize_ops, note_lowering};
 pub use pipeline::{Pipeline, Stage, default_pipeline, pipeline, pipelines};
 pub use reshape_proof::is_reshape;
 pub use run_codegen::EXTERNAL_MODULES_ATTR;

@@ -110,7 +110,7 @@ pub fn map(
         let dims = largest.map(|t| t.shape().to_vec()).unwrap_or_default();
         vec![te::compute(format!("T_{name}"), &dims, |i| {
             let values: Vec<PrimExpr> =
-                t.iter().map(|t| t.at(&transform::broadcast_index(t.shape(), i, &dims))).collect();
+                t.iter().map(|t| t.at(&relaxide_relax::shape::broadcast_index(t.shape(), i, &dims))).collect();
             f(&values)
         })]
     })

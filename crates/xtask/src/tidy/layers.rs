@@ -51,13 +51,35 @@ const DEPLOYED: &[&str] = &["ffi", "runtime", "vm", "relay-vm", "rpc", "capi"];
 /// Libraries that only compilers need.
 const COMPILER_ONLY: &[&str] = &["inkwell", "llvm-sys", "prost", "ruff_python_parser"];
 
-/// Checks the dependencies of every crate.
+/// Rooms of one crate that do not use another: the room, how the other is named in code, why.
+const ROOMS: &[(&str, &str, &str)] = &[
+    ("crates/relax/src/op/", "crate::transform", "an operator is a row, and passes read rows"),
+    ("crates/relax/src/compute.rs", "crate::transform", "what operators compute stands below passes"),
+    ("crates/codegen/src/c/", "crate::cuda", "back ends know nothing of each other"),
+    ("crates/codegen/src/c/", "crate::opencl", "back ends know nothing of each other"),
+    ("crates/codegen/src/llvm/", "crate::opencl", "back ends know nothing of each other"),
+    ("crates/codegen/src/opencl/", "crate::cuda", "back ends know nothing of each other"),
+];
+
+/// Checks the dependencies of every crate, and those between rooms of one.
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
-    files
-        .iter()
-        .filter_map(|file| Some((file, crate_of(&file.path)?)))
-        .flat_map(|(file, name)| manifest(file, name))
-        .collect()
+    let manifests = files.iter().filter_map(|file| Some((file, crate_of(&file.path)?)));
+    let mut problems: Vec<Problem> = manifests.flat_map(|(file, name)| manifest(file, name)).collect();
+    problems.extend(files.iter().flat_map(rooms));
+    problems
+}
+
+/// Uses of rooms that a file must not know.
+fn rooms(file: &File) -> Vec<Problem> {
+    let closed: Vec<_> = ROOMS.iter().filter(|(room, _, _)| file.path.starts_with(room)).collect();
+    let mut problems = Vec::new();
+    for (i, line) in file.text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+        let used = closed.iter().filter(|(_, other, _)| line.contains(&format!("{other}::")));
+        problems.extend(
+            used.map(|(room, other, why)| file.problem(i + 1, format!("`{room}` does not use `{other}`: {why}"))),
+        );
+    }
+    problems
 }
 
 /// The crate whose manifest a path is.
@@ -131,6 +153,14 @@ mod tests {
             problems("ir", "relaxide-tir.workspace = true"),
             ["crates/ir/Cargo.toml:5: `ir` cannot use `tir`, which does not stand below it"]
         );
+    }
+
+    #[test]
+    fn rooms_of_a_crate_are_closed_to_each_other() {
+        let of = |path: &str, text: &str| check(&[File { path: path.into(), text: text.into() }]).len();
+        assert_eq!(of("crates/relax/src/op/a.rs", "use crate::transform::b;\n"), 1);
+        assert_eq!(of("crates/relax/src/op/a.rs", "// as crate::transform::b\nuse crate::shape::b;\n"), 0);
+        assert_eq!(of("crates/relax/src/transform/a.rs", "use crate::transform::b;\n"), 0);
     }
 
     #[test]
