@@ -209,7 +209,8 @@ pub static TABLE: &[OpDef] = &[
         )
     },
     row("call_builtin_with_ctx", &[FUNC, ARGS], given, false, "Calls a VM builtin with the VM as its first argument."),
-    row("make_closure", &[FUNC, ARGS], any, true, "A closure: a function with its last arguments bound."),
+    row("make_closure", &[FUNC, ARGS], any, true, "A closure: a function with its last arguments bound.")
+        .memory(MemoryUse::Fresh),
     row("invoke_closure", &[ArgDef::any("closure", "The closure."), ARGS], given, false, "Calls a closure."),
     row(
         "invoke_pure_closure",
@@ -244,14 +245,16 @@ pub static TABLE: &[OpDef] = &[
         shape_of,
         "vm.builtin.shape_of",
         "The shape of a tensor as a value.",
-    ),
+    )
+    .memory(MemoryUse::Reads),
     builtin(
         "tensor_to_shape",
         &[ArgDef::tensor("expr", "A one-dimensional tensor of integers.")],
         tensor_to_shape,
         "vm.builtin.tensor_to_shape",
         "The shape whose dimensions a tensor holds.",
-    ),
+    )
+    .memory(MemoryUse::Reads),
     OpDef {
         lower: Lowering::Compute(lower_shape_to_tensor),
         ..row(
@@ -278,7 +281,8 @@ pub static TABLE: &[OpDef] = &[
         |cx| allocated(cx, 0, 1),
         true,
         "A tensor with fresh memory.",
-    ),
+    )
+    .memory(MemoryUse::Fresh),
     row(
         "builtin.stop_lift_params",
         &[ArgDef::tensor("x", "The tensor.")],
@@ -292,14 +296,16 @@ pub static TABLE: &[OpDef] = &[
         any,
         true,
         "Memory that planned tensors share.",
-    ),
+    )
+    .memory(MemoryUse::Fresh),
     row(
         "memory.alloc_tensor",
         &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.optional()],
         |cx| allocated(cx, 2, 3),
         true,
         "A tensor inside a storage.",
-    ),
+    )
+    .memory(MemoryUse::Fresh),
     row("memory.kill_storage", &[STORAGE], void, false, "The storage is not used from here on."),
     row(
         "memory.kill_tensor",
@@ -314,7 +320,8 @@ pub static TABLE: &[OpDef] = &[
         |cx| cx.ty(0),
         "vm.builtin.ensure_zero_offset",
         "x, copied if its data do not start its memory.",
-    ),
+    )
+    .memory(MemoryUse::View),
     row(
         "vm.alloc_storage",
         &[ArgDef::shape("size", "Bytes."), DEVICE, DTYPE, SCOPE],
@@ -336,7 +343,8 @@ pub static TABLE: &[OpDef] = &[
         void,
         false,
         "Calls a kernel; the last argument is a shape that is opened into scalars.",
-    ),
+    )
+    .memory(MemoryUse::Reads),
 ];
 
 /// The call of the kernel alone.

@@ -14,6 +14,19 @@ use super::lengths::{self, LengthRule};
 use super::{CallCx, Gradient, LayoutRule, MixedPrecision, OpError};
 use crate::Expr;
 
+/// What a call's result has to do with the memory of its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryUse {
+    /// Nothing is said: the result may lie in their memory, and they may be kept.
+    Unknown,
+    /// The arguments are read, and nothing of them is kept.
+    Reads,
+    /// The result has the first argument's elements in their order, and may lie in its memory.
+    View,
+    /// Every call makes something of its own, memory or a closure, that no other call's result can stand for.
+    Fresh,
+}
+
 /// One operator.
 #[derive(Clone, Copy)]
 pub struct OpDef {
@@ -35,6 +48,8 @@ pub struct OpDef {
     pub pattern: OpPattern,
     /// Whether a call has no visible effect but its result.
     pub pure: bool,
+    /// What the result has to do with the memory of the arguments.
+    pub memory: MemoryUse,
     /// What becomes of a call where a program is brought to lower precision.
     pub mixed_precision: MixedPrecision,
     /// How a call may be executed in another layout; `None` where only in the program's own.
@@ -59,6 +74,7 @@ impl OpDef {
         lower: Lowering::Special,
         pattern: OpPattern::Opaque,
         pure: true,
+        memory: MemoryUse::Unknown,
         mixed_precision: MixedPrecision::Never,
         layout: None,
         gradient: None,
@@ -105,6 +121,11 @@ impl OpDef {
     /// The row with how a kernel of it may be fused.
     pub const fn pattern(self, pattern: OpPattern) -> OpDef {
         OpDef { pattern, ..self }
+    }
+
+    /// The row with what its result has to do with the memory of its arguments.
+    pub const fn memory(self, memory: MemoryUse) -> OpDef {
+        OpDef { memory, ..self }
     }
 
     /// The row, in low precision where its arguments are.

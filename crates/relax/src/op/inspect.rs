@@ -89,7 +89,8 @@ pub static TABLE: &[OpDef] = &[
         view_type,
         view,
         "The same memory as another tensor: nothing is copied, and the view must not reach beyond the tensor.",
-    ),
+    )
+    .memory(MemoryUse::View),
 ];
 
 fn of(cx: &CallCx, dtype: DataType) -> Result<Type, OpError> {

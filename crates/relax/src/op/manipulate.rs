@@ -25,9 +25,11 @@ pub static TABLE: &[OpDef] = &[
         reshape,
         "The same elements, in order, under other dimensions. One dimension may be -1: it follows from the others.",
     )
+    .memory(MemoryUse::View)
     .follow()
     .gradient(gradient::reshape),
     OpDef::injective("flatten", &[X], &[], flatten_type, reflow, "The same elements, in order, in one dimension.")
+        .memory(MemoryUse::View)
         .follow(),
     OpDef::injective(
         "nn.batch_flatten",
@@ -37,6 +39,7 @@ pub static TABLE: &[OpDef] = &[
         reflow,
         "All dimensions but the first made one.",
     )
+    .memory(MemoryUse::View)
     .follow(),
     OpDef::injective(
         "expand_dims",
@@ -51,6 +54,7 @@ pub static TABLE: &[OpDef] = &[
         reflow,
         "Dimensions of size one are inserted.",
     )
+    .memory(MemoryUse::View)
     .follow()
     .layout(layout::expand_dims)
     .gradient(gradient::expand_dims),
@@ -62,6 +66,7 @@ pub static TABLE: &[OpDef] = &[
         reflow,
         "Dimensions of size one are dropped; a dimension of another size stays.",
     )
+    .memory(MemoryUse::View)
     .follow()
     .layout(layout::squeeze),
     OpDef::injective(

@@ -21,6 +21,7 @@ use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 use crate::analysis::overwrite::{is_inplace_call, overwritten_vars};
 use crate::builder::is_pure;
 use crate::functor::ExprMutator;
+use crate::op::MemoryUse;
 use crate::transform::emit::map_functions;
 use crate::*;
 
@@ -69,7 +70,7 @@ impl Eliminate {
 /// Whether computing a value twice is waste: a call without effect that makes no memory or identity, and writes over none.
 pub(super) fn is_candidate(value: &Expr) -> bool {
     match value.as_op_call() {
-        Some((_, "builtin.alloc_tensor" | "memory.alloc_storage" | "memory.alloc_tensor" | "make_closure")) => false,
+        Some((_, name)) if op::lookup(name).is_some_and(|def| def.memory == MemoryUse::Fresh) => false,
         Some((_, name)) => !name.starts_with("vm.") && is_pure(value) && !is_inplace_call(value),
         None => matches!(value, Expr::TupleGetItem(_)),
     }

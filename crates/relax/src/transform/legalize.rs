@@ -40,7 +40,7 @@ use crate::constant::as_scalar;
 use crate::op::core::call_tir;
 use crate::op::divide;
 use crate::op::kernel_names::{kernel_name, last_part};
-use crate::op::{CallCx, Lowering, OpDef, OpError, lengths, lookup};
+use crate::op::{CallCx, Lowering, MemoryUse, OpDef, OpError, lengths, lookup};
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::{substitute_type, vars_of};
 use crate::*;
@@ -247,7 +247,7 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, over_threads: b
     };
     let checks = lengths::assertions(&cx)?;
     let (mut kernel, scalars) = make_kernel(name, inputs.tensors, outputs, checks)?;
-    if matches!(def.name, "reshape" | "flatten" | "expand_dims" | "squeeze" | "nn.batch_flatten") {
+    if def.memory == MemoryUse::View {
         kernel.attrs = kernel.attrs.with(RESHAPE_ATTR, true);
     }
     let mut args = inputs.args;

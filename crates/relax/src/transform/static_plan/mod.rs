@@ -35,6 +35,7 @@ use relaxide_tir::PrimFunc;
 use super::emit::{emit, map_functions};
 use super::lower_alloc_tensor::AllocTensor;
 use crate::functor::used_vars;
+use crate::op::MemoryUse;
 use crate::rewrite::in_function;
 use crate::*;
 use assign::{Wanted, assign};
@@ -145,8 +146,11 @@ impl MemoryPlanner<'_> {
             Expr::Var(_) | Expr::DataflowVar(_) | Expr::Tuple(_) | Expr::TupleGetItem(_) => Role::Alias,
             Expr::Call(call) => match (&call.op, call.op_name()) {
                 (Expr::Global(gv), _) if self.kernels.contains(&gv.name) => Role::Reads,
-                (_, Some("vm.call_tir_dyn" | "shape_of" | "tensor_to_shape")) => Role::Reads,
-                (_, Some("reshape" | "memory.view" | "memory.ensure_zero_offset")) => Role::Alias,
+                (_, Some(name)) => match op::lookup(name).map(|def| def.memory) {
+                    Some(MemoryUse::Reads) => Role::Reads,
+                    Some(MemoryUse::View) => Role::Alias,
+                    Some(MemoryUse::Fresh | MemoryUse::Unknown) | None => Role::Unknown,
+                },
                 _ => Role::Unknown,
             },
             _ => Role::Unknown,
