@@ -28,6 +28,7 @@ pub mod tensor_argument;
 #[doc(hidden)]
 pub mod testing;
 pub mod verify;
+pub mod warp;
 
 pub use func::{PrimFunc, SEPARATE_ROUNDING};
 pub use functor::{StmtMutator, StmtVisitor};

@@ -40,6 +40,7 @@ mod stmt;
 mod tensor_check;
 pub(crate) mod tensor_failures;
 mod value;
+mod warp;
 
 pub(crate) use backend::Llvm;
 pub use debug::DebugInfo;
