@@ -143,3 +143,20 @@ def test_short_rows_whose_results_another_kernel_reads():
     x = np.random.default_rng(0).standard_normal((3, 4, 5)).astype("float32")
     (y,) = RelaxideBackend.prepare(onnx.parser.parse_model(text), "OPENCL").run([x])
     np.testing.assert_array_equal(y, (x == x.max(axis=2, keepdims=True)).astype("float32"))
+
+
+OPTIONAL = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Any) -> R.Tensor((), "bool"):
+        there = R.call_packed("vm.builtin.optional_has", x, ty_args=(R.Tensor((), "bool"),))
+        missing = R.logical_not(there)
+        return missing
+"""
+
+
+def test_whether_an_optional_value_is_there_can_be_computed_with():
+    machine = relax.VirtualMachine(tvm.compile(from_source(OPTIONAL), target="opencl"), tvm.opencl(0))
+    assert machine["main"](None).numpy()
+    assert not machine["main"](tvm.runtime.tensor(np.ones(2, "float32"), tvm.opencl(0))).numpy()

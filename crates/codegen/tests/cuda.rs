@@ -44,11 +44,15 @@ fn emulated(kernels: &[(Ref<PrimFunc>, Target)], code: DeviceCode) -> DeviceCode
         text = text.replace(&declared, &read);
     }
     // Memory of a block is memory, for one block runs at a time.
-    let as_memory = |line: &str| match line.split_once("= addrspacecast ptr addrspace(3) ") {
-        Some((value, of)) => format!("{value}= getelementptr i8, ptr {}, i64 0", of.trim_end_matches(" to ptr")),
-        None => line.replace("internal addrspace(3) global", "internal global"),
+    let as_memory = |line: &str| match line.split_once("= addrspacecast ptr ") {
+        Some((value, of)) => {
+            let of = of.trim_start_matches("addrspace(3) ").split(" to ptr").next().unwrap();
+            format!("{value}= getelementptr i8, ptr {of}, i64 0")
+        }
+        None => line.replace("internal addrspace(3) global", "internal global").replace("ptr addrspace(3)", "ptr"),
     };
     text = text.lines().map(as_memory).collect::<Vec<_>>().join("\n");
+    text = with_warps(&text);
     text = text.replace("declare void @llvm.nvvm.barrier0()", "").replace("@llvm.nvvm.barrier0", "@wait_for_block");
     text.push_str("\n@barrier_of_block = global ptr null\n");
     text.push_str("define internal void @wait_for_block() {\n  %f = load ptr, ptr @barrier_of_block\n  call void %f()\n  ret void\n}\n");
@@ -73,6 +77,45 @@ fn emulated(kernels: &[(Ref<PrimFunc>, Target)], code: DeviceCode) -> DeviceCode
     payload.format = "cubin".into();
     payload.code = library_of(&text);
     DeviceCode { kind: code.kind, bytes: payload.write() }
+}
+
+/// The text with calls of the driver in the place of what the threads of a warp do together.
+fn with_warps(text: &str) -> String {
+    let mut more = String::from("\n@warp_of_block = global ptr null\n");
+    more.push_str(
+        "define internal i32 @warp.round(float %x) {\n  %b = bitcast float %x to i32\n  %s = add i32 %b, 4096\n",
+    );
+    more.push_str("  %r = and i32 %s, -8192\n  ret i32 %r\n}\n");
+    let is_of_warps =
+        |line: &&str| ["mma", "ldmatrix"].iter().any(|word| line.contains(&format!("@llvm.nvvm.{word}.")));
+    for line in text.lines().filter(|line| line.starts_with("declare ")).filter(is_of_warps) {
+        let (result, rest) = line.trim_start_matches("declare ").split_once(" @llvm.nvvm.").unwrap();
+        let (name, params) = rest.trim_end_matches(')').split_once('(').unwrap();
+        let params: Vec<&str> = params.split(", ").collect();
+        let list: Vec<String> = params.iter().enumerate().map(|(at, ty)| format!("{ty} %a{at}")).collect();
+        let stored: String = list
+            .iter()
+            .enumerate()
+            .map(|(at, value)| {
+                // What a thread has is in words of eight bytes.
+                let place = format!("  %w{at} = getelementptr i64, ptr %words, i64 {at}\n");
+                format!("{place}  store {value}, ptr %w{at}\n")
+            })
+            .collect();
+        let length = name.len() + 1;
+        more.push_str(&format!(
+            "@name.{name} = internal constant [{length} x i8] c\"{name}\\00\"\n\
+             define internal {result} @warp.{name}({}) {{\n  %words = alloca [16 x i64]\n  %out = alloca [4 x i32]\n{stored}  \
+             %f = load ptr, ptr @warp_of_block\n  call void %f(ptr @name.{name}, ptr %words, ptr %out)\n  \
+             %r = load {result}, ptr %out\n  ret {result} %r\n}}\n",
+            list.join(", ")
+        ));
+    }
+    let kept =
+        text.lines().filter(|line| !line.starts_with("declare ") || !is_of_warps(line) && !line.contains("f2tf32"));
+    let text = kept.collect::<Vec<_>>().join("\n");
+    let text = text.replace("@llvm.nvvm.mma.", "@warp.mma.").replace("@llvm.nvvm.ldmatrix.", "@warp.ldmatrix.");
+    text.replace("@llvm.nvvm.f2tf32.rna", "@warp.round") + &more
 }
 
 fn library_of(text: &str) -> Vec<u8> {
@@ -140,6 +183,13 @@ fn threads_of_a_block_work_together() {
     }
 }
 
+#[test]
+fn warps_multiply_matrices() {
+    if with_driver("warps_multiply_matrices") {
+        CUDA.warps_together();
+    }
+}
+
 /// With `PTXAS=path` NVIDIA's assembler takes the kernels, and finds registers enough for them.
 #[test]
 fn the_assembler_takes_kernels_whose_threads_work_together() {
@@ -149,6 +199,9 @@ fn the_assembler_takes_kernels_whose_threads_work_together() {
     };
     for device in ["sm_80", "sm_90", "sm_100"] {
         let text = CUDA.text_of_teamwork(&format!("cuda -arch={device}"));
+        assert!(
+            text.contains("mma.sync.aligned.m16n8k16") && text.contains("ldmatrix") && text.contains("ld.global.v4")
+        );
         assert!(text.contains("bar.sync") || text.contains("barrier.sync"), "{text}");
         assert!(
             text.contains("ld.shared.v4") && text.contains("st.shared"),

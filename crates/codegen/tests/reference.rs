@@ -424,7 +424,13 @@ fn every_intrinsic_of_the_table_is_compiled() {
         // Calls need the runtime's function table, or other kernels, which the kernels here do not use; a checked index has a
         // text among its arguments, and random programs of its own. Barriers are for devices, and have programs of their own, too.
         let other = matches!(intrinsic, Intrinsic::Ret | Intrinsic::CheckedIndex | Intrinsic::StorageSync);
-        // EarlyExits are statements; the arguments of those that make addresses or put lanes together are of other types than
+        // So have what the threads of a warp do together, and promises of addresses.
+        let together = matches!(
+            intrinsic,
+            Intrinsic::WarpMultiplyAdd | Intrinsic::WarpLoadMatrix | Intrinsic::IsAligned | Intrinsic::AtMultiple
+        );
+        let other = other || together;
+        // Early exits are statements; the arguments of those that make addresses or put lanes together are of other types than
         // their results (`tests/language/test_intrinsics.py`).
         let jump = matches!(intrinsic, Intrinsic::BreakLoop | Intrinsic::ContinueLoop);
         let address = matches!(

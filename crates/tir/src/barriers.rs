@@ -11,6 +11,8 @@
 //! for k in range(n): s[t] = …; sync; …
 //! ```
 //!
+//! What the threads of a warp do together ([`warp`](crate::warp)) is come to in the same way.
+//!
 //! Nor may a thread end before others wait: checks of indices that are data end threads on devices, and so loops over threads have such
 //! checks or barriers.
 
@@ -24,13 +26,19 @@ use crate::early_exit::EarlyExits;
 use crate::functor::StmtVisitor;
 use crate::stmt::*;
 use crate::verify::{VerifyError, headline};
+use crate::warp::warp_call;
 
 /// Checks the barriers of a kernel.
 pub(crate) fn check(func: &PrimFunc) -> Result<(), VerifyError> {
     Check::default().stmt(&func.body)
 }
 
-/// Whether a barrier stands in a statement.
+/// Whether it is a barrier, or something that the threads of a warp do together.
+fn is_for_all(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Evaluate(n) if is_barrier(&n.value)) || warp_call(stmt).is_some()
+}
+
+/// Whether a barrier, or what is come to as one, stands in a statement.
 pub(crate) fn has_barrier(stmt: &Stmt) -> bool {
     struct Has(bool);
     impl PrimVisitor for Has {
@@ -38,7 +46,7 @@ pub(crate) fn has_barrier(stmt: &Stmt) -> bool {
     }
     impl StmtVisitor for Has {
         fn visit_stmt(&mut self, stmt: &Stmt) {
-            self.0 |= matches!(stmt, Stmt::Evaluate(n) if is_barrier(&n.value));
+            self.0 |= is_for_all(stmt);
             if !self.0 {
                 self.walk_stmt(stmt);
             }
@@ -84,14 +92,14 @@ struct Check {
     varying: Varying,
     /// The outermost statement around that not all threads carry out alike.
     divergent: Option<String>,
-    /// Whether threads are around.
-    in_threads: bool,
+    /// The axes of the threads around, the outermost first.
+    threads: Vec<String>,
 }
 
 impl Check {
     fn stmt(&mut self, stmt: &Stmt) -> Result<(), VerifyError> {
         match stmt {
-            Stmt::Evaluate(n) if is_barrier(&n.value) => self.barrier(stmt),
+            _ if is_for_all(stmt) => self.barrier(stmt),
             Stmt::Bind(n) => {
                 if self.varying.varies(&n.value) {
                     self.varying.add(&n.var);
@@ -132,9 +140,9 @@ impl Check {
                 return Err(VerifyError::Barrier { what, place: headline(stmt) });
             }
             self.varying.add(&n.var);
-            let outer = std::mem::replace(&mut self.in_threads, true);
+            self.threads.push(n.thread_tag.clone());
             self.stmt(&n.body)?;
-            self.in_threads = outer;
+            self.threads.pop();
             return Ok(());
         }
         if self.varying.varies(&n.min) {
@@ -165,10 +173,20 @@ impl Check {
                 what: "a barrier stands where threads of a block may go different ways".into(),
                 place: place.clone(),
             }),
-            None if !self.in_threads => Err(VerifyError::Barrier {
+            None if self.threads.is_empty() => Err(VerifyError::Barrier {
                 what: "a barrier stands outside of any thread".into(),
                 place: headline(stmt),
             }),
+            // Neighbours in a warp are neighbours along the innermost axis.
+            None if warp_call(stmt).is_some() && self.threads.windows(2).any(|pair| pair[0] <= pair[1]) => {
+                Err(VerifyError::Barrier {
+                    what: format!(
+                        "threads of a warp are counted along `threadIdx.x`, inside of y and z, not {:?}",
+                        self.threads
+                    ),
+                    place: headline(stmt),
+                })
+            }
             None => Ok(()),
         }
     }

@@ -169,6 +169,15 @@ intrinsics! {
     /// Where the threads of a block wait for each other: what one has written to memory of the scope that the first argument names,
     /// the others read behind it.
     StorageSync = "tvm_storage_sync", AtLeast(1);
+    /// A product of small matrices by the threads of a warp, added to a third: fragments of the three; see [`crate::warp`].
+    WarpMultiplyAdd = "warp_multiply_add", Exactly(3);
+    /// Matrices of 8 × 8 elements of 16 bits, of which each thread of a warp gives a row: turned around (1) or not (0), and the row.
+    /// See [`crate::warp`].
+    WarpLoadMatrix = "warp_load_matrix", Exactly(2);
+    /// Whether an address is a multiple of so many bytes.
+    IsAligned = "is_aligned", Exactly(2);
+    /// The index itself, and a promise: the address of the access whose index it is a part of is a multiple of so many bytes.
+    AtMultiple = "at_multiple", Exactly(2);
     /// A promise that the condition holds.
     Assume = "assume", Exactly(1);
     /// The lower half of a vector's lanes.
@@ -252,6 +261,10 @@ impl Intrinsic {
                 | IsNullptr
                 | Assume
                 | StorageSync
+                | WarpMultiplyAdd
+                | WarpLoadMatrix
+                | IsAligned
+                | AtMultiple
                 | VectorLow
                 | VectorHigh
                 | VectorCombine

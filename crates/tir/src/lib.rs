@@ -30,6 +30,7 @@ pub mod tensor_argument;
 #[doc(hidden)]
 pub mod testing;
 pub mod verify;
+pub mod warp;
 
 pub use early_exit::{EarlyExit, EarlyExits};
 pub use func::{PrimFunc, SEPARATE_ROUNDING};

@@ -76,9 +76,19 @@ impl Body<'_, '_> {
                 self.call_foreign(&function.value, args, n)
             }
             ("tvm_storage_sync", [PrimExpr::Str(scope), ..]) => self.barrier(&scope.value),
+            ("is_aligned", [pointer, bytes]) => self.is_aligned(pointer, bytes, n),
+            ("at_multiple", [index, _]) => self.eval(index),
             ("ret", [value]) => self.return_value(value),
             _ => self.eval_operator(name, n),
         }
+    }
+
+    fn is_aligned(&mut self, pointer: &PrimExpr, bytes: &PrimExpr, n: &PrimCall) -> Result<Val, CodegenError> {
+        let (pointer, bytes) = (self.eval(pointer)?, bytes.as_int().filter(|bytes| *bytes > 0));
+        let bytes = bytes.ok_or_else(|| self.kernel.malformed(format!("`{}` without a number of bytes", n.op)))?;
+        let address = self.f.cast("ptrtoint", &pointer, Ty::I64);
+        let rest = self.f.op("and", &address, &Val::int(Ty::I64, bytes - 1));
+        Ok(self.f.icmp("eq", &rest, &Val::int(Ty::I64, 0)))
     }
 
     fn result_type(&self, n: &PrimCall) -> Result<Option<Ty>, CodegenError> {

@@ -12,6 +12,8 @@ use relaxide_ir::{
     prim::{self, BufferLoad},
 };
 use relaxide_tir::BufferStore;
+use relaxide_tir::intrin::Intrinsic;
+use relaxide_tir::warp::warp_value;
 
 use super::{
     kernel::Body,
@@ -28,7 +30,16 @@ struct MemoryAccess {
     value: Ty,
     /// Whether the buffer is known to have an element.
     has_elements: bool,
+    /// Of how many bytes the address of a vector is a multiple, where the program says it.
+    promised: u64,
     metadata: String,
+}
+
+impl MemoryAccess {
+    /// The alignment that an access of a type has for certain.
+    fn alignment(&self, ty: Ty) -> u64 {
+        if ty.is_vector() { self.promised.max(ty.kind.alignment()) } else { ty.kind.alignment() }
+    }
 }
 
 enum Pattern {
@@ -74,7 +85,10 @@ impl Body<'_, '_> {
         if n.buffer.dtype.is_packed() {
             return self.store_shared(n);
         }
-        let value = self.eval(&n.value)?;
+        let value = match warp_value(&n.value) {
+            Some((call, intrinsic)) => self.warp_value(call, intrinsic)?,
+            None => self.eval(&n.value)?,
+        };
         let place = self.place(&n.buffer, &n.indices)?;
         let value = self.f.splat_to(&value, place.value.lanes);
         if value.ty.lanes != place.value.lanes || value.ty.kind.bytes() != place.value.kind.bytes() {
@@ -136,7 +150,8 @@ impl Body<'_, '_> {
         let pattern = self.pattern(&base, element, &flat, lanes)?;
         let metadata = self.kernel.access_metadata(&buffer.data);
         let has_elements = buffer.shape.iter().all(|dim| dim.as_int().is_some_and(|n| n > 0));
-        Ok(MemoryAccess { pattern, memory: value.in_memory(), value, has_elements, metadata })
+        let promised = promised_alignment(&flat).unwrap_or(1);
+        Ok(MemoryAccess { pattern, memory: value.in_memory(), value, has_elements, promised, metadata })
     }
 
     fn pattern(&mut self, base: &Val, element: Ty, flat: &PrimExpr, lanes: u32) -> Result<Pattern, CodegenError> {
@@ -284,7 +299,7 @@ impl Body<'_, '_> {
     }
 
     fn load_at(&mut self, pointer: &Val, ty: Ty, place: &MemoryAccess) -> Val {
-        let align = ty.kind.alignment();
+        let align = place.alignment(ty);
         self.f.emit(ty, format_args!("load {ty}, {pointer}, align {align}{}", place.metadata))
     }
 
@@ -343,7 +358,7 @@ impl Body<'_, '_> {
     }
 
     fn store_at(&mut self, pointer: &Val, value: &Val, place: &MemoryAccess) {
-        let align = value.ty.kind.alignment();
+        let align = place.alignment(value.ty);
         self.f.effect(format_args!("store {value}, {pointer}, align {align}{}", place.metadata));
     }
 
@@ -463,6 +478,22 @@ impl Body<'_, '_> {
     /// Memory holds bools as bytes.
     fn as_value(&mut self, raw: &Val, value: Ty) -> Val {
         if raw.ty == value { raw.clone() } else { self.f.convert(raw, value) }
+    }
+}
+
+/// Of how many bytes a program says that the address of a vector with some index is a multiple.
+fn promised_alignment(index: &PrimExpr) -> Option<u64> {
+    match index {
+        PrimExpr::Ramp(n) => promised_alignment(&n.base),
+        PrimExpr::Broadcast(n) => promised_alignment(&n.value),
+        PrimExpr::Cast(n) => promised_alignment(&n.value),
+        PrimExpr::Binary(n) if matches!(n.op, BinaryOp::Add) => {
+            promised_alignment(&n.a).or_else(|| promised_alignment(&n.b))
+        }
+        PrimExpr::Call(n) if Intrinsic::of_call(&n.op) == Some(Intrinsic::AtMultiple) => {
+            n.args.get(1)?.as_int().and_then(|bytes| u64::try_from(bytes).ok()).filter(|bytes| bytes.is_power_of_two())
+        }
+        _ => None,
     }
 }
 

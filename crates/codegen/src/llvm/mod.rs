@@ -39,6 +39,7 @@ mod small_float;
 mod stmt;
 mod tensor_check;
 mod value;
+mod warp;
 
 pub(crate) use backend::Llvm;
 pub use debug::DebugInfo;

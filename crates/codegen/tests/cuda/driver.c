@@ -112,6 +112,58 @@ static void begin(void) {
 /* What kernels call: the thread waits until all others have come as far. */
 static void barrier(void) { swapcontext(&running->state, &scheduler); }
 
+/* What the threads of a warp do together: each says what it has, all wait, and each takes its part of the result. Written after the
+ * description of `mma.sync` and `ldmatrix` in the PTX manual. */
+union word { uint32_t bits; float single; int32_t whole; int8_t bytes[4]; uint8_t positive[4]; _Float16 half[2]; uint16_t brain[2]; const uint32_t *row; };
+static union word given[MOST_THREADS][16];  /* Each is as wide as a pointer. */
+
+static double factor(union word word, int at, const char *type) {
+    union word brain;
+    if (!strcmp(type, "f16")) return word.half[at];
+    if (!strcmp(type, "bf16")) return brain.bits = (uint32_t)word.brain[at] << 16, brain.single;
+    if (!strcmp(type, "tf32")) return word.single;
+    return !strcmp(type, "s8") ? word.bytes[at] : word.positive[at];
+}
+
+static void multiply(const char *name, union word (*warp)[16], int lane, uint32_t *result) {
+    const char *left = strstr(name, ".f32") ? "f16" : strstr(name, ".bf16") ? "bf16" : strstr(name, ".tf32") ? "tf32" : strstr(name, ".col.s8") ? "s8" : "u8";
+    const char *right = strstr(name, ".s8.u8") ? "u8" : strstr(name, ".u8.s8") ? "s8" : left;
+    int width = !strcmp(left, "tf32") ? 1 : left[0] == 's' || left[0] == 'u' ? 4 : 2;
+    for (int i = 0; i < 4; ++i) {
+        int row = lane / 4 + (i < 2 ? 0 : 8), column = lane % 4 * 2 + (i & 1);
+        double sum = 0;
+        for (int k = 0; k < 8 * width; ++k) {
+            int half = k / (4 * width), within = k % (4 * width);
+            int of_a = row % 8 * 4 + within / width, of_b = column * 4 + within / width;
+            double a = factor(warp[of_a][2 * half + (row >= 8)], within % width, left);
+            sum += a * factor(warp[of_b][4 + half], within % width, right);
+        }
+        union word made;
+        if (width == 4) made.whole = warp[lane][6 + i].whole + (int32_t)sum;
+        else made.single = (float)(warp[lane][6 + i].single + sum);
+        result[i] = made.bits;
+    }
+}
+
+static void load_matrices(const char *name, union word (*warp)[16], int lane, uint16_t *result) {
+    int count = strstr(name, ".x4") ? 4 : strstr(name, ".x2") ? 2 : 1, turned = strstr(name, ".trans") != NULL;
+    for (int matrix = 0; matrix < count; ++matrix)
+        for (int i = 0; i < 2; ++i) {
+            int row = lane / 4, column = lane % 4 * 2 + i;
+            const uint16_t *of = (const uint16_t *)warp[matrix * 8 + (turned ? column : row)][0].row;
+            result[matrix * 2 + i] = of[turned ? row : column];
+        }
+}
+
+static void warp(const char *name, const void *words, void *result) {
+    int number = (int)(running - threads), lane = number % 32;
+    memcpy(given[number], words, sizeof given[number]);
+    barrier();
+    if (strstr(name, "ldmatrix")) load_matrices(name, given + number - lane, lane, result);
+    else multiply(name, given + number - lane, lane, result);
+    barrier();
+}
+
 /* Runs the threads of one block; the numbers of the thread that runs are where the kernel reads them. */
 static int run_block(int *at, const unsigned *size) {
     unsigned count = 0, left;
@@ -151,8 +203,9 @@ int cuLaunchKernel(raw function, unsigned bx, unsigned by, unsigned bz, unsigned
     }
     int *at = dlsym(found->module, "thread_axes");
     void (**wait)(void) = dlsym(found->module, "barrier_of_block");
-    if (!at || !wait) return INVALID_IMAGE;
-    *wait = barrier, kernel = found->run, kernel_args = args;
+    void (**together)(const char *, const void *, void *) = dlsym(found->module, "warp_of_block");
+    if (!at || !wait || !together) return INVALID_IMAGE;
+    *wait = barrier, *together = warp, kernel = found->run, kernel_args = args;
     for (at[0] = 0; at[0] < (int)bx; ++at[0])
         for (at[1] = 0; at[1] < (int)by; ++at[1])
             for (at[2] = 0; at[2] < (int)bz; ++at[2]) {

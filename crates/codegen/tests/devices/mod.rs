@@ -8,7 +8,9 @@ use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Module, Ref, SavedByte
 use relaxide_ir::{Buffer, PrimExpr, Target, Var, prim};
 use relaxide_runtime::device::{copy_tensor, empty_tensor, on_host};
 use relaxide_tir::interp::Scalar;
-use relaxide_tir::testing::{KINDS, Options, Random, Sample, Teamwork, elements, random_tensor, sample_from, teamwork};
+use relaxide_tir::testing::{
+    KINDS, Options, Random, Sample, Teamwork, elements, random_tensor, sample_from, teamwork, tensor_product,
+};
 use relaxide_tir::{For, ForKind, PrimFunc, Stmt, lower, schedule, te};
 
 pub const F32: DataType = DataType::float(32);
@@ -143,6 +145,36 @@ impl DeviceKind {
         }
     }
 
+    /// A product by tensor cores, lowered; of single precision if it is asked for.
+    fn tensor_product(&self, func: &PrimFunc, tf32: bool) -> PrimFunc {
+        let rule = "tensor-core product".to_string();
+        let stage = schedule::apply(func, &self.target()).unwrap().notes[0].key.clone();
+        let asked = schedule::Override { stage, rule, values: vec![("tf32".into(), 1)] };
+        let asked = if tf32 { vec![asked] } else { vec![] };
+        let scheduled = schedule::apply_with(func, &self.target(), &asked).unwrap();
+        assert_eq!(scheduled.notes[0].rule, "tensor-core product");
+        lower::lower_with(&scheduled.func, lower::LowerOptions { keep_loops: true, ..Default::default() }).unwrap()
+    }
+
+    /// What warps multiply is what the interpreter computes.
+    pub fn warps_together(&self) {
+        let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 200 } else { 6 };
+        let kernel = |seed| {
+            let (name, sample) = (format!("warps{seed}"), tensor_product(seed).unwrap().sample);
+            let lowered = self.tensor_product(&named(&sample.func, &name), seed % 6 == 5);
+            (name, sample, lowered)
+        };
+        let kernels: Vec<_> = (0..count).map(kernel).collect();
+        let library = self.library(&kernels.iter().map(|(_, _, lowered)| lowered.clone()).collect::<Vec<_>>());
+        for (name, sample, lowered) in &kernels {
+            let expected = sample.interpret(&sample.func).unwrap();
+            let found = self.run(&library, name, sample).unwrap_or_else(|error| panic!("{error}\n{lowered}"));
+            if let Some((output, at)) = sample.difference(&found, &expected) {
+                panic!("{:?} for {:?} at {at}\n{lowered}", found[output][at], expected[output][at]);
+            }
+        }
+    }
+
     /// Vectors that a program writes, also such as read what they write.
     pub fn vectors_of_a_program(&self, has_device: bool) {
         let (a, b) = (Buffer::new("A", F32, [64]), Buffer::new("B", F32, [64]));
@@ -175,7 +207,9 @@ impl DeviceKind {
     pub fn text_of_teamwork(&self, target: &str) -> String {
         let target: Target = target.parse().unwrap();
         let kernels = self.teamwork().into_iter().map(|(_, _, lowered)| lowered);
-        let kernels: Vec<_> = kernels.chain([self.lowered(&large_product()).1]).map(Ref::new).collect();
+        let large = large_tensor_products().into_iter().map(|(func, tf32)| self.tensor_product(&func, tf32));
+        let kernels = kernels.chain([self.lowered(&large_product()).1]).chain(large);
+        let kernels: Vec<_> = kernels.map(Ref::new).collect();
         backend(&target).unwrap().text(&kernels, &target, "").unwrap().unwrap()
     }
 
@@ -237,6 +271,27 @@ fn rows() -> PrimFunc {
     let (table, at) = (te::placeholder("table", [4, 3], F32), te::placeholder("at", [5], DataType::int(64)));
     let out = te::compute("out", [5, 3], |i| table.at(&[at.at(&i[..1]), i[1].clone()]));
     named(&te::create_prim_func(&[table, at, out]).unwrap(), "rows")
+}
+
+/// Products of 4096³ by tensor cores, of each type and with either factor turned, and whether it is single precision that is rounded.
+fn large_tensor_products() -> Vec<(PrimFunc, bool)> {
+    let (half, brain, byte) = (DataType::float(16), DataType::bfloat16(), DataType::int(8));
+    let types = [(half, F32), (half, half), (brain, F32), (byte, DataType::int(32)), (F32, F32)];
+    let mut made = Vec::new();
+    for (number, (of, dtype)) in types.into_iter().enumerate() {
+        for (a_turned, b_turned) in [(false, false), (false, true), (true, false)] {
+            let (a, b) = (te::placeholder("A", [4096, 4096], of), te::placeholder("B", [4096, 4096], of));
+            let k = te::reduce_axis(4096);
+            let at = |turned: bool, row: PrimExpr, column: PrimExpr| if turned { [column, row] } else { [row, column] };
+            let product = te::compute("product", [4096, 4096], |i| {
+                let left = prim::cast(dtype, a.at(&at(a_turned, i[0].clone(), k.var())));
+                te::sum(left * prim::cast(dtype, b.at(&at(b_turned, k.var(), i[1].clone()))), [&k])
+            });
+            let name = format!("large_{number}_{a_turned}_{b_turned}");
+            made.push((named(&te::create_prim_func(&[a, b, product]).unwrap(), &name), of == F32));
+        }
+    }
+    made
 }
 
 /// A product that is large enough for the largest tiles.

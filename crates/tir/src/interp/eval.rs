@@ -134,6 +134,13 @@ impl Interp {
             Intrinsic::StorageSync => {
                 Err(InterpError::Malformed("a barrier that not all threads of a block come to".into()))
             }
+            Intrinsic::WarpMultiplyAdd | Intrinsic::WarpLoadMatrix => {
+                let message = format!("`{}` that is not all that a store of threads writes", n.op);
+                Err(InterpError::Malformed(message))
+            }
+            // Memory has no addresses here.
+            Intrinsic::IsAligned => Ok(Scalar::Int(1)),
+            Intrinsic::AtMultiple => self.eval_at(&n.args[0], lane),
             Intrinsic::Prefetch | Intrinsic::PrefetchWrite => Ok(Scalar::Int(0)),
             Intrinsic::VScale => Ok(Scalar::Int(1)),
             Intrinsic::VectorReduceAdd

@@ -133,6 +133,13 @@ impl Interp {
         }
         // All lanes are computed before any is stored, as a vector instruction does it.
         let value = self.eval(&n.value)?;
+        self.store_value(n, value)
+    }
+
+    /// Stores a value that is the store's own.
+    pub(super) fn store_value(&mut self, n: &BufferStore, value: Value) -> Result<()> {
+        let within = usize::from(n.buffer.dtype.lanes.max(1));
+        let index_lanes = n.indices.last().map_or(1, |i| usize::from(i.dtype().lanes.max(1)));
         let view = self.view_of(&n.buffer)?;
         for outer in 0..index_lanes {
             if let Some(predicate) = &n.predicate

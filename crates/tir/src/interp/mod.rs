@@ -27,6 +27,7 @@
 //! | predicated load | lanes that are off are zero, and their indices are not looked at |
 //! | parallel loop | iterations run last to first, so that a dependence between them shows |
 //! | threads of a block | one after the other up to each barrier; what two of them use of shared memory between barriers, and one writes, is an error |
+//! | what threads of a warp do together | in turn for all of its threads; sums of floats are rounded once |
 //! | a block's `init` | runs where every reduction axis is at its first value |
 //! | scratch buffers | begin unwritten; zeroed where the back end happens to, which no program may rely on |
 //!
@@ -39,6 +40,7 @@ mod memory;
 mod pointer;
 mod scalar;
 mod threads;
+mod warp;
 
 #[cfg(test)]
 mod tests;

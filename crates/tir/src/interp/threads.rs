@@ -21,6 +21,7 @@ use super::scalar::{Scalar, Value};
 use super::{ByNode, Interp, InterpError, Result};
 use crate::functor::StmtVisitor;
 use crate::stmt::*;
+use crate::warp::warp_call;
 
 /// Most threads of a block.
 const MOST_THREADS: i64 = 1024;
@@ -30,7 +31,7 @@ pub(super) fn is_thread(n: &For) -> bool {
     n.kind == ForKind::ThreadBinding && n.thread_tag.starts_with("threadIdx.")
 }
 
-/// Whether threads have to carry a statement out together: it has a barrier, or memory that they share.
+/// Whether threads have to carry a statement out together: it has a barrier, memory that they share, or something that warps do.
 pub(super) fn waits(stmt: &Stmt) -> bool {
     struct Waits(bool);
     impl PrimVisitor for Waits {
@@ -41,7 +42,7 @@ pub(super) fn waits(stmt: &Stmt) -> bool {
             self.0 |= match stmt {
                 Stmt::Evaluate(n) => is_barrier(&n.value),
                 Stmt::Alloc(n) => n.buffer.scope.starts_with("shared"),
-                _ => false,
+                _ => warp_call(stmt).is_some(),
             };
             if !self.0 {
                 self.walk_stmt(stmt);
@@ -55,7 +56,7 @@ pub(super) fn waits(stmt: &Stmt) -> bool {
 
 /// What a thread has for itself.
 #[derive(Clone)]
-struct Thread {
+pub(super) struct Thread {
     number: u32,
     vars: ByNode<Var, Value>,
     pointers: ByNode<Var, Pointer>,
@@ -81,7 +82,7 @@ impl Interp {
     }
 
     /// Something of one thread.
-    fn with_thread<T>(
+    pub(super) fn with_thread<T>(
         &mut self,
         thread: &mut Thread,
         phase: u64,
@@ -174,6 +175,10 @@ impl Interp {
                 *phase += 1;
                 Ok(())
             }
+            Stmt::Store(_) => match warp_call(stmt) {
+                Some((call, intrinsic)) => self.team_warp(stmt, (call, intrinsic), threads, *phase),
+                None => Err(InterpError::Unsupported(format!("barriers inside of `{stmt}`"))),
+            },
             other => Err(InterpError::Unsupported(format!("barriers inside of `{other}`"))),
         }
     }

@@ -3,12 +3,16 @@
 //! Everything that a rule sizes (lanes, register tiles, cache blocks, when threads pay) comes from here, so that a wider
 //! machine needs a row and no new rule.
 
+use relaxide_ir::target::Kind;
 use relaxide_ir::{DataType, Target};
 
 use crate::lower::DeviceLimits;
 
 /// Bytes of a line of the cache, which come at once. No vector is longer.
 const LINE: i64 = 64;
+
+/// The first generation of NVIDIA's devices that multiplies all the types of [`warp`](crate::warp).
+const WITH_TENSOR_CORES: u32 = 80;
 
 /// Elements in a line of the cache.
 pub fn elements_in_line(dtype: DataType) -> i64 {
@@ -32,6 +36,8 @@ pub struct Machine {
     pub parallel_threshold: Option<i64>,
     /// What a block of threads may use, if it is a device, whose threads the loops are for.
     pub device: Option<DeviceLimits>,
+    /// Whether the threads of a warp multiply small matrices together ([`warp`](crate::warp)).
+    pub tensor_cores: bool,
 }
 
 impl Machine {
@@ -58,6 +64,7 @@ impl Machine {
             l2: 512 << 10,
             parallel_threshold: Some(32 << 10),
             device: None,
+            tensor_cores: false,
         }
     }
 
@@ -71,6 +78,7 @@ impl Machine {
             l2: 512 << 10,
             parallel_threshold: Some(0),
             device: Some(DeviceLimits::of(target)),
+            tensor_cores: generation(target).is_some_and(|number| number >= WITH_TENSOR_CORES),
         }
     }
 
@@ -84,6 +92,17 @@ impl Machine {
         let bytes = (i64::from(dtype.bits) + 7) / 8;
         (self.vector_bytes / bytes.max(1)).max(1)
     }
+}
+
+/// The number of NVIDIA's generation of devices (`sm_80`) that a target names.
+fn generation(target: &Target) -> Option<u32> {
+    let name = match target.kind {
+        Kind::Cuda => target.text("arch"),
+        Kind::Nvptx => target.mcpu(),
+        _ => return None,
+    };
+    let digits = name.strip_prefix("sm_")?;
+    digits.trim_end_matches(|c: char| c.is_ascii_alphabetic()).parse().ok()
 }
 
 enum Level {

@@ -31,7 +31,7 @@ pub use programs::{Program, ProgramOptions, program};
 pub use random::Random;
 pub use shrink::{Failure, attempt, check_seeds, report, seeds, shrink};
 pub use steps::{Drawn, schedule_at_random, schedule_from};
-pub use teamwork::{KINDS, Teamwork, teamwork};
+pub use teamwork::{KINDS, Teamwork, teamwork, tensor_product};
 
 /// A dimension: its size, and how what is made writes it.
 #[derive(Clone, Debug)]

@@ -96,23 +96,57 @@ fn axis(dim: &Dim) -> ReduceAxis {
 /// Products of matrices, several perhaps, either of them turned around, with something done to the result.
 fn product(random: &mut Random) -> Result<Teamwork, TeError> {
     let dtype = if random.one_in(4) { I32 } else { F32 };
+    let sizes = [dim(random, "m", 8, 36), dim(random, "n", 8, 36), dim(random, "k", 8, 40)];
+    product_of(random, [dtype; 3], sizes, "tiled product")
+}
+
+/// Products of the types that tensor cores multiply, which of them are more than 32 rows and which are not; see [`product`].
+pub fn tensor_product(seed: u64) -> Result<Teamwork, TeError> {
+    let (half, brain) = (DataType::float(16), DataType::bfloat16());
+    let (signed, unsigned) = (DataType::int(8), DataType::uint(8));
+    let types = [
+        [half, half, F32],
+        [half, half, half],
+        [brain, brain, F32],
+        [signed, signed, I32],
+        [unsigned, signed, I32],
+        [F32, F32, F32],
+    ];
+    let random = &mut Random::new(seed);
+    let types = types[(seed % types.len() as u64) as usize];
+    // Multiples of what is loaded at once, or any numbers.
+    let step = if random.one_in(2) { 16 } else { 1 };
+    let mut size = |name, low: i64, high: i64| {
+        let size = (random.between(low, high) + step - 1) / step * step;
+        let is_named = name == "m" && random.one_in(3);
+        Dim { size, expr: if is_named { PrimExpr::from(&Var::dim(name)) } else { prim::int(size) } }
+    };
+    let sizes = [size("m", 16, 80), size("n", 16, 80), size("k", 16, 90)];
+    product_of(random, types, sizes, "tensor-core product")
+}
+
+/// A product of factors of two types in a third.
+fn product_of(
+    random: &mut Random,
+    [left_type, right_type, dtype]: [DataType; 3],
+    [m, n, k]: [Dim; 3],
+    rule: &'static str,
+) -> Result<Teamwork, TeError> {
     let b = Dim { size: 2, expr: prim::int(2) };
-    let (m, n, k) = (dim(random, "m", 8, 36), dim(random, "n", 8, 36), dim(random, "k", 8, 40));
     let (of_a, of_b, finished) = (random.one_in(2), random.one_in(2), random.one_in(2));
     let batch = random.one_in(3);
     let mut maker = Maker { random, inputs: Vec::new() };
-    let shape = |first: &'static str, batch: bool| (first, batch);
-    let mut operand = |(name, batch): (&str, bool), rows: &Dim, columns: &Dim, turned: bool| {
+    let mut operand = |(name, of): (&str, DataType), rows: &Dim, columns: &Dim, turned: bool| {
         let (first, second) = if turned { (columns, rows) } else { (rows, columns) };
         let dims: Vec<&Dim> = if batch { vec![&b, first, second] } else { vec![first, second] };
-        let tensor = maker.input(name, &dims, dtype);
+        let tensor = maker.input(name, &dims, of);
         move |at: &[PrimExpr], row: PrimExpr, column: PrimExpr| {
             let place = if turned { [column, row] } else { [row, column] };
-            tensor.at(&[at, &place].concat())
+            prim::cast(dtype, tensor.at(&[at, &place].concat()))
         }
     };
-    let left = operand(shape("A", batch), &m, &k, of_a);
-    let right = operand(shape("B", batch), &k, &n, of_b);
+    let left = operand(("A", left_type), &m, &k, of_a);
+    let right = operand(("B", right_type), &k, &n, of_b);
     let bias = maker.input("bias", &[&n], dtype);
     let dims: Vec<&Dim> = if batch { vec![&b, &m, &n] } else { vec![&m, &n] };
     let along = axis(&k);
@@ -128,7 +162,7 @@ fn product(random: &mut Random) -> Result<Teamwork, TeError> {
         false => made,
     };
     let shape = sizes(&dims);
-    maker.sample("tiled product", output, shape)
+    maker.sample(rule, output, shape)
 }
 
 /// A convolution with borders, as a product.

@@ -15,7 +15,7 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.sequence_erase", erase),
     Builtin::plain("vm.builtin.sequence_split", split),
     Builtin::plain("vm.builtin.sequence_concat", concat),
-    Builtin::plain("vm.builtin.optional_has", has),
+    Builtin::placed("vm.builtin.optional_has", has),
 ];
 
 /// An integer, or the one that a tensor holds.
@@ -209,7 +209,8 @@ fn concat(args: &Args<'_, '_>) -> Result<Any, Error> {
     Ok(device::to_device(&joined, first.device())?.into())
 }
 
-/// `(value)`: whether there is one, as a bool without dimensions.
+/// `(value)`: whether there is one, as a bool without dimensions. A value that is not there has no device, so the answer is brought to the
+/// first, where kernels look for it.
 fn has(args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(1, 1)?;
     let there = !args.view(0, "value")?.is_none();

@@ -9,6 +9,7 @@ mod rowwise;
 mod scan;
 mod sort;
 mod team;
+mod tensor_core;
 mod transpose;
 
 #[cfg(test)]
@@ -18,19 +19,23 @@ pub use rowwise::fits as fits_threads;
 pub use sort::SORTS_RANKS;
 
 use super::super::record::Record;
-use super::super::{Cx, Reduce, Refusal, ScheduleError, Stage, Work};
+use super::super::{Cx, Machine, Reduce, Refusal, ScheduleError, Stage, Work};
 use super::rule::{Entry, apply, first};
 use super::{fallback, independent, merge};
 use crate::Stmt;
 use crate::lower::DeviceLimits;
 
-// These rules decide by constants: their numbers are no parameters yet.
+/// Bytes of the largest access of a thread.
+const ACCESS: i64 = 16;
+
+// But for tensor cores, these rules decide by constants: their numbers are no parameters yet.
 const MAPS: &[Entry<Stage>] = &[
     Entry { name: "shared transpose", apply: |cx, stage, _| transpose::apply(cx, stage) },
     Entry { name: "fallback", apply: apply::<fallback::Elements> },
 ];
 
 const REDUCTIONS: &[Entry<Reduce>] = &[
+    Entry { name: "tensor-core product", apply: apply::<tensor_core::TensorCores> },
     Entry { name: "tiled product", apply: |cx, reduce, _| product::apply(cx, reduce) },
     Entry { name: "shared reduction", apply: |cx, reduce, _| reduction::apply(cx, reduce) },
     Entry { name: "fallback", apply: apply::<fallback::Sums> },
@@ -100,5 +105,9 @@ fn rows_apart(cx: &mut Cx, stmt: &Stmt) -> Result<Stmt, Refusal> {
 
 /// The limits of the device that rules of this folder are asked for.
 fn limits(cx: &Cx) -> Result<DeviceLimits, Refusal> {
-    cx.machine.device.ok_or_else(|| Refusal::new("it is no device"))
+    limits_of(&cx.machine)
+}
+
+fn limits_of(machine: &Machine) -> Result<DeviceLimits, Refusal> {
+    machine.device.ok_or_else(|| Refusal::new("it is no device"))
 }

@@ -3,8 +3,8 @@
 use relaxide_ir::Target;
 
 use crate::lower::{DeviceLimits, LowerOptions, lower_with, split_device};
-use crate::schedule::apply;
-use crate::testing::{KINDS, Teamwork, teamwork};
+use crate::schedule::{Override, apply, apply_with};
+use crate::testing::{KINDS, Random, Teamwork, teamwork, tensor_product};
 
 fn check(seed: u64, target: &Target) {
     let Teamwork { sample, rule } = teamwork(seed).unwrap();
@@ -35,4 +35,65 @@ fn threads_together_compute_what_the_blocks_say() {
 fn a_device_of_few_threads_and_little_memory_gets_blocks_that_fit() {
     let target: Target = "opencl -max_threads_per_block=64 -max_shared_memory_per_block=9216".parse().unwrap();
     (KINDS..2 * KINDS).for_each(|seed| check(seed, &target));
+}
+
+/// A product by tensor cores, with some of its parameters replaced, and those of a seed.
+fn check_tensor_cores(seed: u64, values: &[(&str, i64)]) {
+    let target: Target = "cuda -arch=sm_80".parse().unwrap();
+    let Teamwork { sample, rule } = tensor_product(seed).unwrap();
+    let stage = apply(&sample.func, &target).unwrap().notes[0].key.clone();
+    let rounds = (seed % 6 == 5).then_some(("tf32", 1));
+    let values = rounds.iter().chain(values).map(|(name, value)| (name.to_string(), *value)).collect();
+    let asked = [Override { stage, rule: rule.into(), values }];
+    let scheduled =
+        apply_with(&sample.func, &target, &asked).unwrap_or_else(|error| panic!("seed {seed}: {error}")).func;
+    let lowered = lower_with(&scheduled, LowerOptions { keep_loops: true, ..Default::default() }).unwrap();
+    assert!(lowered.to_string().contains("warp_multiply_add"), "{lowered}");
+    let expected = sample.interpret(&sample.func).unwrap();
+    let found = sample.interpret(&lowered).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{lowered}"));
+    if let Some((output, at)) = sample.difference(&found, &expected) {
+        let (found, expected) = (found[output][at], expected[output][at]);
+        panic!("seed {seed}: {found:?} for {expected:?} at {at}\n{}\n{lowered}", sample.func);
+    }
+    let limits = DeviceLimits::of(&target);
+    for launch in split_device(&lowered, target.device_type()).unwrap().launches {
+        limits.check(&launch).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
+
+#[test]
+fn warps_multiply_what_the_blocks_say() {
+    let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 300 } else { 6 };
+    (0..count).for_each(|seed| check_tensor_cores(seed, &[]));
+}
+
+#[test]
+fn warps_of_any_size_multiply_the_same() {
+    let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 300 } else { 6 };
+    for seed in 0..count {
+        let mut random = Random::new(seed + 1000);
+        let pick = |random: &mut Random, list: &[i64]| list[random.below(list.len())];
+        let values = [
+            ("warp_rows", pick(&mut random, &[16, 32])),
+            ("warp_columns", pick(&mut random, &[16, 32])),
+            ("warps_down", pick(&mut random, &[1, 2])),
+            ("warps_across", pick(&mut random, &[1, 2])),
+            ("depth", pick(&mut random, &[32])),
+            ("double_buffer", pick(&mut random, &[0, 1])),
+        ];
+        check_tensor_cores(seed, &values);
+    }
+}
+
+#[test]
+fn single_precision_is_rounded_only_where_it_is_asked_for() {
+    let Teamwork { sample, .. } = tensor_product(5).unwrap();
+    let notes = apply(&sample.func, &"cuda -arch=sm_80".parse().unwrap()).unwrap().notes;
+    let refused = &notes[0].refused;
+    assert!(notes[0].rule == "tiled product" && refused[0].1.to_string().contains("tf32 = 1"), "{notes:?}");
+    let Teamwork { sample, .. } = tensor_product(0).unwrap();
+    for (target, taken) in [("cuda -arch=sm_75", false), ("cuda -arch=sm_90a", true), ("opencl", false)] {
+        let notes = apply(&sample.func, &target.parse().unwrap()).unwrap().notes;
+        assert_eq!(notes[0].rule == "tensor-core product", taken, "{target}: {notes:?}");
+    }
 }
