@@ -29,6 +29,17 @@ class Module:
             R.output(gv)
         return gv
 """,
+    "masked": """
+@I.ir_module
+class Module:
+    @R.function
+    def main(ids: R.Tensor(("n", "m"), "int64"), mask: R.Tensor(("n", "m"), "int64")):
+        with R.dataflow():
+            h = R.multiply(R.astype(ids, "float32"), R.const(0.5, "float32"))
+            gv = (h, R.sum(R.multiply(ids, mask), axis=1))
+            R.output(gv)
+        return gv
+""",
     "half": """
 @I.ir_module
 class Module:
@@ -54,7 +65,8 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["here", "workers"])
 def server(models, request):
-    options = ["--max-batch", "16", *(["--workers", "2"] if request.param == "workers" else [])]
+    buckets = ["--bucket", "ids:1=8,16", "--pad", "ids=9", "--pad", "mask=0", "--check-padding", "2"]
+    options = ["--max-batch", "16", *buckets, *(["--workers", "2"] if request.param == "workers" else [])]
     with served(models.values(), *options) as addresses:
         yield addresses
 
@@ -133,3 +145,66 @@ def test_many_at_once(server, models):
         found = answer.get_result()
         for i, array in enumerate(directly(models, "rows", *case.values())):
             np.testing.assert_allclose(found.as_numpy(f"output_{i}"), array, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["http", "grpc"])
+def test_padded_requests_give_what_they_give_alone(kind, server, models):
+    module, client = connected(kind, server)
+    rng = np.random.default_rng(3)
+    for length in (1, 5, 8, 13, 16, 40):
+        arrays = {"ids": rng.integers(0, 99, (2, length)), "mask": rng.integers(0, 2, (2, length))}
+        wanted = directly(models, "masked", *arrays.values())
+        found = client.infer("masked", inputs(module, arrays))
+        for i, array in enumerate(wanted):
+            np.testing.assert_array_equal(found.as_numpy(f"output_{i}"), array)
+
+
+@pytest.mark.parametrize("kind", ["http", "grpc"])
+def test_statistics_count_what_was_asked(kind, server):
+    module, client = connected(kind, server)
+    options = {} if kind == "http" else {"as_json": True}
+    read = lambda: client.get_inference_statistics("half", **options)["model_stats"][0]  # noqa: E731
+    before = read()
+    for _ in range(3):
+        client.infer("half", inputs(module, {"x": np.ones((2, 4), "float16")}))
+    after = read()
+    assert (after["name"], after["version"]) == ("half", "1")
+    grown = lambda *path: [int(_at(found, path)) for found in (before, after)]  # noqa: E731
+    for path in [("inference_count",), ("execution_count",), ("inference_stats", "success", "count"), ("inference_stats", "queue", "count")]:
+        first, then = grown(*path)
+        assert then - first == 3, path
+    first, then = grown("inference_stats", "compute_infer", "ns")
+    assert then > first
+    assert {model["name"] for model in client.get_inference_statistics(**options)["model_stats"]} == set(PROGRAMS)
+
+
+def _at(found, path):
+    for name in path:
+        found = found.get(name, 0) if found else 0
+    return found
+
+
+@pytest.mark.parametrize("kind", ["http", "grpc"])
+def test_clients_load_and_unload(kind, models):
+    from tritonclient.utils import InferenceServerException
+
+    folder = models["rows"].parent
+    with served([models["rows"]], "--repository", folder) as addresses:
+        module, client = connected(kind, addresses)
+        options = {} if kind == "http" else {"as_json": True}
+
+        def index():
+            found = client.get_model_repository_index(**options)
+            return {model["name"]: model["state"] for model in (found if kind == "http" else found["models"])}
+
+        arguments = inputs(module, {"x": np.ones((2, 4), "float16")})
+        assert index() == {"half": "UNAVAILABLE", "masked": "UNAVAILABLE", "rows": "READY"}
+        client.load_model("half")
+        assert index()["half"] == "READY" and client.is_model_ready("half")
+        np.testing.assert_array_equal(client.infer("half", arguments).as_numpy("output_0"), np.full((2, 4), 2, "float16"))
+        client.unload_model("half")
+        assert index()["half"] == "UNAVAILABLE"
+        with pytest.raises(InferenceServerException, match="there is no model"):
+            client.infer("half", arguments)
+        with pytest.raises(InferenceServerException, match="`config` and `files` are not taken"):
+            client.load_model("half", config="{}")

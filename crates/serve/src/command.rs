@@ -10,7 +10,8 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::engine::{self, Here, Runner};
-use crate::repository::{Repository, Where};
+use crate::padding::{Bucket, Fill, Settings};
+use crate::repository::{Options, Repository, Where, is_name};
 use crate::scheduler::{Limits, Scheduler};
 use crate::server::{self, Connections, Protocol};
 use crate::service::{Budget, Service};
@@ -34,7 +35,7 @@ const OFF: &str = "off";
 )]
 pub struct ServeArgs {
     /// Compiled models (.so), each as FILE or NAME=FILE. Without NAME, a model is called by its file.
-    #[arg(value_name = "[NAME=]FILE", required_unless_present = "worker")]
+    #[arg(value_name = "[NAME=]FILE", required_unless_present_any = ["worker", "repository"])]
     pub models: Vec<String>,
     /// Where HTTP is served; `off`: not at all. Port 0 takes one that is free.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8000")]
@@ -49,6 +50,18 @@ pub struct ServeArgs {
     /// How long a request waits for others to be joined with. With 0, joined are those that come while others run.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0.0, help_heading = "Batches")]
     pub max_delay: f64,
+    /// Pad a dimension of any length to the next of these lengths, so that requests are joined, and cut the results. AXIS (from 0) of
+    /// INPUT says which dimension; all inputs and outputs with its name are padded and cut. Only for models that ignore what padding
+    /// adds, as those with a mask do! May be given several times.
+    #[arg(long, value_name = "[MODEL/]INPUT:AXIS=LENGTH,…", value_parser = Bucket::parse, help_heading = "Batches")]
+    pub bucket: Vec<Bucket>,
+    /// What an input is padded with; each input that has the dimension of a bucket needs one.
+    #[arg(long, value_name = "[MODEL/]INPUT=VALUE", value_parser = Fill::parse, help_heading = "Batches")]
+    pub pad: Vec<Fill>,
+    /// So many padded requests of each load are also run as they are, which gives their answer. Where padding gives another, nothing is
+    /// padded any more.
+    #[arg(long, value_name = "REQUESTS", default_value_t = 8, help_heading = "Batches")]
+    pub check_padding: usize,
     /// Requests of a model that wait at most; more are refused (429, RESOURCE_EXHAUSTED).
     #[arg(long, value_name = "REQUESTS", default_value_t = 1000, help_heading = "Limits")]
     pub max_queue: usize,
@@ -74,6 +87,9 @@ pub struct ServeArgs {
     /// Threads that the kernels of a call use [default: RELAXIDE_NUM_THREADS, else the cores, shared among workers].
     #[arg(short, long, help_heading = "Running")]
     pub threads: Option<usize>,
+    /// Let clients load the models (.so) of a folder by their names, and unload any.
+    #[arg(long, value_name = "FOLDER", help_heading = "Running")]
+    pub repository: Option<PathBuf>,
     /// How often files are looked at for changes; 0: never.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, help_heading = "Running")]
     pub watch: f64,
@@ -155,8 +171,10 @@ pub fn run(words: &[OsString], args: &ServeArgs) -> Result<(), Failed> {
     if let Some(threads) = args.threads {
         relaxide_runtime::set_num_threads(threads);
     }
+    let padding = Settings { buckets: args.bucket.clone(), fills: args.pad.clone(), checks: args.check_padding };
+    let options = Options { place, max_batch: args.max_batch, padding, folder: args.repository.clone() };
     let service = Arc::new(Service {
-        repository: Arc::new(Repository::open(&models, place, args.max_batch)?),
+        repository: Arc::new(Repository::open(&models, options)?),
         scheduler: Arc::new(Scheduler::new(Limits { queue: args.max_queue, delay })),
         budget: Budget::new(args.max_memory),
         max_body: args.max_body,
@@ -241,8 +259,7 @@ fn name_and_path(text: &str) -> Result<(String, PathBuf), Failed> {
         let message = format!("{path} is not compiled: served are compiled models (.so), not .{ending}");
         return Err(Failed::usage(message, format!("compile it: relaxide compile {path} -o {name}.so")));
     }
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if name.is_empty() || !name.chars().all(is_plain) {
+    if !is_name(&name) {
         let message = format!("{name:?} is no name of a model: names have letters, digits, `_`, `-` and `.`");
         return Err(Failed::usage(message, format!("give it another, as NAME={path}")));
     }

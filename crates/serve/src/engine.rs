@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use crate::repository::{Loaded, Place, Repository};
 use crate::scheduler::{Job, Next, Scheduler};
+use crate::statistics::Phases;
 use crate::{Error, Fault, Tensor};
 
 /// How many workers a batch may end before it is given up.
@@ -83,7 +84,9 @@ fn run(runner: &mut dyn Runner, mut jobs: Vec<Job>) {
     let Some(first) = jobs.first() else { return };
     let metrics = Arc::clone(&first.model.metrics);
     for job in &jobs {
-        metrics.waited.time(now.saturating_duration_since(job.arrived));
+        let waited = now.saturating_duration_since(job.arrived);
+        metrics.waited.time(waited);
+        metrics.statistics.left_queue(waited);
     }
     metrics.batch.record(jobs.len() as f64);
     let found = call(runner, &jobs);
@@ -116,19 +119,30 @@ fn call(runner: &mut dyn Runner, jobs: &[Job]) -> Result<Vec<Vec<Tensor>>, Error
     let nothing = || Error::new(Fault::Internal, "a batch has no requests");
     let first = jobs.first().ok_or_else(nothing)?;
     let deadline = jobs.iter().map(|job| job.deadline).max().ok_or_else(nothing)?;
+    let begin = Instant::now();
     let inputs = (0..first.inputs.len()).map(|i| {
         let parts: Vec<&Tensor> = jobs.iter().filter_map(|job| job.inputs.get(i)).collect();
         Tensor::join(&parts)
     });
     let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let input = begin.elapsed();
     let outputs = attempt(runner, &first.model, &inputs, deadline)?;
-    if jobs.len() == 1 {
-        return Ok(vec![outputs]);
-    }
+    let run = begin.elapsed() - input;
     let rows: Vec<usize> = jobs.iter().map(Job::rows).collect();
-    let mut results: Vec<Vec<Tensor>> = jobs.iter().map(|_| Vec::with_capacity(outputs.len())).collect();
-    for output in &outputs {
-        for (result, part) in results.iter_mut().zip(output.split(&rows)?) {
+    let results = if jobs.len() == 1 { vec![outputs] } else { part(&outputs, &rows)? };
+    let phases = Phases { input, run, output: begin.elapsed() - input - run };
+    let (model, total) = (&first.model, rows.iter().sum());
+    // Where nothing is joined, what is first in a shape says nothing.
+    let counted = if model.batch_rows > 1 { total } else { jobs.len() };
+    model.metrics.statistics.run(jobs.len(), counted, model.batch_rows, phases);
+    Ok(results)
+}
+
+/// The outputs of each request, by its rows.
+fn part(outputs: &[Tensor], rows: &[usize]) -> Result<Vec<Vec<Tensor>>, Error> {
+    let mut results: Vec<Vec<Tensor>> = rows.iter().map(|_| Vec::with_capacity(outputs.len())).collect();
+    for output in outputs {
+        for (result, part) in results.iter_mut().zip(output.split(rows)?) {
             result.push(part);
         }
     }

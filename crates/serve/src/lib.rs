@@ -24,11 +24,13 @@ mod grpc;
 mod http;
 mod machine;
 mod metrics;
+mod padding;
 mod repository;
 mod scheduler;
 mod server;
 mod service;
 mod signature;
+mod statistics;
 mod tensor;
 mod worker;
 

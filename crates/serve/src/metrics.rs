@@ -1,10 +1,12 @@
 //! Counters, and their text for OpenMetrics.
 
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::Fault;
+use crate::statistics::Statistics;
 
 /// Upper bounds of the durations that are told apart, in seconds.
 const SECONDS: &[f64] =
@@ -31,6 +33,11 @@ pub struct Metrics {
     pub ran: Histogram,
     /// Requests in a batch.
     pub batch: Histogram,
+    /// Requests that were padded, and those where that gave something else than they gave as they were.
+    pub padded: AtomicU64,
+    pub differed: AtomicU64,
+    /// What Triton's statistics have.
+    pub(crate) statistics: Statistics,
 }
 
 impl Default for Metrics {
@@ -44,6 +51,9 @@ impl Default for Metrics {
             waited: Histogram::new(SECONDS),
             ran: Histogram::new(SECONDS),
             batch: Histogram::new(SIZES),
+            padded: AtomicU64::new(0),
+            differed: AtomicU64::new(0),
+            statistics: Statistics::default(),
         }
     }
 }
@@ -112,7 +122,7 @@ fn head(out: &mut String, name: &str, kind: &str, help: &str) {
 type Part = fn(&Metrics) -> &Histogram;
 
 /// All counters. Models have names that need no escapes.
-pub fn text(models: &[(String, &Metrics)], restarts: u64) -> String {
+pub fn text(models: &[(String, Arc<Metrics>)], restarts: u64) -> String {
     let mut out = String::new();
     let mut counter = |name: &str, help: &str, value: &dyn Fn(&Metrics) -> u64| {
         head(&mut out, name, "counter", help);
@@ -122,6 +132,9 @@ pub fn text(models: &[(String, &Metrics)], restarts: u64) -> String {
     };
     counter("relaxide_requests", "Requests for inference.", &|m| m.requests.load(Ordering::Relaxed));
     counter("relaxide_loads", "How often the model was loaded.", &|m| m.loads.load(Ordering::Relaxed));
+    counter("relaxide_padded", "Requests that were padded.", &|m| m.padded.load(Ordering::Relaxed));
+    let differed = "Requests where padding gave something else, after which nothing was padded.";
+    counter("relaxide_padding_differed", differed, &|m| m.differed.load(Ordering::Relaxed));
     head(&mut out, "relaxide_failures", "counter", "Requests that failed, by their fault.");
     for (model, metrics) in models {
         for (fault, count) in Fault::all().zip(&metrics.failures) {
@@ -159,7 +172,7 @@ mod tests {
         metrics.requests.fetch_add(3, Ordering::Relaxed);
         metrics.failed(Fault::Overload);
         [0.0001, 0.003, 100.0].iter().for_each(|value| metrics.total.record(*value));
-        let text = text(&[("mlp".into(), &metrics)], 2);
+        let text = text(&[("mlp".into(), Arc::new(metrics))], 2);
         for wanted in [
             "relaxide_requests_total{model=\"mlp\"} 3\n",
             "relaxide_failures_total{model=\"mlp\",fault=\"overload\"} 1\n",

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use crate::padding::{Buckets, Padded};
 use crate::repository::{Loaded, Repository};
 use crate::scheduler::{Job, Scheduler};
+use crate::statistics::Counts;
 use crate::{Error, Fault, Tensor, metrics};
 
 /// The name of the server in its metadata.
@@ -17,7 +19,7 @@ pub(crate) const NAME: &str = "relaxide";
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What it has beyond the protocol.
-pub(crate) const EXTENSIONS: &[&str] = &["binary_tensor_data", "model_repository"];
+pub(crate) const EXTENSIONS: &[&str] = &["binary_tensor_data", "model_repository", "statistics"];
 
 /// The version of each model: the latest is the only one.
 pub(crate) const MODEL_VERSION: &str = "1";
@@ -48,6 +50,12 @@ pub(crate) fn no_sequences() -> Error {
 /// The error of a request whose tensors are elsewhere.
 pub(crate) fn no_shared_memory() -> Error {
     Error::invalid("tensors in shared memory are not served: send them with the request")
+}
+
+/// The error of a load that brings what is to be loaded, or says how.
+pub(crate) fn no_overrides() -> Error {
+    let message = "a model is loaded from its file as it is: `config` and `files` are not taken";
+    Error::new(Fault::Unsupported, message)
 }
 
 /// Bytes of requests that may be in memory at once.
@@ -94,6 +102,14 @@ impl Drop for Permit {
     }
 }
 
+/// When a request came, until when it is answered, and how long that is.
+#[derive(Clone, Copy)]
+struct When {
+    arrived: Instant,
+    deadline: Instant,
+    time: Duration,
+}
+
 /// What is asked and answers.
 pub(crate) struct Service {
     pub repository: Arc<Repository>,
@@ -132,8 +148,10 @@ impl Service {
 
     /// Counts a request for inference and how it ended.
     pub(crate) fn count<T>(&self, model: &Loaded, arrived: Instant, result: &Result<T, Error>) {
+        let time = arrived.elapsed();
         model.metrics.requests.fetch_add(1, Ordering::Relaxed);
-        model.metrics.total.time(arrived.elapsed());
+        model.metrics.total.time(time);
+        model.metrics.statistics.request(time, result.is_ok());
         if let Err(error) = result {
             model.metrics.failed(error.fault);
         }
@@ -145,27 +163,92 @@ impl Service {
         model: &Arc<Loaded>,
         call: Call,
         arrived: Instant,
+        permit: &mut Permit,
     ) -> Result<Vec<(String, Tensor, bool)>, Error> {
         let inputs = in_order(model, call.inputs)?;
         model.signature.check(&inputs)?;
         check_outputs(model, &call.outputs)?;
         let time = call.timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout));
-        let deadline = arrived + time;
-        let (answer, result) = oneshot::channel();
-        self.scheduler.submit(Job { model: Arc::clone(model), inputs, arrived, deadline, answer })?;
-        let late = |_| Error::new(Fault::Timeout, format!("no result within {} ms", time.as_millis()));
-        let result = tokio::time::timeout_at(deadline.into(), result).await.map_err(late)?;
-        let outputs =
-            result.map_err(|_| Error::new(Fault::Timeout, format!("no result within {} ms", time.as_millis())))??;
+        let when = When { arrived, deadline: arrived + time, time };
+        let padded = model.buckets.as_ref().map(|buckets| buckets.pad(&inputs)).transpose()?.flatten();
+        let outputs = match (&model.buckets, padded) {
+            (Some(buckets), Some(padded)) => {
+                permit.grow(padded.bytes())?;
+                self.run_padded(model, buckets, inputs, padded, when).await?
+            }
+            _ => self.run(model, inputs, when).await?,
+        };
         select(model, outputs, &call.outputs, call.is_binary)
     }
 
-    /// Loads a model anew and tells the engines.
-    pub(crate) fn reload(&self, name: &str) -> Result<(), Error> {
+    /// Has a model run on its inputs in order.
+    async fn run(&self, model: &Arc<Loaded>, inputs: Vec<Tensor>, when: When) -> Result<Vec<Tensor>, Error> {
+        let When { arrived, deadline, time } = when;
+        let (answer, result) = oneshot::channel();
+        self.scheduler.submit(Job { model: Arc::clone(model), inputs, arrived, deadline, answer })?;
+        let late = || Error::new(Fault::Timeout, format!("no result within {} ms", time.as_millis()));
+        let result = tokio::time::timeout_at(deadline.into(), result).await.map_err(|_| late())?;
+        result.map_err(|_| late())?
+    }
+
+    /// Has a model run on padded inputs, and on the inputs as they are too while the model has to show that it ignores padding.
+    async fn run_padded(
+        &self,
+        model: &Arc<Loaded>,
+        buckets: &Buckets,
+        inputs: Vec<Tensor>,
+        padded: Padded,
+        when: When,
+    ) -> Result<Vec<Tensor>, Error> {
+        model.metrics.padded.fetch_add(1, Ordering::Relaxed);
+        let own = if buckets.is_checking() { Some(self.run(model, inputs, when).await?) } else { None };
+        let lengths = padded.lengths().to_vec();
+        let found = self.run(model, padded.inputs, when).await;
+        let found = found.and_then(|outputs| buckets.cut(outputs, &lengths));
+        let Some(own) = own else { return found };
+        let is_same = match &found {
+            Ok(outputs) => buckets.compare(&own, outputs),
+            Err(Error { fault: Fault::Invalid | Fault::Internal | Fault::Unsupported, .. }) => {
+                buckets.compare(&own, &[])
+            }
+            // It was not run, which shows nothing.
+            Err(_) => true,
+        };
+        if !is_same {
+            model.metrics.differed.fetch_add(1, Ordering::Relaxed);
+            eprintln!(
+                "error: model {:?} gives something else where its inputs are padded (lengths and padded lengths: {lengths:?}): \
+                 they are padded no more until it is loaded anew",
+                model.name
+            );
+        }
+        Ok(own)
+    }
+
+    /// Loads a model, which may be served already, and tells the engines.
+    pub(crate) fn load(&self, name: &str) -> Result<(), Error> {
+        self.change(|repository| repository.reload(name))
+    }
+
+    /// Serves a model no more.
+    pub(crate) fn unload(&self, name: &str) -> Result<(), Error> {
+        self.change(|repository| repository.unload(name))
+    }
+
+    fn change(&self, change: impl Fn(&Repository) -> Result<(), Error>) -> Result<(), Error> {
         let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        self.repository.reload(name)?;
+        change(&self.repository)?;
         self.scheduler.announce();
         Ok(())
+    }
+
+    /// What is counted of one model, or of all that are served.
+    pub(crate) fn statistics(&self, name: Option<&str>, version: Option<&str>) -> Result<Vec<(String, Counts)>, Error> {
+        let models = match name.filter(|name| !name.is_empty()) {
+            Some(name) => vec![self.model(name, version)?],
+            None => self.repository.all(),
+        };
+        Ok(models.iter().map(|model| (model.name.clone(), model.metrics.statistics.now())).collect())
     }
 
     /// The counters as text.

@@ -44,8 +44,8 @@ pub enum Dim {
     Fixed(i64),
     /// Of any length, which is one wherever the name stands.
     Named(String),
-    /// Of a length that is computed.
-    Computed,
+    /// Of a length that is computed, as its text; an empty one where the file does not say how.
+    Computed(String),
 }
 
 impl Port {
@@ -53,6 +53,11 @@ impl Port {
     pub fn shape(&self) -> Vec<i64> {
         let length = |dim: &Dim| if let Dim::Fixed(length) = dim { *length } else { -1 };
         self.dims.as_deref().map_or_else(|| vec![-1], |dims| dims.iter().map(length).collect())
+    }
+
+    /// The names among its dimensions.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.dims.iter().flatten().filter_map(|dim| if let Dim::Named(name) = dim { Some(name.as_str()) } else { None })
     }
 }
 
@@ -116,7 +121,7 @@ impl Signature {
                         }
                         _ => {}
                     },
-                    Dim::Fixed(_) | Dim::Computed => {}
+                    Dim::Fixed(_) | Dim::Computed(_) => {}
                 }
             }
         }
@@ -211,7 +216,7 @@ fn tensor(ty: &str, name: &str) -> Result<Option<Port>, Error> {
                 Error::invalid(format!("{name:?} has elements of {text}, which the protocol has no name for"))
             })?);
         } else if let Some(rank) = part.strip_prefix("ndim=").and_then(|n| n.parse::<usize>().ok()) {
-            port.dims = Some(vec![Dim::Computed; rank.min(64)]);
+            port.dims = Some(vec![Dim::Computed(String::new()); rank.min(64)]);
         }
     }
     Ok(Some(port))
@@ -222,7 +227,7 @@ fn dim(text: &str) -> Dim {
     match text.parse() {
         Ok(length) => Dim::Fixed(length),
         Err(_) if text.chars().all(|c| c.is_alphanumeric() || c == '_') => Dim::Named(text.to_string()),
-        Err(_) => Dim::Computed,
+        Err(_) => Dim::Computed(text.to_string()),
     }
 }
 
@@ -249,10 +254,10 @@ fn parts(text: &str) -> Vec<&str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn signature(params: &[(&str, &str)], result: &str, names: &[&str]) -> Result<Signature, Error> {
+    pub(crate) fn signature(params: &[(&str, &str)], result: &str, names: &[&str]) -> Result<Signature, Error> {
         let params: Vec<Value> =
             params.iter().map(|(name, ty)| serde_json::json!({ "name": name, "type": ty })).collect();
         let ranges = serde_json::json!([{ "name": "n", "min": 1, "max": 8 }]);

@@ -128,6 +128,33 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// The tensor with another length of a dimension: cut at its end, or filled up there with an element. Not for texts.
+    pub(crate) fn with_length(&self, axis: usize, length: i64, fill: &[u8]) -> Result<Tensor, Error> {
+        let unfit =
+            || Error::new(crate::Fault::Internal, "a tensor that has no such dimension was to be padded or cut");
+        let (size, own) = (self.datatype.size().ok_or_else(unfit)?, *self.shape.get(axis).ok_or_else(unfit)?);
+        let mut shape = self.shape.clone();
+        shape[axis] = length;
+        let elements = count("a padded one", &shape)?;
+        let inner = count("a padded one", &shape[axis + 1..])?;
+        let step = |length: i64| usize::try_from(length).ok()?.checked_mul(inner)?.checked_mul(size);
+        let (kept, step) = (step(own.min(length)).ok_or_else(unfit)?, step(own).ok_or_else(unfit)?);
+        let fills = usize::try_from((length - own).max(0)).map_err(|_| unfit())? * inner;
+        if fills > 0 && fill.len() != size {
+            return Err(unfit());
+        }
+        let fill = fill.repeat(fills);
+        let mut data = BytesMut::with_capacity(elements.checked_mul(size).ok_or_else(unfit)?);
+        let outer = count("a padded one", &self.shape[..axis])?;
+        for i in 0..outer {
+            data.extend_from_slice(self.data.get(i * step..i * step + kept).ok_or_else(unfit)?);
+            data.extend_from_slice(&fill);
+        }
+        Ok(Tensor { datatype: self.datatype, shape, data: data.freeze() })
+    }
+}
+
 /// How many elements a shape has.
 pub(crate) fn count(name: &str, shape: &[i64]) -> Result<usize, Error> {
     if shape.len() > MAX_RANK {

@@ -5,6 +5,8 @@ mod grpc;
 mod http;
 mod limits;
 mod models;
+mod padding;
 mod reload;
+mod repository;
 mod server;
 mod workers;

@@ -19,6 +19,17 @@ pub fn total() -> String {
     program("x: R.Tensor((\"n\", 3), \"float32\")", "gv = R.sum(x, axis=0)")
 }
 
+/// Twice `x`, and the sum of each row where the mask is 1.
+pub fn masked() -> String {
+    let body = "lv = R.sum(R.multiply(x, mask), axis=1)\n            lv1 = R.multiply(x, R.const(2, \"float32\"))\n            gv = (lv1, lv)";
+    program("x: R.Tensor((\"n\", \"m\"), \"float32\"), mask: R.Tensor((\"n\", \"m\"), \"float32\")", body)
+}
+
+/// The mean of each row, whatever its length is.
+pub fn mean() -> String {
+    program("x: R.Tensor((\"n\", \"m\"), \"float32\")", "gv = R.mean(x, axis=1)")
+}
+
 /// Returns what it is given, after some hundred million products for 256 rows.
 pub fn slow() -> String {
     let mut body = String::from("w = R.full((512, 512), R.const(0.001953125, \"float32\"), \"float32\")\n            ");

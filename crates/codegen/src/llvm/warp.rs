@@ -10,7 +10,7 @@ use relaxide_tir::warp::{WarpProduct, loaded_matrices};
 use super::{
     function::join,
     kernel::Body,
-    value::{Kind, Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 use crate::error::CodegenError;
 
@@ -55,11 +55,11 @@ impl Body<'_, '_> {
         };
         let values = call.args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
         let kinds = [values[0].ty.kind, values[1].ty.kind];
-        let letter = |kind: Kind| if kind.is_signed() { "s8" } else { "u8" };
+        let letter = |kind: ScalarKind| if kind.is_signed() { "s8" } else { "u8" };
         let types = match kinds {
-            [Kind::F16, _] => "f32.f32".to_string(),
-            [Kind::BF16, _] => "bf16".to_string(),
-            [Kind::F32, _] => "tf32".to_string(),
+            [ScalarKind::F16, _] => "f32.f32".to_string(),
+            [ScalarKind::BF16, _] => "bf16".to_string(),
+            [ScalarKind::F32, _] => "tf32".to_string(),
             [a, b] if a == b => letter(a).to_string(),
             [a, b] => format!("{}.{}", letter(a), letter(b)),
         };
@@ -76,7 +76,7 @@ impl Body<'_, '_> {
 
     /// The elements of a fragment in registers, with their types.
     fn registers(&mut self, value: &Val) -> Vec<String> {
-        if value.ty.kind == Kind::F32 {
+        if value.ty.kind == ScalarKind::F32 {
             let lanes: Vec<Val> = (0..value.ty.lanes).map(|at| self.f.lane(value, at)).collect();
             return lanes.iter().map(|lane| self.f.call(ROUND, Ty::I32, &[lane]).to_string()).collect();
         }
@@ -84,7 +84,7 @@ impl Body<'_, '_> {
         let words = self.f.cast("bitcast", value, Ty::I32.with_lanes(count));
         let lanes: Vec<Val> = (0..count).map(|at| self.f.lane(&words, at)).collect();
         let text = |lane: &Val| match value.ty.kind {
-            Kind::F16 => format!("{HALVES} {}", self.f.emit_raw(format_args!("bitcast {lane} to {HALVES}"))),
+            ScalarKind::F16 => format!("{HALVES} {}", self.f.emit_raw(format_args!("bitcast {lane} to {HALVES}"))),
             _ => lane.to_string(),
         };
         lanes.iter().map(text).collect()

@@ -7,8 +7,12 @@ use bytes::Bytes;
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-use super::messages::{Choice, Contents, InferRequest, InferResponse, InferTensor, Parameter};
+use super::messages::{
+    BatchStatistics, Choice, Contents, DurationStatistics, InferRequest, InferResponse, InferTensor, ModelStatistics,
+    Parameter, RequestStatistics, Statistics,
+};
 use crate::service::{Call, MODEL_VERSION, no_sequences, no_shared_memory};
+use crate::statistics::{Computed, Counts, Total};
 use crate::tensor::push_text;
 use crate::{Datatype, Error, Tensor};
 
@@ -195,6 +199,38 @@ pub(crate) fn response(model: &str, id: String, outputs: Vec<(String, Tensor, bo
         response.raw_output_contents.push(tensor.data().clone());
     }
     response
+}
+
+/// The message of what is counted.
+pub(crate) fn statistics(models: Vec<(String, Counts)>) -> Statistics {
+    let total = |total: Total| Some(DurationStatistics { count: total.count, nanos: total.nanos });
+    let of_model = |(name, counts): (String, Counts)| {
+        let Counts { last, inferences, executions, success, failure, queue, computed, batches } = counts;
+        let requests = RequestStatistics {
+            success: total(success),
+            failure: total(failure),
+            queue: total(queue),
+            input: total(computed.input),
+            run: total(computed.run),
+            output: total(computed.output),
+        };
+        let batch = |(rows, computed): (usize, Computed)| BatchStatistics {
+            rows: rows as u64,
+            input: total(computed.input),
+            run: total(computed.run),
+            output: total(computed.output),
+        };
+        ModelStatistics {
+            name,
+            version: MODEL_VERSION.to_owned(),
+            last_inference: last,
+            inferences,
+            executions,
+            requests: Some(requests),
+            batches: batches.into_iter().map(batch).collect(),
+        }
+    };
+    Statistics { models: models.into_iter().map(of_model).collect() }
 }
 
 #[cfg(test)]

@@ -216,6 +216,9 @@ pub struct IndexRequest {
     /// Of which repository; there is one.
     #[prost(string, tag = "1")]
     pub repository: String,
+    /// Only those that are ready.
+    #[prost(bool, tag = "2")]
+    pub is_ready: bool,
 }
 
 /// The models that are served.
@@ -238,9 +241,12 @@ pub struct IndexEntry {
     /// Its state.
     #[prost(string, tag = "3")]
     pub state: String,
+    /// Why it is in that state.
+    #[prost(string, tag = "4")]
+    pub reason: String,
 }
 
-/// Asks for a model to be loaded anew.
+/// Asks for a model to be loaded, or to be unloaded.
 #[derive(Clone, PartialEq, Message)]
 pub struct LoadRequest {
     /// Of which repository; there is one.
@@ -249,4 +255,96 @@ pub struct LoadRequest {
     /// Its name.
     #[prost(string, tag = "2")]
     pub model_name: String,
+    /// Options.
+    #[prost(map = "string, message", tag = "3")]
+    pub parameters: HashMap<String, RepositoryParameter>,
+}
+
+/// An option of a load, of which only the name counts here.
+#[derive(Clone, PartialEq, Message)]
+pub struct RepositoryParameter {}
+
+/// What is counted of models.
+#[derive(Clone, PartialEq, Message)]
+pub struct Statistics {
+    /// Each of them.
+    #[prost(message, repeated, tag = "1")]
+    pub models: Vec<ModelStatistics>,
+}
+
+/// What is counted of a model.
+#[derive(Clone, PartialEq, Message)]
+pub struct ModelStatistics {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Its version.
+    #[prost(string, tag = "2")]
+    pub version: String,
+    /// When the last request was answered, in milliseconds since 1970.
+    #[prost(uint64, tag = "3")]
+    pub last_inference: u64,
+    /// Rows that were computed.
+    #[prost(uint64, tag = "4")]
+    pub inferences: u64,
+    /// Runs of the model.
+    #[prost(uint64, tag = "5")]
+    pub executions: u64,
+    /// What its requests took.
+    #[prost(message, optional, tag = "6")]
+    pub requests: Option<RequestStatistics>,
+    /// What its runs took, by their rows.
+    #[prost(message, repeated, tag = "7")]
+    pub batches: Vec<BatchStatistics>,
+}
+
+/// How often something was, and how long it took in all.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct DurationStatistics {
+    /// How often.
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    /// Nanoseconds in all.
+    #[prost(uint64, tag = "2")]
+    pub nanos: u64,
+}
+
+/// What requests took.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct RequestStatistics {
+    /// Those that were answered.
+    #[prost(message, optional, tag = "1")]
+    pub success: Option<DurationStatistics>,
+    /// Those that failed.
+    #[prost(message, optional, tag = "2")]
+    pub failure: Option<DurationStatistics>,
+    /// Their time in the queue.
+    #[prost(message, optional, tag = "3")]
+    pub queue: Option<DurationStatistics>,
+    /// Joining inputs.
+    #[prost(message, optional, tag = "4")]
+    pub input: Option<DurationStatistics>,
+    /// The run.
+    #[prost(message, optional, tag = "5")]
+    pub run: Option<DurationStatistics>,
+    /// Parting outputs.
+    #[prost(message, optional, tag = "6")]
+    pub output: Option<DurationStatistics>,
+}
+
+/// What runs of as many rows took.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct BatchStatistics {
+    /// The rows.
+    #[prost(uint64, tag = "1")]
+    pub rows: u64,
+    /// Joining inputs.
+    #[prost(message, optional, tag = "2")]
+    pub input: Option<DurationStatistics>,
+    /// The run.
+    #[prost(message, optional, tag = "3")]
+    pub run: Option<DurationStatistics>,
+    /// Parting outputs.
+    #[prost(message, optional, tag = "4")]
+    pub output: Option<DurationStatistics>,
 }

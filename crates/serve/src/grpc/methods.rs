@@ -18,8 +18,9 @@ use super::messages::{
     Index, IndexEntry, IndexRequest, LoadRequest, ModelMetadata, ModelName, Nothing, ServerMetadata, TensorMetadata,
     Truth,
 };
+use crate::repository::Listed;
 use crate::server::body;
-use crate::service::{EXTENSIONS, MODEL_VERSION, NAME, PLATFORM, Service, VERSION};
+use crate::service::{EXTENSIONS, MODEL_VERSION, NAME, PLATFORM, Service, VERSION, no_overrides};
 use crate::{Error, Fault, Port};
 
 const SERVICE: &str = "/inference.GRPCInferenceService/";
@@ -129,16 +130,31 @@ async fn call(service: Arc<Service>, request: Request<Incoming>) -> Result<Bytes
         }
         "ModelMetadata" => metadata(&service, &decode(message)?),
         "RepositoryIndex" => {
-            decode::<IndexRequest>(message)?;
-            let entry =
-                |name: &str| IndexEntry { name: name.into(), version: MODEL_VERSION.into(), state: "READY".into() };
-            frame(&Index { models: service.repository.all().iter().map(|model| entry(&model.name)).collect() })
+            let models = service.repository.index(decode::<IndexRequest>(message)?.is_ready)?;
+            let entry = |model: Listed| IndexEntry {
+                state: model.state().into(),
+                name: model.name,
+                version: MODEL_VERSION.into(),
+                reason: model.reason.into(),
+            };
+            frame(&Index { models: models.into_iter().map(entry).collect() })
         }
         "RepositoryModelLoad" => {
-            let name = decode::<LoadRequest>(message)?.model_name;
-            let loaded = tokio::task::spawn_blocking(move || service.reload(&name)).await;
+            let request: LoadRequest = decode(message)?;
+            if !request.parameters.is_empty() {
+                return Err(no_overrides());
+            }
+            let loaded = tokio::task::spawn_blocking(move || service.load(&request.model_name)).await;
             loaded.map_err(|_| Error::new(Fault::Internal, "loading the model panicked: please report it"))??;
             frame(&Nothing {})
+        }
+        "RepositoryModelUnload" => {
+            service.unload(&decode::<LoadRequest>(message)?.model_name)?;
+            frame(&Nothing {})
+        }
+        "ModelStatistics" => {
+            let ModelName { name, version } = decode(message)?;
+            frame(&convert::statistics(service.statistics(Some(&name), Some(&version))?))
         }
         "ModelInfer" => {
             permit.grow(convert::weight(&message)?)?;
@@ -146,7 +162,7 @@ async fn call(service: Arc<Service>, request: Request<Incoming>) -> Result<Bytes
             let model = service.model(&name, Some(&version))?;
             call.timeout = Some(call.timeout.map_or(limit, |timeout| timeout.min(limit)));
             let id = call.id.clone();
-            let result = service.infer(&model, call, arrived).await;
+            let result = service.infer(&model, call, arrived, &mut permit).await;
             service.count(&model, arrived, &result);
             let response = frame(&convert::response(&model.name, id, result?));
             drop(permit);

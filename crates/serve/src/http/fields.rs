@@ -31,6 +31,7 @@ const KEYS: &[&str] = &[
     "classification",
     "sequence_id",
     "shared_memory_region",
+    "ready",
 ];
 
 /// The known fields of an object. Of equal ones the last counts.

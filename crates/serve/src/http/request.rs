@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::elements;
 use super::fields::{Fields, List, parse};
-use crate::service::{Call, no_sequences, no_shared_memory};
+use crate::service::{Call, no_overrides, no_sequences, no_shared_memory};
 use crate::{Datatype, Error, Tensor};
 
 /// How many bytes of a body are JSON. `header` is what the header `Inference-Header-Content-Length` says.
@@ -58,6 +58,25 @@ pub fn read(body: &Bytes, header: Option<&str>) -> Result<Call, Error> {
         call.outputs.push((name, parameters.read("binary_data")?));
     }
     Ok(call)
+}
+
+/// Whether an index is to have models that are ready only. There may be no body.
+pub(crate) fn wants_ready(body: &Bytes) -> Result<bool, Error> {
+    Ok(of_body(body)?.read("ready")?.unwrap_or(false))
+}
+
+/// Fails if a load asks for more than a model as its file is.
+pub(crate) fn check_load(body: &Bytes) -> Result<(), Error> {
+    let fields = of_body(body)?;
+    match fields.get("parameters").map(|parameters| parameters.get()) {
+        None | Some("null" | "{}") => Ok(()),
+        Some(_) => Err(no_overrides()),
+    }
+}
+
+fn of_body(body: &Bytes) -> Result<Fields<'_>, Error> {
+    let text = std::str::from_utf8(body).map_err(|_| Error::invalid("the request is not UTF-8"))?;
+    if text.trim().is_empty() { Ok(Fields::default()) } else { parse(text, "the request") }
 }
 
 fn read_input(input: &Fields<'_>, binary: &mut Bytes) -> Result<(String, Tensor), Error> {

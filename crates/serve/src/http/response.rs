@@ -7,8 +7,9 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::elements::{self, push_json_text};
-use crate::repository::Loaded;
+use crate::repository::{Listed, Loaded};
 use crate::service::{MODEL_VERSION, PLATFORM};
+use crate::statistics::{Computed, Counts, Total};
 use crate::{Error, Port, Tensor};
 
 /// Says how much of a body is JSON.
@@ -44,6 +45,38 @@ pub(crate) fn metadata(model: &Loaded) -> Answer {
         "name": model.name, "versions": [MODEL_VERSION], "platform": PLATFORM,
         "inputs": ports(&model.signature.inputs), "outputs": ports(model.signature.outputs.as_deref().unwrap_or_default()),
     }))
+}
+
+/// A model of an index.
+pub(crate) fn listed(model: &Listed) -> Value {
+    json!({ "name": model.name, "version": MODEL_VERSION, "state": model.state(), "reason": model.reason })
+}
+
+/// What is counted of models.
+pub(crate) fn statistics(models: &[(String, Counts)]) -> Answer {
+    let total = |total: &Total| json!({ "count": total.count, "ns": total.nanos });
+    let none = Total::default();
+    let of_model = |(name, counts): &(String, Counts)| {
+        let batch = |(rows, computed): (&usize, &Computed)| {
+            json!({
+                "batch_size": rows, "compute_input": total(&computed.input), "compute_infer": total(&computed.run),
+                "compute_output": total(&computed.output),
+            })
+        };
+        json!({
+            "name": name, "version": MODEL_VERSION, "last_inference": counts.last,
+            "inference_count": counts.inferences, "execution_count": counts.executions,
+            "inference_stats": {
+                "success": total(&counts.success), "fail": total(&counts.failure), "queue": total(&counts.queue),
+                "compute_input": total(&counts.computed.input), "compute_infer": total(&counts.computed.run),
+                "compute_output": total(&counts.computed.output), "cache_hit": total(&none), "cache_miss": total(&none),
+            },
+            "response_stats": {},
+            "batch_stats": counts.batches.iter().map(batch).collect::<Vec<_>>(),
+            "memory_usage": [],
+        })
+    };
+    json(&json!({ "model_stats": models.iter().map(of_model).collect::<Vec<_>>() }))
 }
 
 /// The outputs of a call, each in the form that it says.

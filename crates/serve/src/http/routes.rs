@@ -13,7 +13,7 @@ use super::request;
 use super::response::{self, Answer, HEADER_LENGTH, answer};
 use crate::repository::Loaded;
 use crate::server::body;
-use crate::service::{EXTENSIONS, MODEL_VERSION, NAME, Service, VERSION};
+use crate::service::{EXTENSIONS, NAME, Service, VERSION};
 use crate::{Error, Fault};
 
 /// Bodies larger than this are read by a thread of their own, so that others are answered meanwhile.
@@ -27,6 +27,9 @@ enum Place<'a> {
     Metrics,
     Index,
     Load(&'a str),
+    Unload(&'a str),
+    /// Of a model, or of all.
+    Statistics(Option<&'a str>, Option<&'a str>),
     Model(&'a str, Option<&'a str>),
     ModelReady(&'a str, Option<&'a str>),
     Infer(&'a str, Option<&'a str>),
@@ -42,6 +45,10 @@ impl<'a> Place<'a> {
             ["v2", "health", "ready"] => Place::Ready,
             ["v2", "repository", "index"] => Place::Index,
             ["v2", "repository", "models", name, "load"] => Place::Load(name),
+            ["v2", "repository", "models", name, "unload"] => Place::Unload(name),
+            ["v2", "models", "stats"] => Place::Statistics(None, None),
+            ["v2", "models", name, "stats"] => Place::Statistics(Some(name), None),
+            ["v2", "models", name, "versions", version, "stats"] => Place::Statistics(Some(name), Some(version)),
             ["v2", "models", name] => Place::Model(name, None),
             ["v2", "models", name, "ready"] => Place::ModelReady(name, None),
             ["v2", "models", name, "infer"] => Place::Infer(name, None),
@@ -53,7 +60,8 @@ impl<'a> Place<'a> {
     }
 
     fn method(&self) -> Method {
-        if matches!(self, Place::Index | Place::Load(_) | Place::Infer(..)) { Method::POST } else { Method::GET }
+        let is_post = matches!(self, Place::Index | Place::Load(_) | Place::Unload(_) | Place::Infer(..));
+        if is_post { Method::POST } else { Method::GET }
     }
 }
 
@@ -84,14 +92,21 @@ async fn route(service: Arc<Service>, request: Request<Incoming>) -> Result<Answ
             Ok(answer(StatusCode::OK, kind, service.metrics()))
         }
         Place::Index => {
-            let models = service.repository.all();
-            let model = |name: &str| json!({ "name": name, "version": MODEL_VERSION, "state": "READY", "reason": "" });
-            Ok(response::json(&models.iter().map(|loaded| model(&loaded.name)).collect()))
+            let (body, _permit) = body::read(&service, request.into_body(), arrived + service.timeout).await?;
+            let models = service.repository.index(request::wants_ready(&body)?)?;
+            Ok(response::json(&models.iter().map(response::listed).collect()))
         }
+        Place::Statistics(name, version) => Ok(response::statistics(&service.statistics(name, version)?)),
         Place::Load(name) => {
             let name = name.to_owned();
-            let loaded = tokio::task::spawn_blocking(move || service.reload(&name)).await;
+            let (body, _permit) = body::read(&service, request.into_body(), arrived + service.timeout).await?;
+            request::check_load(&body)?;
+            let loaded = tokio::task::spawn_blocking(move || service.load(&name)).await;
             loaded.map_err(|_| Error::new(Fault::Internal, "loading the model panicked: please report it"))??;
+            Ok(answer(StatusCode::OK, "application/json", "{}"))
+        }
+        Place::Unload(name) => {
+            service.unload(name)?;
             Ok(answer(StatusCode::OK, "application/json", "{}"))
         }
         Place::Model(name, version) => Ok(response::metadata(&*service.model(name, version)?)),
@@ -130,6 +145,6 @@ async fn infer(
         read()?
     };
     let id = call.id.clone();
-    let outputs = service.infer(model, call, arrived).await?;
+    let outputs = service.infer(model, call, arrived, &mut permit).await?;
     Ok(response::outputs(&model.name, &id, &outputs))
 }

@@ -113,7 +113,7 @@ fn reload(service: &Arc<Service>, names: Vec<String>) {
     let service = Arc::clone(service);
     tokio::task::spawn_blocking(move || {
         for name in names {
-            match service.reload(&name) {
+            match service.load(&name) {
                 Ok(()) => eprintln!("loaded {name} anew"),
                 Err(error) => eprintln!("error: {error}; the model that was loaded before is still served"),
             }

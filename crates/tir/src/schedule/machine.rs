@@ -3,7 +3,7 @@
 //! Everything that a rule sizes (lanes, register tiles, cache blocks, when threads pay) comes from here, so that a wider
 //! machine needs a row and no new rule.
 
-use relaxide_ir::target::Kind;
+use relaxide_ir::target::TargetKind;
 use relaxide_ir::{DataType, Target};
 
 use crate::lower::DeviceLimits;
@@ -97,8 +97,8 @@ impl Machine {
 /// The number of NVIDIA's generation of devices (`sm_80`) that a target names.
 fn generation(target: &Target) -> Option<u32> {
     let name = match target.kind {
-        Kind::Cuda => target.text("arch"),
-        Kind::Nvptx => target.mcpu(),
+        TargetKind::Cuda => target.text("arch"),
+        TargetKind::Nvptx => target.mcpu(),
         _ => return None,
     };
     let digits = name.strip_prefix("sm_")?;

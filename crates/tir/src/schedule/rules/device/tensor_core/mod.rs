@@ -9,7 +9,7 @@
 //!               for 16 terms:  fa = warp_load_matrix(a[0] …);  fb = …;  acc = warp_multiply_add(fa, fb, acc)
 //!               a[1], b[1] = own;  sync
 //!               …and the same the other way round
-//!           C = finish(acc), where it lies inside
+//!           C = epilogue(acc), where it lies inside
 //! ```
 //!
 //! Tiles of both operands are in shared memory, twice where it is large enough, so that a step has one barrier and what comes next is
@@ -220,7 +220,7 @@ fn guess(found: &Found) -> Decided {
         let batch = product(found.c.batch.iter().map(|a| &a.extent)).as_int()?;
         Some(per(&found.rows, side)? * per(&found.columns, side)? * batch)
     };
-    let is_large = large(128).is_some_and(|blocks| blocks >= BUSY) && cost(&found.c.reduce.finish) < DEAR;
+    let is_large = large(128).is_some_and(|blocks| blocks >= BUSY) && cost(&found.c.reduce.epilogue) < DEAR;
     let (rows, columns, down, across) = if is_large { (64, 32, 2, 4) } else { (32, 32, 2, 2) };
     let depth = LINE * found.product.per_register / 4;
     let mut decided = Decided { rows, columns, down, across, depth, is_double: true };
@@ -364,8 +364,8 @@ impl<'f> Emission<'f> {
                 // Two rows of a product are eight apart.
                 let at = ((i / 2) * across + j / 2) * 4 + (i % 2) * 2 + j % 2;
                 let total = cast(reduce.acc.dtype(), load(sum, [int(at)]));
-                let finish = substitute(&reduce.finish, &VarMap::from([(reduce.acc.clone(), total)]));
-                let store = Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&finish));
+                let epilogue = substitute(&reduce.epilogue, &VarMap::from([(reduce.acc.clone(), total)]));
+                let store = Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&epilogue));
                 of_row.push(bind);
                 of_row.push(under(inside, Stmt::seq(binds.into_iter().chain([store]))));
             }
