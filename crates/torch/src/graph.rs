@@ -156,7 +156,7 @@ impl Graphs {
         }
         let dtype = dtype::of_number(meta.dtype)
             .ok_or_else(|| format!("element type {} is not supported", dtype::name_of(meta.dtype)))?;
-        let dims = self.symbols.dims(&meta.sizes)?;
+        let dims = self.symbols.dims(&meta.sizes).map_err(|e| e.to_string())?;
         if let Some(dim) = dims.iter().filter_map(PrimExpr::as_int).find(|dim| !(0..=MAX_DIM).contains(dim)) {
             return Err(format!("a dimension is {dim}; it must be from 0 to {MAX_DIM}"));
         }
@@ -266,7 +266,7 @@ impl Graphs {
                 Argument::AsSymInt(Symbolic::Named(name)) => {
                     let declared = graph.sym_int_values.get(name);
                     let declared = declared.ok_or_else(|| NodeError::invalid(format!("`{name}` has no type")))?;
-                    let value = self.symbols.dim(declared).map_err(NodeError::unsupported)?;
+                    let value = self.symbols.dim(declared).map_err(|e| NodeError::unsupported(e.to_string()))?;
                     if let (true, Some(var)) = (reads, value.as_var()) {
                         let mut cx = Cx { builder, node, values: &names.values, results: Vec::new() };
                         let tensor = cx.tensor("self")?;

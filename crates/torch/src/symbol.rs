@@ -22,6 +22,35 @@ const MAX_DEPTH: usize = 64;
 /// How long the text of one expression may be.
 const MAX_LENGTH: usize = 1 << 16;
 
+/// Why the text of a dimension is not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SymbolError {
+    /// It is too long.
+    #[error("an expression of {0} characters; at most {MAX_LENGTH} are read")]
+    Length(usize),
+    /// Something follows a whole expression.
+    #[error("`{0}` goes on where an expression ends")]
+    Trailing(String),
+    /// Something else stands where a part of an expression is expected.
+    #[error("`{text}` is no expression over dimensions: {wanted} is expected at character {at}")]
+    Unexpected {
+        /// The whole text.
+        text: String,
+        /// What is expected.
+        wanted: &'static str,
+        /// Where.
+        at: usize,
+    },
+    /// A function that has no meaning for dimensions, or not with so many arguments.
+    #[error("`{name}` of {count} is not known over dimensions")]
+    Function {
+        /// Its name.
+        name: String,
+        /// How many arguments it was given.
+        count: usize,
+    },
+}
+
 /// The symbols of a program, by name.
 #[derive(Debug, Default, Clone)]
 pub struct Symbols {
@@ -36,7 +65,7 @@ impl Symbols {
     }
 
     /// What a dimension of the file is in the program.
-    pub fn dim(&mut self, dim: &SymInt) -> Result<PrimExpr, String> {
+    pub fn dim(&mut self, dim: &SymInt) -> Result<PrimExpr, SymbolError> {
         match dim {
             SymInt::Known(value) => Ok(prim::int(*value)),
             SymInt::Expr(expr) => self.parse(&expr.expr_str),
@@ -44,20 +73,20 @@ impl Symbols {
     }
 
     /// What dimensions of the file are in the program.
-    pub fn dims(&mut self, dims: &[SymInt]) -> Result<Vec<PrimExpr>, String> {
+    pub fn dims(&mut self, dims: &[SymInt]) -> Result<Vec<PrimExpr>, SymbolError> {
         dims.iter().map(|dim| self.dim(dim)).collect()
     }
 
     /// Reads an expression.
-    pub fn parse(&mut self, text: &str) -> Result<PrimExpr, String> {
+    pub fn parse(&mut self, text: &str) -> Result<PrimExpr, SymbolError> {
         if text.len() > MAX_LENGTH {
-            return Err(format!("an expression of {} characters; at most {MAX_LENGTH} are read", text.len()));
+            return Err(SymbolError::Length(text.len()));
         }
         let mut reader = Reader { text: text.as_bytes(), at: 0, symbols: self };
         let value = reader.expr(0)?;
         reader.space();
         if reader.at != text.len() {
-            return Err(format!("`{text}` goes on where an expression ends"));
+            return Err(SymbolError::Trailing(text.to_string()));
         }
         Ok(dims::simplify(&value))
     }
@@ -87,9 +116,9 @@ impl Reader<'_> {
         found
     }
 
-    fn fail<T>(&self, wanted: &str) -> Result<T, String> {
-        let text = String::from_utf8_lossy(self.text);
-        Err(format!("`{text}` is no expression over dimensions: {wanted} is expected at character {}", self.at))
+    fn fail<T>(&self, wanted: &'static str) -> Result<T, SymbolError> {
+        let text = String::from_utf8_lossy(self.text).into_owned();
+        Err(SymbolError::Unexpected { text, wanted, at: self.at })
     }
 
     fn word(&mut self, more: impl Fn(u8) -> bool) -> String {
@@ -101,7 +130,7 @@ impl Reader<'_> {
         String::from_utf8_lossy(&self.text[start..self.at]).into_owned()
     }
 
-    fn expr(&mut self, depth: usize) -> Result<PrimExpr, String> {
+    fn expr(&mut self, depth: usize) -> Result<PrimExpr, SymbolError> {
         if depth > MAX_DEPTH {
             return self.fail("an expression of less depth");
         }
@@ -120,12 +149,13 @@ impl Reader<'_> {
             "Integer" => self.integer(),
             _ => {
                 let args = self.args(depth)?;
-                apply(&name, &args).ok_or_else(|| format!("`{name}` of {} is not known over dimensions", args.len()))
+                let count = args.len();
+                apply(&name, &args).ok_or(SymbolError::Function { name, count })
             }
         }
     }
 
-    fn symbol(&mut self) -> Result<PrimExpr, String> {
+    fn symbol(&mut self) -> Result<PrimExpr, SymbolError> {
         if !self.take(b'\'') {
             return self.fail("a name in quotes");
         }
@@ -143,7 +173,7 @@ impl Reader<'_> {
         Ok(self.symbols.var(&name))
     }
 
-    fn integer(&mut self) -> Result<PrimExpr, String> {
+    fn integer(&mut self) -> Result<PrimExpr, SymbolError> {
         let digits = self.word(|c| c.is_ascii_digit() || c == b'-');
         let Ok(value) = digits.parse::<i64>() else { return self.fail("an integer of 64 bits") };
         if !self.take(b')') {
@@ -152,7 +182,7 @@ impl Reader<'_> {
         Ok(prim::int(value))
     }
 
-    fn args(&mut self, depth: usize) -> Result<Vec<PrimExpr>, String> {
+    fn args(&mut self, depth: usize) -> Result<Vec<PrimExpr>, SymbolError> {
         let mut args = vec![self.expr(depth + 1)?];
         while self.take(b',') {
             args.push(self.expr(depth + 1)?);
@@ -191,7 +221,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<String, String> {
-        Symbols::default().parse(text).map(|e| e.to_string())
+        Symbols::default().parse(text).map(|e| e.to_string()).map_err(|e| e.to_string())
     }
 
     #[test]

@@ -31,49 +31,69 @@ pub struct Payload {
     pub code: Vec<u8>,
 }
 
+/// Why bytes are no module of kernels.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadError {
+    /// The bytes end within something.
+    #[error("it ends early")]
+    Short,
+    /// A list has more items than there are bytes for.
+    #[error("it ends before {0} items")]
+    Count(u64),
+    /// A name is no text.
+    #[error("a name is not UTF-8")]
+    Name,
+    /// A kernel takes what is not passed.
+    #[error("an argument of {0} is a tensor map, and those are not passed here")]
+    TensorMap(String),
+    /// Something follows the code.
+    #[error("{0} bytes are left at its end")]
+    Rest(usize),
+}
+
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], String> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or("it ends early")?;
+    fn take(&mut self, count: usize) -> Result<&'a [u8], PayloadError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(PayloadError::Short)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn number(&mut self) -> Result<u64, String> {
+    fn number(&mut self) -> Result<u64, PayloadError> {
         let mut word = [0; 8];
         word.copy_from_slice(self.take(8)?);
         Ok(u64::from_le_bytes(word))
     }
 
     /// A count of items that take so many bytes each, at least.
-    fn count(&mut self, least: usize) -> Result<usize, String> {
+    fn count(&mut self, least: usize) -> Result<usize, PayloadError> {
         let count = self.number()?;
         let fits =
             usize::try_from(count).ok().filter(|count| count.checked_mul(least).is_some_and(|all| all <= self.0.len()));
-        fits.ok_or_else(|| format!("it ends before {count} items"))
+        fits.ok_or(PayloadError::Count(count))
     }
 
-    fn bytes(&mut self) -> Result<&'a [u8], String> {
+    fn bytes(&mut self) -> Result<&'a [u8], PayloadError> {
         let length = self.count(1)?;
         self.take(length)
     }
 
-    fn text(&mut self) -> Result<String, String> {
-        String::from_utf8(self.bytes()?.to_vec()).map_err(|_| "a name is not UTF-8".into())
+    fn text(&mut self) -> Result<String, PayloadError> {
+        String::from_utf8(self.bytes()?.to_vec()).map_err(|_| PayloadError::Name)
     }
 
-    fn info(&mut self) -> Result<Info, String> {
+    fn info(&mut self) -> Result<Info, PayloadError> {
         let name = self.text()?;
         let mut types = Vec::new();
         for _ in 0..self.count(4)? {
-            let [code, bits, low, high] = *self.take(4)? else { return Err("it ends early".into()) };
+            let [code, bits, low, high] = *self.take(4)? else { return Err(PayloadError::Short) };
             types.push(DataType { code, bits, lanes: u16::from_le_bytes([low, high]) });
         }
         let tags = (0..self.count(8)?).map(|_| self.text()).collect::<Result<_, _>>()?;
         for _ in 0..self.count(4)? {
             if self.take(4)? != [0; 4] {
-                return Err(format!("an argument of {name} is a tensor map, and those are not passed here"));
+                return Err(PayloadError::TensorMap(name));
             }
         }
         Ok(Info { name, types, tags })
@@ -82,14 +102,14 @@ impl<'a> Reader<'a> {
 
 impl Payload {
     /// Reads a module.
-    pub fn read(bytes: &[u8]) -> Result<Payload, String> {
+    pub fn read(bytes: &[u8]) -> Result<Payload, PayloadError> {
         let mut reader = Reader(bytes);
         let format = reader.text()?;
         let kernels =
-            (0..reader.count(8)?).map(|_| Ok((reader.text()?, reader.info()?))).collect::<Result<_, String>>()?;
+            (0..reader.count(8)?).map(|_| Ok((reader.text()?, reader.info()?))).collect::<Result<_, PayloadError>>()?;
         let code = reader.bytes()?.to_vec();
         if !reader.0.is_empty() {
-            return Err(format!("{} bytes are left at its end", reader.0.len()));
+            return Err(PayloadError::Rest(reader.0.len()));
         }
         Ok(Payload { format, kernels, code })
     }

@@ -3,7 +3,7 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::{AttrValue, Attrs, Type, VDevice};
 
-use super::device_groups::{DeviceGroups, destination};
+use super::device_groups::{DeviceError, DeviceGroups, destination};
 use crate::op::Op;
 use crate::*;
 
@@ -18,7 +18,7 @@ pub(super) struct Crossings<'a> {
     /// The copies that can be seen.
     copied: Vec<Copied>,
     in_dataflow: bool,
-    wrong: Option<String>,
+    wrong: Option<DeviceError>,
 }
 
 impl<'a> Crossings<'a> {
@@ -27,7 +27,7 @@ impl<'a> Crossings<'a> {
     }
 
     /// What was wrong, if anything was.
-    pub(super) fn outcome(self) -> Result<(), String> {
+    pub(super) fn outcome(self) -> Result<(), DeviceError> {
         self.wrong.map_or(Ok(()), Err)
     }
 

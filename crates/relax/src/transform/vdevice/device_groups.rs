@@ -65,18 +65,34 @@ fn device_in<'t>(ty: &'t Type, path: &[usize]) -> Option<&'t Ref<VDevice>> {
     }
 }
 
+/// Why values have no device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum DeviceError {
+    /// A copy names none.
+    #[error("`dst_vdevice` is no device")]
+    Destination,
+    /// A hint names a device that the module does not list.
+    #[error(
+        "the module lists no device of kind {kind}, index {index} and scope {scope:?}, which a hint names; it lists: {listed}"
+    )]
+    Hint { kind: i64, index: i64, scope: String, listed: String },
+    /// A value is said to be on two.
+    #[error("{name} would live on two devices: {first}, and {second}; copy one with R.to_vdevice")]
+    Conflict { name: String, first: String, second: String },
+}
+
 /// The device that a copy names.
-pub(super) fn destination(call: &Call) -> Result<Ref<VDevice>, String> {
+pub(super) fn destination(call: &Call) -> Result<Ref<VDevice>, DeviceError> {
     match call.attrs.get("dst_vdevice") {
         Some(AttrValue::Object(object)) => object.clone().downcast::<VDevice>().ok(),
         _ => None,
     }
-    .ok_or_else(|| "`dst_vdevice` is no device".into())
+    .ok_or(DeviceError::Destination)
 }
 
 impl<'a> DeviceGroups<'a> {
     /// The groups of a module. An error says in which function it is found, and what it is.
-    pub(super) fn of(module: &'a IRModule) -> Result<DeviceGroups<'a>, (String, String)> {
+    pub(super) fn of(module: &'a IRModule) -> Result<DeviceGroups<'a>, (String, DeviceError)> {
         let mut places = DeviceGroups {
             module,
             group: HashMap::new(),
@@ -114,7 +130,7 @@ impl<'a> DeviceGroups<'a> {
     }
 
     /// The module's device that a hint names.
-    pub(super) fn hinted(&self, call: &Call) -> Result<Ref<VDevice>, String> {
+    pub(super) fn hinted(&self, call: &Call) -> Result<Ref<VDevice>, DeviceError> {
         let kind = call.attrs.int("device_type").unwrap_or(0);
         let index = call.attrs.int("index").unwrap_or(0);
         let scope = call.attrs.str("memory_scope").unwrap_or("global");
@@ -122,10 +138,8 @@ impl<'a> DeviceGroups<'a> {
             |d: &&Ref<VDevice>| d.device_type().map(i64::from) == Some(kind) && d.id == index && d.scope == scope;
         self.module.vdevices.iter().find(fits).cloned().ok_or_else(|| {
             let listed: Vec<String> = self.module.vdevices.iter().map(|device| device.to_string()).collect();
-            format!(
-                "the module lists no device of kind {kind}, index {index} and scope {scope:?}, which a hint names; it lists: {}",
-                if listed.is_empty() { "none".into() } else { listed.join(", ") }
-            )
+            let listed = if listed.is_empty() { "none".into() } else { listed.join(", ") };
+            DeviceError::Hint { kind, index, scope: scope.to_string(), listed }
         })
     }
 
@@ -147,7 +161,7 @@ impl<'a> DeviceGroups<'a> {
         group
     }
 
-    fn join(&mut self, a: &Leaf, b: &Leaf) -> Result<(), String> {
+    fn join(&mut self, a: &Leaf, b: &Leaf) -> Result<(), DeviceError> {
         let (x, y) = (self.root_of(a), self.root_of(b));
         if x == y {
             return Ok(());
@@ -157,7 +171,7 @@ impl<'a> DeviceGroups<'a> {
         said.map_or(Ok(()), |(device, why)| self.put(a, &device, why))
     }
 
-    fn put(&mut self, leaf: &Leaf, device: &Ref<VDevice>, why: String) -> Result<(), String> {
+    fn put(&mut self, leaf: &Leaf, device: &Ref<VDevice>, why: String) -> Result<(), DeviceError> {
         let root = self.root_of(leaf);
         match &self.said[root] {
             Some((other, before)) if !other.is_same(device) => {
@@ -166,9 +180,8 @@ impl<'a> DeviceGroups<'a> {
                     Owner::Result(name) => format!("the result of `{name}`"),
                     Owner::Local(var) => format!("the result of `{}`", var.name()),
                 };
-                Err(format!(
-                    "{name} would live on two devices: {other}, {before}, and {device}, {why}; copy one with R.to_vdevice"
-                ))
+                let (first, second) = (format!("{other}, {before}"), format!("{device}, {why}"));
+                Err(DeviceError::Conflict { name, first, second })
             }
             Some(_) => Ok(()),
             None => {
@@ -179,7 +192,7 @@ impl<'a> DeviceGroups<'a> {
     }
 
     /// Takes what a type says of a value.
-    fn read_type(&mut self, owner: &Owner, ty: &Type) -> Result<(), String> {
+    fn read_type(&mut self, owner: &Owner, ty: &Type) -> Result<(), DeviceError> {
         for path in leaves(ty) {
             let leaf = (owner.clone(), path);
             self.root_of(&leaf);
@@ -195,7 +208,7 @@ impl<'a> DeviceGroups<'a> {
         Ok(())
     }
 
-    fn function(&mut self, func: &Ref<Function>, owner: &Owner) -> Result<(), String> {
+    fn function(&mut self, func: &Ref<Function>, owner: &Owner) -> Result<(), DeviceError> {
         for param in &func.params {
             self.read_type(&Owner::Var(AnyVar::Var(param.clone())), &param.ty)?;
         }
@@ -204,11 +217,11 @@ impl<'a> DeviceGroups<'a> {
         self.same(owner, &func.ret_ty, &func.body.body)
     }
 
-    fn seq(&mut self, seq: &SeqExpr) -> Result<(), String> {
+    fn seq(&mut self, seq: &SeqExpr) -> Result<(), DeviceError> {
         seq.blocks.iter().flat_map(|b| &b.bindings).try_for_each(|binding| self.binding(binding))
     }
 
-    fn binding(&mut self, binding: &Binding) -> Result<(), String> {
+    fn binding(&mut self, binding: &Binding) -> Result<(), DeviceError> {
         let var = binding.var();
         let owner = Owner::Var(var.clone());
         self.read_type(&owner, var.ty())?;
@@ -232,7 +245,7 @@ impl<'a> DeviceGroups<'a> {
     }
 
     /// The tensors of a value are those of another.
-    fn same(&mut self, owner: &Owner, ty: &Type, value: &Expr) -> Result<(), String> {
+    fn same(&mut self, owner: &Owner, ty: &Type, value: &Expr) -> Result<(), DeviceError> {
         for path in leaves(ty) {
             if let Some(other) = leaf_of(value, &path) {
                 self.join(&(owner.clone(), path), &other)?;
@@ -241,7 +254,7 @@ impl<'a> DeviceGroups<'a> {
         Ok(())
     }
 
-    fn call(&mut self, var: &AnyVar, call: &Ref<Call>) -> Result<(), String> {
+    fn call(&mut self, var: &AnyVar, call: &Ref<Call>) -> Result<(), DeviceError> {
         let owner = Owner::Var(var.clone());
         let own = (owner.clone(), Vec::new());
         match call.op_name() {
@@ -259,7 +272,7 @@ impl<'a> DeviceGroups<'a> {
     }
 
     /// Operands and results of an operator live on one device.
-    fn operator(&mut self, owner: &Owner, ty: &Type, call: &Call) -> Result<(), String> {
+    fn operator(&mut self, owner: &Owner, ty: &Type, call: &Call) -> Result<(), DeviceError> {
         let results = leaves(ty);
         let Some((first, others)) = results.split_first() else { return Ok(()) };
         let first = (owner.clone(), first.clone());
@@ -277,7 +290,7 @@ impl<'a> DeviceGroups<'a> {
     }
 
     /// Arguments live where parameters do, and the result of the call where that of the function does.
-    fn callee(&mut self, owner: &Owner, ty: &Type, call: &Call) -> Result<(), String> {
+    fn callee(&mut self, owner: &Owner, ty: &Type, call: &Call) -> Result<(), DeviceError> {
         let (func, result) = match &call.op {
             Expr::Global(global) => {
                 let Some(func) = self.module.get_as::<Function>(&global.name) else { return Ok(()) };

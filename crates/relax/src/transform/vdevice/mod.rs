@@ -67,7 +67,7 @@ pub(super) const UPDATE: PassInfo =
     ]);
 
 fn realize(module: IRModule) -> PassResult {
-    let places = DeviceGroups::of(&module).map_err(|(name, why)| in_function(REALIZE.name, &name, why))?;
+    let places = DeviceGroups::of(&module).map_err(|(name, why)| in_function(REALIZE.name, &name, why.to_string()))?;
     if places.is_silent() {
         return Ok(module);
     }
@@ -75,7 +75,7 @@ fn realize(module: IRModule) -> PassResult {
     super::emit::map_functions(module.clone(), |name, func| {
         let mut crossings = Crossings::new(&places, main.as_ref());
         let crossed = crossings.mutate_function(func);
-        crossings.outcome().map_err(|why| in_function(REALIZE.name, name, why))?;
+        crossings.outcome().map_err(|why| in_function(REALIZE.name, name, why.to_string()))?;
         let place = |var: &AnyVar, ty: &Type| at_places(&places, var, ty, &mut Vec::new());
         Ok(Retype { place: &place, vars: HashMap::new(), replaced: None }.whole(&crossed))
     })
