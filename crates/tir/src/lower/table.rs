@@ -34,6 +34,8 @@ pub static PASSES: &[PassInfo] = &[
     loop_partition::PASS,
     vectorize::PASS,
     virtual_thread::PASS,
+    double_buffer::PASS,
+    software_pipeline::PASS,
     hoist::PASS,
     hoist_conditions::PASS,
     hoist_expression::PASS,
@@ -67,10 +69,6 @@ const ABSENT: &[(&[&str], &str)] = &[
     (
         &["MakePackedAPI", "SplitHostDevice", "LowerTVMBuiltin", "LowerIntrin", "PointerValueTypeRewrite"],
         "code generation does this itself: `compile` or `build` takes the kernel as it is",
-    ),
-    (
-        &["InjectDoubleBuffer", "InjectSoftwarePipeline"],
-        "loops are not overlapped with themselves here; processors do that",
     ),
     (
         &[
