@@ -11,6 +11,7 @@ export type TypedArray =
 
 /** What a model or the runtime says is wrong. */
 export class RelaxideError extends Error {
+  constructor(kind: string, message: string);
   /** What the error is called there, such as `ValueError` or `TypeError`. */
   readonly kind: string;
 }

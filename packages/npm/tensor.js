@@ -5,7 +5,7 @@ import { RelaxideError } from "./memory.js";
 const Float16 = globalThis.Float16Array ?? Uint16Array;
 
 /** The arrays that views are made of. Half-precision numbers are their bits where there is no array of them. */
-const ARRAYS = {
+export const ARRAYS = {
   bool: Uint8Array,
   int8: Int8Array,
   uint8: Uint8Array,

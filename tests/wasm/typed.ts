@@ -1,6 +1,7 @@
 // A program with types, for `tsc --noEmit --strict`. What is marked has to be an error.
 import { load, Model, RelaxideError, Tensor, type Input, type Parameter, type Value } from "relaxide";
 import { load as remote, RemoteModel, RemoteTensor } from "relaxide/worker";
+import { connect, serve, RemoteTensor as There, type Session } from "relaxide/rpc";
 
 async function here(bytes: Uint8Array<ArrayBuffer>): Promise<Float32Array> {
   const model: Model = await load(bytes, {
@@ -37,4 +38,17 @@ async function there(): Promise<RemoteTensor> {
   }
 }
 
-export { here, there };
+async function elsewhere(): Promise<There> {
+  const session: Session = await connect("ws://127.0.0.1:8888/ws", { key: "board", timeout: 5 });
+  const x = await session.tensor("float32", [2], [1, 2]);
+  const model = await session.loadModel("model.so");
+  const y = await model.call("main", x, 3, { float: 1 }, "text");
+  if (!(y instanceof There)) throw new RelaxideError("TypeError", "no tensor");
+  // @ts-expect-error elements are promised
+  (await y.toArray)[0].toFixed();
+  const server = serve("ws://127.0.0.1:8888/ws", { key: "page", functions: { add: (a: number, b: number) => a + b } });
+  await server.stop();
+  return y;
+}
+
+export { here, there, elsewhere };

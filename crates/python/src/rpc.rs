@@ -135,12 +135,14 @@ struct RpcProxy(Mutex<Option<proxying::Proxy>>, u16);
 impl RpcProxy {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a proxy, given by name")]
-    #[pyo3(signature = (*, host, port, port_end, web_port, index_page, resource_files, tracker, timeout_client, timeout_server))]
+    #[pyo3(signature = (*, host, port, port_end, web_port, web_clients, web_origins, index_page, resource_files, tracker, timeout_client, timeout_server))]
     fn new(
         host: String,
         port: u16,
         port_end: u16,
         web_port: u16,
+        web_clients: bool,
+        web_origins: Vec<String>,
         index_page: Option<PathBuf>,
         resource_files: Vec<PathBuf>,
         tracker: Option<(String, u16)>,
@@ -153,6 +155,8 @@ impl RpcProxy {
             port,
             port_end,
             web_port,
+            web_clients,
+            web_origins,
             index_page,
             resource_files,
             tracker,

@@ -256,6 +256,8 @@ fn a_server_behind_a_proxy_knows_its_clients() {
         port: 0,
         port_end: 1,
         web_port: 0,
+        web_clients: false,
+        web_origins: Vec::new(),
         index_page: None,
         resource_files: Vec::new(),
         tracker: None,

@@ -5,7 +5,8 @@ from .server import Server
 
 
 class Proxy:
-    """A proxy in this process, in threads beside the interpreter."""
+    """A proxy in this process, in threads beside the interpreter. With ``web_clients`` clients come by WebSocket too, and not only servers;
+    ``web_origins`` are origins of pages that may connect besides those that the proxy gives (``index_page``)."""
 
     def __init__(
         self,
@@ -18,12 +19,17 @@ class Proxy:
         tracker_addr=None,
         index_page=None,
         resource_files=None,
+        *,
+        web_clients=False,
+        web_origins=(),
     ):
         self._proxy = _core.RpcProxy(
             host=host,
             port=port,
             port_end=max(port_end, port + 1),
             web_port=web_port,
+            web_clients=web_clients,
+            web_origins=list(web_origins),
             index_page=index_page,
             resource_files=list(resource_files or ()),
             tracker=tuple(tracker_addr) if tracker_addr else None,

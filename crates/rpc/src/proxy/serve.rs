@@ -37,6 +37,10 @@ pub struct Options {
     pub port_end: u16,
     /// The port for browsers; 0: none.
     pub web_port: u16,
+    /// Whether clients may come by WebSocket too, and not only servers.
+    pub web_clients: bool,
+    /// Origins of pages that may connect, besides those that the proxy itself gives; `*`: all.
+    pub web_origins: Vec<String>,
     /// The page that browsers get.
     pub index_page: Option<PathBuf>,
     /// Files that go with it.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::serve::{Shared, meet};
 use crate::transport::{Source, read_exact, websocket};
-use crate::wire::handshake::{MAGIC, key_length};
+use crate::wire::handshake::{Key, MAGIC, MISMATCH, Side, key_length, refusal};
 
 /// How long a browser may take for a request.
 const REQUEST: Duration = Duration::from_secs(10);
@@ -88,11 +88,26 @@ fn page(shared: &Shared, mut stream: &TcpStream, path: &str) -> io::Result<()> {
 }
 
 fn socket(shared: &Arc<Shared>, stream: TcpStream) -> io::Result<()> {
-    let mut link = websocket::accept(stream, REQUEST)?;
+    let options = &shared.options;
+    let mut link = websocket::accept(stream, REQUEST, &|origin, host| admits(&options.web_origins, origin, host))?;
     link.source.set_timeout(Some(REQUEST))?;
     let key = key(&mut *link.source)?;
     link.source.set_timeout(None)?;
+    if !options.web_clients && Key::parse(&key).is_ok_and(|key| key.side == Side::Client) {
+        link.sink.write(&refusal(MISMATCH), &[])?;
+        return Err(io::Error::other("clients come by WebSocket only with --web-clients"));
+    }
     meet(shared, link, None, &key).map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// Whether a page of an origin may connect: one of the list, or one of this proxy itself. Whoever owns a name may have it mean this machine,
+/// so that a page which the proxy gave is known by an address or by `localhost` only.
+fn admits(listed: &[String], origin: &str, host: &str) -> bool {
+    let is_own = origin.strip_prefix("http://") == Some(host);
+    let name = host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
+    let name = name.trim_matches(['[', ']']);
+    let is_address = name == "localhost" || name.parse::<std::net::IpAddr>().is_ok();
+    listed.iter().any(|one| one == origin || one == "*") || (is_own && is_address)
 }
 
 fn key(source: &mut dyn Source) -> io::Result<Vec<u8>> {
@@ -106,4 +121,30 @@ fn key(source: &mut dyn Source) -> io::Result<Vec<u8>> {
     let mut key = vec![0; length];
     read_exact(source, &mut key)?;
     Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::admits;
+
+    #[test]
+    fn pages_of_others_are_not_let_in() {
+        let listed = vec!["https://example.invalid".to_owned()];
+        for (origin, host, is_in) in [
+            ("http://127.0.0.1:8888", "127.0.0.1:8888", true),
+            ("http://localhost:8888", "localhost:8888", true),
+            ("http://[::1]:8888", "[::1]:8888", true),
+            ("http://[::1]", "[::1]", true),
+            ("https://example.invalid", "board:8888", true),
+            ("http://127.0.0.1:80", "127.0.0.1:8888", false),
+            ("http://elsewhere:8888", "127.0.0.1:8888", false),
+            // A name that was made to mean this machine.
+            ("http://elsewhere:8888", "elsewhere:8888", false),
+            ("null", "127.0.0.1:8888", false),
+            ("", "", false),
+        ] {
+            assert_eq!(admits(&listed, origin, host), is_in, "{origin} at {host}");
+        }
+        assert!(admits(&["*".to_owned()], "null", ""));
+    }
 }

@@ -5,6 +5,8 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tungstenite::http::StatusCode;
 use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
 
@@ -121,11 +123,26 @@ pub fn connect(url: &str, timeout: Duration) -> io::Result<Link> {
     link(&stream, Role::Client)
 }
 
-/// Becomes the server's end of a WebSocket, behind the request's head that is still to be read.
-pub fn accept(stream: TcpStream, timeout: Duration) -> io::Result<Link> {
+/// Whether a page may be let in: `(origin, host)` as the request says them.
+pub type Admits<'a> = &'a dyn Fn(&str, &str) -> bool;
+
+/// Becomes the server's end of a WebSocket, behind the request's head that is still to be read. A browser says which page wants it
+/// (`Origin`), and any page may ask: `admits` says which may have it. Others than browsers say nothing and are let in.
+pub fn accept(stream: TcpStream, timeout: Duration, admits: Admits<'_>) -> io::Result<Link> {
     tune(&stream)?;
     stream.set_read_timeout(Some(timeout))?;
-    tungstenite::accept(stream.try_clone()?).map_err(|error| io::Error::other(error.to_string()))?;
+    let check = |request: &Request, response: Response| {
+        let header = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap_or("no text"));
+        match header("origin") {
+            Some(origin) if !admits(origin, header("host").unwrap_or_default()) => {
+                let mut refused = ErrorResponse::new(Some("pages of this origin are not let in\n".to_owned()));
+                *refused.status_mut() = StatusCode::FORBIDDEN;
+                Err(refused)
+            }
+            _ => Ok(response),
+        }
+    };
+    tungstenite::accept_hdr(stream.try_clone()?, check).map_err(|error| io::Error::other(error.to_string()))?;
     stream.set_read_timeout(None)?;
     link(&stream, Role::Server)
 }
