@@ -7,6 +7,7 @@ calls of Relax operators.
 from typing import Any
 
 from .. import _core
+from ..error import InternalError
 from ..ffi import Object, register_object
 from ..ffi import dtype as _dtype
 from . import _api
@@ -103,6 +104,7 @@ def _reflected(operate, a, b):
 
 def _prim(op):
     def make(a, b):
+        check_divisor(op, a, b)
         made = _api.prim.binary(op, a, b)
         # Of two numbers the result is a number.
         return _wrapped(op, a, b, made) if _integer(a) is not None and _integer(b) is not None else made
@@ -126,10 +128,16 @@ def _wrapped(op, a, b, made):
     dtype = _api.prim.dtype(made)
     if op not in _FOLDED or dtype.bits > 64:
         return made
-    value = _FOLDED[op](_integer(a), _integer(b)) % (1 << dtype.bits)
+    value = _in_bits(dtype, _FOLDED[op](_integer(a), _integer(b)))
+    return made if value is None else value
+
+
+def _in_bits(dtype, value):
+    """An integer literal of the lowest bits of a number; ``None`` where a literal cannot have it."""
+    value %= 1 << dtype.bits
     if str(dtype).startswith("int") and value >= 1 << (dtype.bits - 1):
         value -= 1 << dtype.bits
-    return made if value >= 1 << 63 else _api.ir.IntImm(dtype, value)
+    return None if value >= 1 << 63 else _api.ir.IntImm(dtype, value)
 
 
 def _divide(a, b):
@@ -149,9 +157,52 @@ def _intrinsic(name):
         base = a if is_prim_expr(a) else b
         dtype = base.dtype
         a, b = (_api.prim.const(x, dtype) if _is_number(x) else x for x in (a, b))
-        return _api.prim.call(dtype, f"tirx.{name}", [a, b])
+        folded = bits_of(name, dtype, a, b)
+        return _api.prim.call(dtype, f"tirx.{name}", [a, b]) if folded is None else folded
 
     return make
+
+
+_BITS = {
+    "bitwise_and": int.__and__,
+    "bitwise_or": int.__or__,
+    "bitwise_xor": int.__xor__,
+    "shift_left": int.__lshift__,
+    "shift_right": int.__rshift__,
+}
+
+
+class _Refused(InternalError, ValueError):
+    """Operands that an operator cannot have. An error of two kinds: TVM's is the first, and the second says what it is."""
+
+
+def bits_of(name, dtype, a, b):
+    """What an operator on the bits of integers gives where it is known at once: of two literals, or of a shift by nothing.
+
+    Raises
+    ------
+    RuntimeError, ValueError
+        An operand is no integer, or there is a shift by more than the bits that there are.
+    """
+    if name not in _BITS:
+        return None
+    if str(dtype).startswith(("float", "bfloat")):
+        raise _Refused(f"{name} is of integers, and {a} and {b} are of type {dtype}: reinterpret has the bits of a number")
+    x, y = _integer(a), _integer(b)
+    if name.startswith("shift") and y is not None:
+        if not 0 <= y < dtype.bits:
+            raise _Refused(f"{name} of {dtype} by {y}: a shift is by 0 to {dtype.bits - 1} bits")
+        if y == 0:
+            return a
+    return None if x is None or y is None else _in_bits(dtype, _BITS[name](x, y))
+
+
+def check_divisor(op, a, b):
+    """Refuse a division of integers by a literal zero."""
+    if op not in ("Div", "Mod", "FloorDiv", "FloorMod") or _integer(b) != 0 or isinstance(a, float):
+        return
+    if not str(getattr(a, "dtype", "int")).startswith(("float", "bfloat")):
+        raise _Refused("divide by zero: the divisor is the literal 0")
 
 
 def _operators(cls):
@@ -208,6 +259,7 @@ class ExprOperand:
 
     def __invert__(self):
         if is_prim_expr(self):
+            bits_of("bitwise_or", self.dtype, self, self)
             return _api.prim.call(self.dtype, "tirx.bitwise_not", [self])
         return _core.op_call("bitwise_not", (self,), {}, None)
 
@@ -229,8 +281,10 @@ class ExprOperand:
         raise ValueError("an expression is no bool: use tirx.all and tirx.any for scalars, `is not None` for presence")
 
     def equal(self, other, span=None):
-        """The comparison of two scalars as an expression."""
-        return _api.prim.binary("Eq", self, other)
+        """The comparison of two scalars as an expression; a literal where both are the machine's lanes."""
+        made = _api.prim.binary("Eq", self, other)
+        is_lanes = getattr(self, "op", None) == "tirx.vscale" and getattr(other, "op", None) == "tirx.vscale"
+        return _api.ir.IntImm(_dtype("bool"), 1) if is_lanes else made
 
     def astype(self, dtype, span=None):
         """Conversion to another element type."""

@@ -38,8 +38,10 @@ class Op(Expr):
 
     @staticmethod
     def get(op_name):
-        """The operator of a name."""
-        return _api.ir.Op(op_name)
+        """The operator of a name; of a name that begins with ``tirx.`` the function of scalar calls."""
+        from .prim import Intrinsic
+
+        return Intrinsic(op_name) if op_name.startswith("tirx.") else _api.ir.Op(op_name)
 
     @staticmethod
     def list_op_names():

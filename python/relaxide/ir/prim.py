@@ -7,6 +7,7 @@ with classes of their own too.
 import re
 
 from .._core import set_kind_classes
+from ..error import InternalError
 from ..ffi import dtype as _dtype
 from ..ffi import register_object
 from ..ffi import structural_equal as _equal
@@ -17,7 +18,8 @@ from .expr import ExprWithOp
 def _check_range(dtype, value):
     """A ValueError where an integer type has no such number."""
     match = _INTEGER.fullmatch(str(dtype))
-    if match:
+    # Conditions of older texts are of one bit.
+    if match and match[2] != "1":
         bits, signed = int(match[2]), match[1] == "int"
         least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
         if not least <= value <= most:
@@ -166,26 +168,67 @@ class Let(ExprWithOp):
         self.__init_handle_by_constructor__(_api.prim.Let, var, value, body)
 
 
+class WrongLanes(InternalError, ValueError):
+    """Lanes that no vector has. An error of two kinds: TVM's is the first, and the second says what it is."""
+
+
+class _Vector(ExprWithOp):
+    """The base of what has lanes."""
+
+    def _make(self, constructor, *parts):
+        try:
+            self.__init_handle_by_constructor__(constructor, *parts)
+        except ValueError as error:
+            raise WrongLanes(str(error)) from error
+
+    @property
+    def lanes(self):
+        """How many lanes there are: a number, or a multiple of ``T.vscale()``."""
+        _, _, times = str(self.dtype).partition("xvscalex")
+        if times:
+            return _api.prim.binary("Mul", _api.prim.call(_dtype("int32"), "tirx.vscale", []), int(times))
+        return const(self.dtype.lanes, "int32")
+
+
 @register_object("prim.Ramp")
-class Ramp(ExprWithOp):
-    """The vector ``base, base + stride, …`` of so many lanes, or of a multiple of ``T.vscale()``, which reads back as minus
-    its multiplier."""
+class Ramp(_Vector):
+    """The vector ``base, base + stride, …`` of so many lanes, or of a multiple of ``T.vscale()``."""
 
     def __init__(self, base, stride, lanes, span=None):
-        self.__init_handle_by_constructor__(_api.prim.Ramp, base, stride, lanes)
+        if isinstance(base, int) and isinstance(stride, int):
+            base, stride = const(base, "int32"), const(stride, "int32")
+        self._make(_api.prim.Ramp, base, stride, lanes)
 
 
 @register_object("prim.Broadcast")
-class Broadcast(ExprWithOp):
+class Broadcast(_Vector):
     """One value in every lane."""
 
     def __init__(self, value, lanes, span=None):
-        self.__init_handle_by_constructor__(_api.prim.Broadcast, value, lanes)
+        self._make(_api.prim.Broadcast, const(value, "int32") if isinstance(value, int) else value, lanes)
+
+
+class Intrinsic(str):
+    """The function of a scalar call: its name, as text and as ``name``."""
+
+    @property
+    def name(self):
+        """The name, such as ``"tirx.exp"``."""
+        return str(self)
+
+    def same_as(self, other):
+        """Whether another is the same function."""
+        return str(self) == getattr(other, "name", other)
 
 
 @register_object("prim.Call", init=False)
 class PrimCall(ExprWithOp):
     """An intrinsic or another function, by name: ``op`` and ``args``."""
+
+    @property
+    def op(self):
+        """The function's name (:class:`Intrinsic`)."""
+        return Intrinsic(self._field("op"))
 
 
 class _BitOperator(PrimCall):

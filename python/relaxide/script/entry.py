@@ -111,11 +111,19 @@ def prim_func(func=None, **options):
     return _function(func, frame)
 
 
+def _is_decorated(body):
+    """Whether the class of a body has decorators, as far as its text is to be had."""
+    import linecache
+
+    line = linecache.getline(body.f_code.co_filename, body.f_code.co_firstlineno, body.f_globals)
+    return not line.lstrip().startswith("class ")
+
+
 def _function(func, frame, check_well_formed=True):
     if not callable(func) or isinstance(func, type):
         raise TypeError(f"a function is decorated, got {type(func).__name__}")
     # The body of a class runs before its decorator, which reads the whole class.
-    if "__qualname__" in frame.f_locals and "__module__" in frame.f_locals:
+    if "__qualname__" in frame.f_locals and "__module__" in frame.f_locals and _is_decorated(frame):
         return func
     from ._source import function_source
     from ._surroundings import Surroundings, of_function

@@ -120,10 +120,11 @@ class Evaluator:
         return self.joined(self.of(lanes.min_value), self.of(lanes.max_value)) if not is_infinite(lanes.max_value) else everything()
 
     def _of_var(self, var):
-        found = next((value for key, value in self.dom_map.items() if key.same_as(var)), None)
+        # A variable is known by its place among the sets: what reads it out of an expression is another Python object each time.
+        known = enumerate(self.dom_map.items())
+        key, found = next(((place, value) for place, (key, value) in known if key.same_as(var)), (None, None))
         if found is None:
             return IntSet.single_point(var)
-        key = id(var)
         if key not in self.memo:
             # Ends may be made of other variables, which lie in sets themselves; while they are looked at, this one stands for itself.
             self.memo[key] = IntSet.single_point(var)

@@ -6,6 +6,7 @@ import threading
 
 from .._core import Target
 from .._extend import methods_of
+from ..error import InternalError
 from ..ir import _api
 
 __all__ = ["Target", "TargetKind", "detect_target_from_device", "list_tags", "register_device_target_detector", "register_tag"]
@@ -16,6 +17,23 @@ _entered = threading.local()
 _DETECTORS = {}
 #: The kinds that targets have.
 _KINDS = ["c", "cuda", "ext_dev", "hexagon", "llvm", "metal", "opencl", "rocm", "vulkan", "webgpu"]
+
+
+#: What is known of the devices of a kind where their target does not say it.
+_OF_DEVICES = {
+    "cuda": {"max_num_threads": 1024, "thread_warp_size": 32},
+    "metal": {"max_num_threads": 256, "thread_warp_size": 16},
+    "opencl": {"max_num_threads": 256, "thread_warp_size": 1},
+    "rocm": {"max_num_threads": 256, "thread_warp_size": 64},
+    "vulkan": {"max_num_threads": 256, "thread_warp_size": 1},
+    "webgpu": {"max_num_threads": 256, "thread_warp_size": 1},
+}
+#: Options that are lists.
+_LISTS = ("keys", "libs", "mattr")
+
+
+class _NoTarget(InternalError, ValueError):
+    """No target is set where one is needed: an error of both kinds, since TVM's is the first and the second says what it is."""
 
 
 def _of_this_processor(device):
@@ -54,6 +72,13 @@ def detect_target_from_device(dev):
 
 def _number(value):
     return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
+
+
+def _plain(said):
+    """A target's dictionary with numbers and lists as such."""
+    listed = {name: value.split(",") for name, value in said.items() if name in _LISTS and isinstance(value, str)}
+    host = {"host": _plain(said["host"])} if isinstance(said.get("host"), dict) else {}
+    return {name: _number(value) for name, value in said.items()} | listed | host
 
 
 def list_tags():
@@ -137,8 +162,8 @@ class _Methods:
     @property
     def attrs(self):
         """The options by name, numbers as such; without kind, keys, tag and host."""
-        said = self.export()
-        return {name: _number(value) for name, value in said.items() if name not in ("kind", "keys", "tag", "host")}
+        said = {**_OF_DEVICES.get(self.kind, {}), **self.export()}
+        return {name: value for name, value in said.items() if name not in ("kind", "keys", "tag", "host")}
 
     @property
     def features(self):
@@ -168,7 +193,10 @@ class _Methods:
             return stack[-1]
         if allow_none:
             return None
-        raise ValueError("no target is set: write `with Target(...):` around, or pass one")
+        raise _NoTarget(
+            "no target is set: write `with Target(...):` around, or pass one "
+            "(Check failed: (allow_not_defined) is false: Target context required)"
+        )
 
     @staticmethod
     def target_or_current(target):
@@ -195,10 +223,10 @@ class _Methods:
         """The target as a dictionary, which makes the same target."""
         text = str(self)
         if text.startswith("{"):
-            return json.loads(text)
+            return _plain(json.loads(text))
         kind, *options = text.split()
         pairs = (option.lstrip("-").partition("=")[::2] for option in options)
-        return {"kind": kind, **{name: value.split(",") if name in ("keys", "mattr") else value for name, value in pairs}}
+        return _plain({"kind": kind, **dict(pairs)})
 
     def with_host(self, host=None):
         """The same target with another host."""

@@ -1,14 +1,25 @@
 """Functions of scalars."""
 
+import math
+
 from ..ffi import dtype as _dtype
 from ..ir import _api
-from ..ir.expr import Expr
-from ..ir.prim import Broadcast, Ramp, StringImm, const
+from ..ir.expr import Expr, bits_of, check_divisor
+from ..ir.prim import Broadcast, FloatImm, IntImm, Ramp, StringImm, const
+
+
+#: Functions that are known of a literal, but of infinities and what is no number.
+_ROUNDED = {"ceil": math.ceil, "floor": math.floor, "trunc": math.trunc}
+_ASKED = {"isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite}
 
 
 def _intrinsic(name, dtype=None):
     def call(x, span=None):
         x = const(x, "float32") if isinstance(x, (int, float)) else x
+        if isinstance(x, FloatImm) and name in _ASKED:
+            return const(_ASKED[name](x.value), "bool")
+        if isinstance(x, FloatImm) and name in _ROUNDED and math.isfinite(x.value):
+            return const(float(_ROUNDED[name](x.value)), x.dtype)
         return _api.prim.call(x.dtype if dtype is None else _dtype(dtype), f"tirx.{name}", [x])
 
     call.__name__ = call.__qualname__ = name
@@ -27,6 +38,7 @@ nearbyint, round, rsqrt, sigmoid, sin, sinh, sqrt, tan, tanh, trunc = map(
 
 def _binary(name, op):
     def call(a, b, span=None):
+        check_divisor(op, a, b)
         return _api.prim.binary(op, a, b)
 
     call.__name__ = call.__qualname__ = name
@@ -144,7 +156,8 @@ def _intrinsic_of_two(name):
         base = next((value for value in (x, y) if isinstance(value, Expr)), None)
         dtype = "float32" if base is None else base.dtype
         values = [const(value, dtype) if isinstance(value, (int, float)) else value for value in (x, y)]
-        return _api.prim.call(_dtype(dtype), f"tirx.{name}", values)
+        folded = bits_of(name, _dtype(dtype), *values)
+        return _api.prim.call(_dtype(dtype), f"tirx.{name}", values) if folded is None else folded
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"``{name}`` of two scalars."
@@ -205,7 +218,7 @@ def reinterpret(dtype, value, span=None):
 
 def likely(cond, span=None):
     """A condition that mostly holds."""
-    return _api.prim.call(_dtype("bool"), "tirx.likely", [cond])
+    return cond if isinstance(cond, IntImm) else _api.prim.call(_dtype("bool"), "tirx.likely", [cond])
 
 
 def infinity(dtype, span=None):

@@ -220,8 +220,13 @@ fn host_triple() -> String {
     text(TargetMachine::get_default_triple().as_str().to_str())
 }
 
+/// A triple in LLVM's normal form. One that names no system is of Linux, but that of WebAssembly, which has none.
 fn normal_triple(triple: &str) -> String {
-    text(TargetMachine::normalize_triple(&TargetTriple::create(triple)).as_str().to_str())
+    let normal = text(TargetMachine::normalize_triple(&TargetTriple::create(triple)).as_str().to_str());
+    match normal.split('-').collect::<Vec<_>>().as_slice() {
+        [architecture, vendor, "unknown"] if *architecture != "wasm32" => format!("{architecture}-{vendor}-linux-gnu"),
+        _ => normal,
+    }
 }
 
 fn host_features() -> String {

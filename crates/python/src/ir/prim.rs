@@ -168,7 +168,42 @@ fn node_of_two(args: &Args<'_>) -> Result<Any, Error> {
 }
 
 /// What an operator makes: operands are brought to one type, and literals are computed.
+/// An operation as a program writes it, of two literals their result. What passes write keeps the operations of floating-point
+/// numbers as they are.
 fn binary(args: &Args<'_>) -> Result<Any, Error> {
     let (op, a, b) = operands(args)?;
-    Ok(prim::binary(op, a, b).into())
+    let made = prim::binary(op, a, b);
+    let folded = match &made {
+        PrimExpr::Binary(n) => match (&n.a, &n.b) {
+            (PrimExpr::Float(x), PrimExpr::Float(y)) => of_floats(op, n.a.dtype(), x.value, y.value),
+            _ => None,
+        },
+        _ => None,
+    };
+    Ok(folded.unwrap_or(made).into())
+}
+
+/// The result of an operation on two numbers of single or double precision, rounded as the machine rounds it; `None` where it
+/// is no number.
+fn of_floats(op: BinaryOp, dtype: DataType, x: f64, y: f64) -> Option<PrimExpr> {
+    // Double precision has more than twice the digits of single, so that its result rounds to that of single.
+    let value = match op {
+        BinaryOp::Add => x + y,
+        BinaryOp::Sub => x - y,
+        BinaryOp::Mul => x * y,
+        BinaryOp::Div => x / y,
+        BinaryOp::Eq => return Some(prim::boolean(x == y)),
+        BinaryOp::Ne => return Some(prim::boolean(x != y)),
+        BinaryOp::Lt => return Some(prim::boolean(x < y)),
+        BinaryOp::Le => return Some(prim::boolean(x <= y)),
+        BinaryOp::Gt => return Some(prim::boolean(x > y)),
+        BinaryOp::Ge => return Some(prim::boolean(x >= y)),
+        _ => return None,
+    };
+    let rounded = match dtype.bits {
+        32 => f64::from(value as f32),
+        64 => value,
+        _ => return None,
+    };
+    rounded.is_finite().then(|| prim::float_of(dtype, rounded))
 }

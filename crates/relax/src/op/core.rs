@@ -300,7 +300,7 @@ pub static TABLE: &[OpDef] = &[
     .memory(MemoryUse::Fresh),
     row(
         "memory.alloc_tensor",
-        &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.optional()],
+        &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.or(ArgDefault::Int(0))],
         |cx| allocated(cx, 2, 3),
         true,
         "A tensor inside a storage.",

@@ -115,7 +115,7 @@ pub static TABLE: &[OpDef] = &[
         &[X, ArgDef::scalar("k", "The last diagonal that is kept.").or(ArgDefault::Int(0))],
         &[],
         triangle_type,
-        Lowering::Compute(|cx, t| triangle(cx, t, prim::le)),
+        Lowering::Compute(|cx, t| triangle(cx, t, |row, column, k| at_most(column, row, k))),
         OpPattern::Injective,
         "x below a diagonal, zero above.",
     ),
@@ -124,7 +124,7 @@ pub static TABLE: &[OpDef] = &[
         &[X, ArgDef::scalar("k", "The first diagonal that is kept.").or(ArgDefault::Int(0))],
         &[],
         triangle_type,
-        Lowering::Compute(|cx, t| triangle(cx, t, prim::ge)),
+        Lowering::Compute(|cx, t| triangle(cx, t, |row, column, k| at_most(row, column, PrimExpr::from(0) - k))),
         OpPattern::Injective,
         "x above a diagonal, zero below.",
     )
@@ -190,9 +190,9 @@ fn splat(cx: &CallCx, value: f64) -> Result<Vec<te::Tensor>, OpError> {
 
 fn full(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let (dims, dtype) = result(cx)?;
-    let value = match inputs.last() {
-        Some(t) if t.ndim() == 0 => t.at(&[]),
-        Some(t) if cx.name() == "full" => t.at(&vec![PrimExpr::from(0); t.ndim()]),
+    let value = match (cx.literal(1), inputs.last()) {
+        (Some(value), _) => value,
+        (None, Some(t)) if cx.tensor(1).is_ok() => t.at(&vec![PrimExpr::from(0); t.ndim()]),
         _ => cx.scalar(1)?,
     };
     Ok(vec![te::compute("T_full", dims, |_| convert(dtype, value))])
@@ -296,7 +296,7 @@ fn triangle_type(cx: &CallCx) -> Result<Type, OpError> {
 fn triangle(
     cx: &CallCx,
     inputs: &[te::Tensor],
-    keep: fn(PrimExpr, PrimExpr) -> PrimExpr,
+    keep: fn(&PrimExpr, &PrimExpr, PrimExpr) -> PrimExpr,
 ) -> Result<Vec<te::Tensor>, OpError> {
     let x = input(cx, inputs, 0)?;
     let k = cx.scalar(1)?;
@@ -305,8 +305,18 @@ fn triangle(
     }
     Ok(vec![te::compute("T_tri", x.shape(), |out| {
         let (row, column) = (&out[out.len() - 2], &out[out.len() - 1]);
-        prim::select(keep(column - row, k), x.at(out), constant(x.dtype(), 0.0))
+        prim::select(keep(row, column, k), x.at(out), constant(x.dtype(), 0.0))
     })])
+}
+
+/// `a <= b + k`, without a negative constant where `k` is known.
+fn at_most(a: &PrimExpr, b: &PrimExpr, k: PrimExpr) -> PrimExpr {
+    match k.as_int() {
+        Some(-1) => prim::lt(a, b),
+        Some(0) => prim::le(a, b),
+        Some(k @ ..0) => prim::le(a - k, b),
+        _ => prim::le(a, b + k),
+    }
 }
 
 fn astype_type(cx: &CallCx) -> Result<Type, OpError> {
@@ -316,7 +326,13 @@ fn astype_type(cx: &CallCx) -> Result<Type, OpError> {
 
 /// A conversion; to bools it is a comparison with zero.
 fn convert(dtype: DataType, x: PrimExpr) -> PrimExpr {
-    if dtype.is_bool() && !x.dtype().is_bool() { prim::ne(&x, constant(x.dtype(), 0.0)) } else { cast(dtype, x) }
+    match &x {
+        _ if dtype.is_bool() && !x.dtype().is_bool() => prim::ne(&x, constant(x.dtype(), 0.0)),
+        PrimExpr::Float(f) if dtype.is_int() && f.value.abs() < 2f64.powi(i32::from(dtype.bits.min(54)) - 1) => {
+            constant(dtype, f.value.trunc())
+        }
+        _ => cast(dtype, x),
+    }
 }
 
 fn clip(cx: &CallCx, values: &[PrimExpr]) -> Result<PrimExpr, OpError> {

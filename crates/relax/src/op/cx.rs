@@ -9,6 +9,7 @@ use relaxide_ir::{Attrs, TensorType, Type};
 
 use super::{OpDef, OpError};
 use crate::Expr;
+use crate::constant::as_scalar;
 
 /// A call of a known operator.
 pub struct CallCx<'a> {
@@ -175,6 +176,14 @@ impl<'a> CallCx<'a> {
     /// The scalar that is argument `i`.
     pub fn scalar(&self, i: usize) -> Result<PrimExpr, OpError> {
         self.arg(i)?.as_scalar().map_or_else(|| self.wrong(i, "a scalar"), Ok)
+    }
+
+    /// What argument `i` is, if it is a constant of one element and no dimension.
+    pub fn literal(&self, i: usize) -> Option<PrimExpr> {
+        match self.args.get(i)? {
+            Expr::Constant(c) if c.value.ndim() == 0 => as_scalar(&c.value),
+            _ => None,
+        }
     }
 
     /// The scalars in tuple argument `i`.

@@ -238,7 +238,7 @@ pub fn reshape_tensor(name: &str, x: &te::Tensor, dims: &[PrimExpr]) -> te::Tens
 }
 
 /// The index into `from` of the element that has index `axes` in `dims`. Leading and trailing dimensions that are equal are
-/// passed through, so that no division is made where none is needed.
+/// passed through, and all where only dimensions of one differ, so that no division is made where none is needed.
 fn reindex(axes: &[PrimExpr], dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<PrimExpr> {
     let lead = dims.iter().zip(from).take_while(|(a, b)| prove_equal(a, b)).count();
     let (rest_dims, rest_from) = (dims.get(lead..).unwrap_or(&[]), from.get(lead..).unwrap_or(&[]));
@@ -246,12 +246,18 @@ fn reindex(axes: &[PrimExpr], dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<PrimE
     let middle_dims = rest_dims.get(..rest_dims.len() - trail).unwrap_or(&[]);
     let middle_from = rest_from.get(..rest_from.len() - trail).unwrap_or(&[]);
     let middle_axes = axes.get(lead..lead + middle_dims.len()).unwrap_or(&[]);
-    let flat = middle_axes
-        .iter()
-        .zip(middle_dims)
-        .filter(|(_, d)| !d.is_int(1))
-        .fold(PrimExpr::from(0), |flat, (axis, dim)| flat * dim + axis);
+    let real = || middle_axes.iter().zip(middle_dims).filter(|(_, d)| !d.is_int(1));
     let mut index: Vec<PrimExpr> = axes.get(..lead).unwrap_or(&[]).to_vec();
+    let behind = axes.get(axes.len() - trail..).unwrap_or(&[]);
+    let real_from: Vec<&PrimExpr> = middle_from.iter().filter(|d| !d.is_int(1)).collect();
+    if real().count() == real_from.len() && real().zip(real_from).all(|((_, a), b)| prove_equal(a, b)) {
+        let mut rest = real().map(|(axis, _)| axis.clone());
+        let place = |d: &PrimExpr| if d.is_int(1) { None } else { rest.next() };
+        let places: Vec<_> = middle_from.iter().map(place).map(|at| at.unwrap_or_else(|| PrimExpr::from(0))).collect();
+        index.extend(places.iter().chain(behind).cloned());
+        return index;
+    }
+    let flat = real().fold(PrimExpr::from(0), |flat, (axis, dim)| flat * dim + axis);
     let mut analyzer = Analyzer::new();
     let significant = middle_from.iter().position(|d| !d.is_int(1)).unwrap_or(0);
     for (i, dim) in middle_from.iter().enumerate() {
@@ -259,7 +265,7 @@ fn reindex(axes: &[PrimExpr], dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<PrimE
         let at = if dim.is_int(1) { PrimExpr::from(0) } else { prim::floordiv(&flat, analyzer.simplify(&stride)) };
         index.push(if i <= significant || dim.is_int(1) { at } else { prim::floormod(at, dim) });
     }
-    index.extend(axes.get(axes.len() - trail..).unwrap_or(&[]).iter().cloned());
+    index.extend(behind.iter().cloned());
     index
 }
 

@@ -15,6 +15,9 @@ const ARGS: &[ArgDef] = &[
 ];
 const AXIS: AttrDef = AttrDef::int("axis", -1, "The dimension of channels.");
 
+/// The largest number of half precision.
+const HALF_MAX: f64 = 65504.0;
+
 /// The rows.
 pub static TABLE: &[OpDef] = &[
     OpDef {
@@ -30,7 +33,7 @@ pub static TABLE: &[OpDef] = &[
     },
     OpDef {
         name: "dequantize",
-        doc: "(x - zero_point) * scale.",
+        doc: "(x - zero_point) * scale; in half precision what is beyond its range becomes its bound.",
         args: ARGS,
         attrs: &[AXIS, AttrDef::new("out_dtype", AttrKind::DType, AttrDefault::Str("float32"), "Dtype of the result.")],
         infer: |cx| output_type(cx, DataType::float(32)),
@@ -66,10 +69,10 @@ fn output_type(cx: &CallCx, default: DataType) -> Result<Type, OpError> {
     Ok(TensorInfo { dtype: cx.dtype("out_dtype").unwrap_or(default), ..data }.ty())
 }
 
-/// The parameter of the channel that an index lies in.
-fn of_channel(t: &te::Tensor, axis: usize, at: &[PrimExpr]) -> PrimExpr {
+/// A parameter: argument `i`, of the channel that an index lies in.
+fn of_channel(cx: &CallCx, i: usize, t: &te::Tensor, axis: usize, at: &[PrimExpr]) -> PrimExpr {
     match t.shape() {
-        [] => t.at(&[]),
+        [] => cx.literal(i).unwrap_or_else(|| t.at(&[])),
         [one] if one.is_int(1) => t.at(&[PrimExpr::from(0)]),
         _ => t.at(std::slice::from_ref(&at[axis])),
     }
@@ -90,9 +93,9 @@ fn quantize(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
     };
     Ok(vec![te::compute("T_quantize", x.shape(), |at| {
         let number = |v: f64| constant(x.dtype(), v);
-        let steps = math("round", prim::div(x.at(at), cast(x.dtype(), of_channel(scale, axis, at))));
-        let moved = steps + cast(x.dtype(), of_channel(zero, axis, at));
-        cast(dtype, prim::min(prim::max(moved, number(low)), number(high)))
+        let steps = math("round", prim::div(x.at(at), cast(x.dtype(), of_channel(cx, 1, scale, axis, at))));
+        let moved = steps + cast(x.dtype(), of_channel(cx, 2, zero, axis, at));
+        cast(dtype, prim::max(prim::min(moved, number(high)), number(low)))
     })])
 }
 
@@ -102,7 +105,14 @@ fn dequantize(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpE
     let dtype = cx.dtype("out_dtype").unwrap_or(DataType::float(32));
     let wide = DataType::int(32);
     Ok(vec![te::compute("T_dequantize", x.shape(), |at| {
-        let steps = cast(wide, x.at(at)) - cast(wide, of_channel(zero, axis, at));
-        cast(dtype, steps) * cast(dtype, of_channel(scale, axis, at))
+        let steps = cast(wide, x.at(at)) - cast(wide, of_channel(cx, 2, zero, axis, at));
+        let scale = of_channel(cx, 1, scale, axis, at);
+        if dtype != DataType::float(16) {
+            return cast(dtype, steps) * cast(dtype, scale);
+        }
+        // The steps of integers of 16 bits are beyond halves, though their products with the scale need not be.
+        let single = DataType::float(32);
+        let value = cast(single, steps) * cast(single, scale);
+        cast(dtype, prim::max(prim::min(value, constant(single, HALF_MAX)), constant(single, -HALF_MAX)))
     })])
 }

@@ -30,10 +30,11 @@ use relaxide_ir::pass::{ParamDefault, ParamKind, Pass, PassError, PassInfo, Pass
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::target::TargetKind;
 use relaxide_ir::{IRModule, Type, Var};
-use relaxide_tir::te;
+use relaxide_tir::{PrimFunc, Stmt, te};
 
 use super::dispatch::kind_of;
 use super::fuse_by_pattern::strings;
+use super::reshape_proof::is_reshape;
 use crate::builder::{kernel_arg_name, make_kernel};
 use crate::compute::{Operand, scalar_compute};
 use crate::constant::as_scalar;
@@ -246,14 +247,34 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, over_threads: b
         _ => return Err(OpError::unsupported(def.name, "has no kernel").into()),
     };
     let checks = lengths::assertions(&cx)?;
-    let (mut kernel, scalars) = make_kernel(name, inputs.tensors, outputs, checks)?;
-    if def.memory == MemoryUse::View {
+    let (mut kernel, scalars, mut args) = kernel_of_read(name, inputs, outputs, checks)?;
+    if def.memory == MemoryUse::View && !is_reshape(&kernel) {
         kernel.attrs = kernel.attrs.with(RESHAPE_ATTR, true);
     }
-    let mut args = inputs.args;
-    args.extend(scalars.iter().map(|v| Expr::prim(renaming.back(v))));
+    args.extend(scalars.iter().map(|v| renaming.back(v)));
     let func = b.add_kernel(kernel, name);
     Ok(call_tir(func, args, call.ty.clone())?)
+}
+
+/// The kernel, its scalars, and what is passed to it. A tensor that nothing reads is not passed, unless its dimensions are only known by it.
+fn kernel_of_read(
+    name: &str,
+    inputs: Inputs,
+    outputs: Vec<te::Tensor>,
+    checks: Vec<Stmt>,
+) -> Result<(PrimFunc, Vec<Ref<Var>>, Vec<Expr>), BuildError> {
+    let read = te::placeholders_of(&outputs);
+    let is_read = |tensor: &te::Tensor| read.contains(tensor.buffer());
+    let (kernel, scalars) = make_kernel(name, inputs.tensors.clone(), outputs.clone(), checks.clone())?;
+    if !inputs.tensors.iter().all(is_read) {
+        let kept = inputs.tensors.iter().filter(|t| is_read(t)).cloned().collect();
+        let (smaller, same) = make_kernel(name, kept, outputs, checks)?;
+        if same.len() == scalars.len() {
+            let args = inputs.tensors.iter().zip(inputs.args).filter(|(t, _)| is_read(t)).map(|(_, arg)| arg);
+            return Ok((smaller, same, args.collect()));
+        }
+    }
+    Ok((kernel, scalars, inputs.args))
 }
 
 /// What a scalar is; one that has a name within a dataflow block stands for its value.
@@ -313,6 +334,8 @@ impl Inputs {
 struct Renaming {
     forward: VarMap,
     backward: HashMap<Ref<Var>, Ref<Var>>,
+    /// Scalars that the call is given by their variables.
+    named: HashSet<Ref<Var>>,
 }
 
 impl Renaming {
@@ -324,7 +347,8 @@ impl Renaming {
                 vars.extend(free_vars(&value));
             }
         }
-        let mut renaming = Renaming { forward: VarMap::new(), backward: HashMap::new() };
+        let named = call.args.iter().flat_map(named_scalars).collect();
+        let mut renaming = Renaming { forward: VarMap::new(), backward: HashMap::new(), named };
         for var in vars {
             if !renaming.forward.contains_key(&var) {
                 let own = Var::prim(var.name.clone(), var.dtype());
@@ -336,8 +360,9 @@ impl Renaming {
     }
 
     /// The caller's variable behind one of the kernel's.
-    fn back(&self, own: &Ref<Var>) -> PrimExpr {
-        PrimExpr::Var(self.backward.get(own).unwrap_or(own).clone())
+    fn back(&self, own: &Ref<Var>) -> Expr {
+        let var = self.backward.get(own).unwrap_or(own).clone();
+        if self.named.contains(&var) { Expr::Var(var) } else { Expr::prim(PrimExpr::Var(var)) }
     }
 
     /// An argument over the kernel's variables. Tensors are stood in for by variables of the renamed type.
@@ -358,6 +383,15 @@ impl Renaming {
             }
             other => other.clone(),
         }
+    }
+}
+
+/// The scalars in an argument that are variables of the program.
+fn named_scalars(arg: &Expr) -> Vec<Ref<Var>> {
+    match arg {
+        Expr::Var(v) if matches!(v.ty, Type::Prim(_)) => vec![v.clone()],
+        Expr::Tuple(t) => t.fields.iter().flat_map(named_scalars).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -26,6 +26,17 @@ pub(super) fn of_kernel(call: &Call, kernel: &PrimFunc) -> Option<String> {
     }
     let outputs = output_types(&call.ty);
     let inplace = call.attrs.ints("inplace_indices").unwrap_or_default();
+    // What a result is read as must be what its argument is: the memory is the argument's.
+    let unlike = outputs.iter().zip(&inplace).enumerate().find_map(|(at, (output, index))| {
+        let input = inputs.get(usize::try_from(*index).ok()?)?;
+        contradict(input, output).then(|| {
+            let (output, input) = (type_text(output), type_text(input));
+            format!("output {at} is {output}, and argument {index}, whose place it takes, is {input}")
+        })
+    });
+    if unlike.is_some() {
+        return unlike;
+    }
     let is_fresh = |at: usize| inplace.get(at).is_none_or(|index| *index < 0);
     let fresh = outputs.iter().enumerate().filter(|(at, _)| is_fresh(*at)).map(|(_, ty)| ty.clone());
     let given: Vec<(String, Type)> = inputs

@@ -26,7 +26,7 @@ use relaxide_ir::{Code, IRModule, Type, Var};
 use relaxide_tir::PrimFunc;
 
 use crate::builder::is_pure;
-use crate::display::type_text;
+use crate::display::{dim_text, type_text};
 use crate::op::{Arity, lookup};
 use crate::shape::{contradict, defined_vars, for_each_dim};
 use crate::*;
@@ -359,7 +359,14 @@ impl<'a> Check<'a> {
     fn check_symbols(&mut self, ty: &Type) {
         let mut dims = Vec::new();
         for_each_dim(ty, &mut |d| dims.push(d.clone()));
-        dims.iter().for_each(|d| self.dim(d));
+        for dim in &dims {
+            self.dim(dim);
+            if !dim.dtype().is_integer() {
+                let problem =
+                    format!("the dimension {} is of type {}: dimensions are integers", dim_text(dim), dim.dtype());
+                self.report(Code::Contradiction, problem);
+            }
+        }
     }
 }
 

@@ -185,6 +185,6 @@ mod tests {
                 let _ = Payload::read(&broken);
             }
         }
-        assert!(Payload::read(&[bytes, vec![0]].concat()).unwrap_err().contains("left at its end"));
+        assert!(Payload::read(&[bytes, vec![0]].concat()).unwrap_err().to_string().contains("left at its end"));
     }
 }

@@ -50,6 +50,13 @@ impl Parser<'_> {
     /// The dtype that `T.int64()` or `T.var("int64")` declares a variable of.
     pub(super) fn declared_dtype(&self, value: &Expr) -> Option<DataType> {
         let Expr::Call(call) = value else { return None };
+        if self.is_te_variable(&call.func) {
+            return match (&*call.arguments.args, &*call.arguments.keywords) {
+                ([] | [Expr::StringLiteral(_)], []) => Some(DataType::int(32)),
+                ([_, Expr::StringLiteral(dtype)], []) => dtype.value.to_str().parse().ok(),
+                _ => None,
+            };
+        }
         let path = self.path(&call.func)?;
         let name = path.strip_prefix("T.")?;
         if !call.arguments.keywords.is_empty() {
@@ -61,6 +68,17 @@ impl Parser<'_> {
             (dtype, []) if dtype != "handle" => dtype_name(dtype),
             _ => None,
         }
+    }
+
+    /// Whether a function is one of `te`'s that make variables: `te.var`, `te.size_var`.
+    fn is_te_variable(&self, function: &Expr) -> bool {
+        let Expr::Attribute(attr) = function else { return false };
+        let of_te = match &*attr.value {
+            Expr::Name(name) => name.id.as_str() == "te" && self.is_outer("te"),
+            Expr::Attribute(inner) => inner.attr.as_str() == "te" && matches!(&*inner.value, Expr::Name(_)),
+            _ => false,
+        };
+        of_te && matches!(attr.attr.as_str(), "var" | "size_var")
     }
 
     /// The symbolic dimension of a name, where the name can be one.

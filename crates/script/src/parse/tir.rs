@@ -242,6 +242,11 @@ impl Parser<'_> {
         {
             return self.vstore(attr, call);
         }
+        if self.macro_call(e).is_some() {
+            // The macro's statements stand here now; what it returns is not asked for.
+            self.expr(e)?;
+            return Ok(());
+        }
         let value = self.scalar_expr(e)?;
         self.push(Ref::new(Evaluate { value }));
         Ok(())

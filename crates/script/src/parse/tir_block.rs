@@ -134,9 +134,10 @@ impl Parser<'_> {
                     }
                 }
                 let block = self.open_block(range)?;
-                match name {
-                    "reads" => block.reads = Some(regions),
-                    _ => block.writes = Some(regions),
+                let said = if name == "reads" { &mut block.reads } else { &mut block.writes };
+                if said.replace(regions).is_some() {
+                    let message = format!("T.{name} stands twice in a block: name all regions in one");
+                    return Err(self.error(Code::Structure, message, range));
                 }
             }
             _ => {
@@ -184,7 +185,7 @@ impl Parser<'_> {
                     return Err(self.error(Code::Arguments, "T.axis.remap takes counters of the loops around", range));
                 };
                 let extent = extent.clone();
-                self.add_axis(target, kind, prim::int_of(extent.dtype(), 0), extent, value);
+                self.add_axis(target, kind, prim::int_of(extent.dtype(), 0), extent, value)?;
             }
             return Ok(());
         }
@@ -199,8 +200,7 @@ impl Parser<'_> {
             (min, extent) = (prim::cast(value.dtype(), min), prim::cast(value.dtype(), extent));
         }
         args.finish(self)?;
-        self.add_axis(target, kind, min, extent, value);
-        Ok(())
+        self.add_axis(target, kind, min, extent, value)
     }
 
     fn axis_kind(&self, kind: &str, range: TextRange) -> Parsed<IterKind> {
@@ -238,7 +238,18 @@ impl Parser<'_> {
         }
     }
 
-    fn add_axis(&mut self, target: &ast::ExprName, kind: IterKind, min: PrimExpr, extent: PrimExpr, value: PrimExpr) {
+    fn add_axis(
+        &mut self,
+        target: &ast::ExprName,
+        kind: IterKind,
+        min: PrimExpr,
+        extent: PrimExpr,
+        value: PrimExpr,
+    ) -> Parsed<()> {
+        let name = target.id.as_str();
+        if self.kernel.blocks.last().is_some_and(|block| block.iter_vars.iter().any(|axis| axis.var.name == name)) {
+            return Err(self.error(Code::BoundTwice, format!("the block has an axis `{name}` already"), target.range));
+        }
         let dtype: DataType = extent.dtype();
         let var = Ref::new(Var { name: target.id.to_string(), ty: Type::prim(dtype), span: self.span(target.range) });
         self.define(&target.id, Value::Prim(PrimExpr::Var(var.clone())));
@@ -246,5 +257,6 @@ impl Parser<'_> {
             block.iter_vars.push(Ref::new(IterVar { var, min, extent, kind }));
             block.iter_values.push(value);
         }
+        Ok(())
     }
 }

@@ -382,7 +382,10 @@ impl Parser<'_> {
         };
         let written = match rule {
             ResultType::Written => {
-                let e = args.required(self, "dtype")?;
+                let e = match args.keyword("dtype") {
+                    Some(e) => e,
+                    None => args.required(self, "dtype")?,
+                };
                 Some(self.dtype(e)?)
             }
             _ => None,

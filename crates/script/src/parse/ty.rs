@@ -193,7 +193,7 @@ impl Parser<'_> {
     fn handle_type(&mut self, args: &mut Args) -> Parsed<Type> {
         let Some(dtype) = args.take("dtype") else { return Ok(Type::prim(DataType::handle())) };
         let element = Type::prim(self.dtype(dtype)?);
-        let scope = match args.take("scope") {
+        let scope = match args.take("scope").or_else(|| args.keyword("storage_scope")) {
             Some(e) => self.text(e)?,
             None => "global".into(),
         };

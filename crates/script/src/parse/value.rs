@@ -109,6 +109,7 @@ impl Value {
             }
             Value::Prim(e) => AttrValue::Prim(e),
             Value::Object(o) => AttrValue::Object(o),
+            Value::Buffer(b) => AttrValue::Object(b.into()),
             Value::Relax(Expr::Str(s)) => AttrValue::Str(s.value.clone()),
             Value::Relax(Expr::DType(d)) => AttrValue::DType(d.value),
             Value::Relax(Expr::Prim(p)) => AttrValue::Prim(p.value.clone()),

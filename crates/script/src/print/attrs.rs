@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use relaxide_ffi::{ObjectRef, Ref};
 use relaxide_ir::target::TargetKind;
-use relaxide_ir::{AttrValue, DataType, GlobalVar, VDevice, Var};
+use relaxide_ir::{AttrValue, Buffer, DataType, GlobalVar, VDevice, Var};
 
 use super::Printer;
 use super::names::identifier;
@@ -49,6 +49,9 @@ impl Printer<'_> {
         }
         if let Some(map) = object.downcast_ref::<relaxide_tir::IndexMap>() {
             return self.index_map(map);
+        }
+        if let Ok(buffer) = object.clone().downcast::<Buffer>() {
+            return self.buffer(&buffer);
         }
         self.metadata.object(object)
     }

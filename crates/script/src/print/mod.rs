@@ -188,7 +188,7 @@ impl<'a> Printer<'a> {
         let imports = [
             (!self.type_vars.is_empty(), "# from typing import TypeVar\n"),
             (self.context.is_some(), "# from tvm.script import ir as I\n"),
-            (self.uses_tir, "# from tvm.script import tirx as T\n"),
+            (self.uses_tir, "# from tvm.script import tirx as T\n# from tvm.tirx.layout import Axis\n"),
             (self.uses_relax, "# from tvm.script import relax as R\n"),
         ];
         imports.iter().filter(|(used, _)| *used).for_each(|(_, line)| text.push_str(line));

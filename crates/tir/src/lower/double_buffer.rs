@@ -84,7 +84,7 @@ fn refused(n: &For, what: &str) -> LowerError {
 }
 
 fn doubled(n: &For) -> Result<Stmt, LowerError> {
-    if !matches!(n.kind, ForKind::Serial | ForKind::Unrolled) || n.body.has_jump() {
+    if !matches!(n.kind, ForKind::Serial | ForKind::Unrolled) || n.body.has_early_exit() {
         return Err(refused(n, "turns are to be one after the other, without `break` and `continue`"));
     }
     let list = statements(&n.body);

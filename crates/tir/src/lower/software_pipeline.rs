@@ -91,7 +91,7 @@ struct Pipeline<'a> {
 
 impl<'a> Pipeline<'a> {
     fn of(n: &'a For) -> Result<Pipeline<'a>, LowerError> {
-        if !matches!(n.kind, ForKind::Serial | ForKind::Unrolled) || n.body.has_jump() {
+        if !matches!(n.kind, ForKind::Serial | ForKind::Unrolled) || n.body.has_early_exit() {
             return Err(refused(n, "turns are to be one after the other, without `break` and `continue`"));
         }
         if n.annotations.get(ASYNC).is_some() {

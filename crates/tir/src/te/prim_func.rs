@@ -20,7 +20,7 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::prim::{self, PrimExpr, PrimMutator, PrimVisitor, VarMap};
+use relaxide_ir::prim::{self, BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap};
 use relaxide_ir::{Attrs, Buffer, Var};
 
 use super::access::reads_of_expr;
@@ -113,6 +113,14 @@ pub fn create_checked(args: &[Tensor], checks: Vec<Stmt>) -> Result<PrimFunc, Te
     check_accesses(&body, &builder)?;
     let scalars = unbound_scalars(&params, &body);
     Ok(PrimFunc::over_buffers(&params, &scalars, body))
+}
+
+/// The inputs that outputs are computed from.
+pub fn placeholders_of(outputs: &[Tensor]) -> HashSet<Ref<Buffer>> {
+    let mut order = Order::default();
+    outputs.iter().for_each(|output| order.visit_output(output.buffer()));
+    let inputs = order.seen.iter().filter(|((stage, _), _)| matches!(stage.kind, StageKind::Placeholder));
+    inputs.map(|(_, buffer)| buffer.clone()).collect()
 }
 
 /// A stage's output by the stage's address and its place: two buffers of one output are one tensor.
@@ -229,7 +237,7 @@ impl Builder {
 
     fn element_nest(&self, stage: &Stage, name: String, values: &[PrimExpr], targets: &[Ref<Buffer>]) -> Stmt {
         let axes = spatial_axes(stage, targets);
-        let mut rebind = self.rebind(&axes);
+        let mut rebind = Rebind { ordered: true, ..self.rebind(&axes) };
         let values: Vec<PrimExpr> = values.iter().map(|e| rebind.mutate_prim(e)).collect();
         let indices = indices_of(&axes);
         let stores = targets.iter().zip(&values).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
@@ -304,7 +312,7 @@ impl Builder {
 
     fn rebind(&self, axes: &[Axis]) -> Rebind<'_> {
         let vars = axes.iter().map(|a| (a.source.clone(), PrimExpr::from(&a.block_var))).collect();
-        Rebind { vars, formal: HashMap::new(), buffers: &self.buffers }
+        Rebind { vars, formal: HashMap::new(), buffers: &self.buffers, ordered: false }
     }
 }
 
@@ -423,12 +431,15 @@ struct Rebind<'a> {
     vars: VarMap,
     formal: HashMap<Ref<Buffer>, Ref<Buffer>>,
     buffers: &'a HashMap<OutputKey, Ref<Buffer>>,
+    /// Whether comparisons get what is smaller on the left. How a reduction combines is recognised by its form.
+    ordered: bool,
 }
 
 impl PrimMutator for Rebind<'_> {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         match e {
             PrimExpr::Var(var) => self.vars.get(var).cloned().unwrap_or_else(|| e.clone()),
+            _ if self.ordered => smaller_first(self.remake_prim(e)),
             _ => self.remake_prim(e),
         }
     }
@@ -442,6 +453,15 @@ impl PrimMutator for Rebind<'_> {
 }
 
 impl StmtMutator for Rebind<'_> {}
+
+/// A comparison with what is smaller on the left, so that there is one form of each.
+fn smaller_first(e: PrimExpr) -> PrimExpr {
+    match &e {
+        PrimExpr::Binary(b) if b.op == BinaryOp::Gt => prim::lt(&b.b, &b.a),
+        PrimExpr::Binary(b) if b.op == BinaryOp::Ge => prim::le(&b.b, &b.a),
+        _ => e,
+    }
+}
 
 fn check_is_argument(builder: &Builder, outputs: &[Ref<Buffer>]) -> Result<(), TeError> {
     match outputs.iter().find(|b| builder.known(b).is_none()) {

@@ -84,7 +84,7 @@ def cumprod(data: Expr, axis: int | None = None, dtype: str | None = None, exclu
 def cumsum(data: Expr, axis: int | None = None, dtype: str | None = None, exclusive: bool = False) -> Call:
     """Running sum."""
 def dequantize(data: Expr, scale: Expr, zero_point: Expr, axis: int = -1, out_dtype: str = "float32") -> Call:
-    """(x - zero_point) * scale."""
+    """(x - zero_point) * scale; in half precision what is beyond its range becomes its bound."""
 def divide(x1: Expr | int | float | bool, x2: Expr | int | float | bool) -> Call:
     """x1 / x2; integers are rounded towards zero."""
 def dynamic_strided_slice(x: Expr, begin: Expr, end: Expr, strides: Expr) -> Call:
@@ -387,7 +387,7 @@ class memory:
     def alloc_storage(size: Expr | Sequence[int | PrimExpr], runtime_device_index: Expr | int | float, storage_scope: Expr, dtype: str) -> Call:
         """Memory that planned tensors share."""
     @staticmethod
-    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | Sequence[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float | None = None) -> Call:
+    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | Sequence[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float = 0) -> Call:
         """A tensor inside a storage."""
     @staticmethod
     def ensure_zero_offset(data: Expr) -> Call:

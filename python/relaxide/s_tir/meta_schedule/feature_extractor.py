@@ -89,7 +89,7 @@ class PerStoreFeature(FeatureExtractor):
             row += [math.prod(own) if own else 0, len(own)]
         touched = {}
         for buffer, side in [*((load.buffer, 0) for load in loads), (store.buffer, 1)]:
-            touched.setdefault(id(buffer), (buffer, [0, 0]))[1][side] += 1
+            touched.setdefault(hash(buffer), (buffer, [0, 0]))[1][side] += 1
         parts = sorted((self._buffer(*one, total, lengths) for one in touched.values()), reverse=True)[: self.buffers_per_store]
         for part in parts + [(0,) * _OF_BUFFER] * (self.buffers_per_store - len(parts)):
             row += part

@@ -1,0 +1,1 @@
+"""What TVM keeps for single kinds of devices."""
