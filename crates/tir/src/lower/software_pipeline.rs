@@ -9,7 +9,7 @@
 //!     C[i, …] = B[…]                                        C[15, …] = B[1, …]
 //! ```
 //!
-//! A statement of stage `s` is carried out `s` turns later than it stands there; at one time, statements stand in the order that is given.
+//! A statement of stage `s` is executed `s` turns later than it stands there; at one time, statements stand in the order that is given.
 //! Scratch of the loop that a later stage reads has a version for each turn that is under way. In front of the loop are the times at
 //! which the last stages have nothing to do yet, and behind it those at which the first have nothing to do any more.
 //!
