@@ -235,8 +235,8 @@ def test_pages_of_others_and_broken_frames_get_nowhere(tmp_path):
             (None, None, "101"),
             (f"http://127.0.0.1:{web}", None, "101"),
             ("https://example.invalid", None, "101"),
-            ("https://example.invalid", None, "403"),
-            (f"http://example.invalid:{web}", f"elsewhere:{web}", "403"),
+            ("https://onnx.ai", None, "403"),
+            (f"http://onnx.ai:{web}", f"onnx.ai:{web}", "403"),
             ("null", None, "403"),
         ]:
             line, one = upgrade(web, origin, host)

@@ -137,9 +137,9 @@ mod tests {
             ("http://[::1]", "[::1]", true),
             ("https://example.invalid", "board:8888", true),
             ("http://127.0.0.1:80", "127.0.0.1:8888", false),
-            ("http://example.invalid:8888", "127.0.0.1:8888", false),
+            ("http://onnx.ai:8888", "127.0.0.1:8888", false),
             // A name that was made to mean this machine.
-            ("http://example.invalid:8888", "elsewhere:8888", false),
+            ("http://onnx.ai:8888", "onnx.ai:8888", false),
             ("null", "127.0.0.1:8888", false),
             ("", "", false),
         ] {
