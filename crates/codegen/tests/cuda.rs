@@ -87,7 +87,7 @@ fn with_warps(text: &str) -> String {
     );
     more.push_str("  %r = and i32 %s, -8192\n  ret i32 %r\n}\n");
     let is_of_warps =
-        |line: &&str| ["mma", "ldmatrix"].iter().any(|word| line.contains(&format!("@llvm.nvvm.{word}.")));
+        |line: &&str| ["mma", "ldmatrix", "shfl"].iter().any(|word| line.contains(&format!("@llvm.nvvm.{word}.")));
     for line in text.lines().filter(|line| line.starts_with("declare ")).filter(is_of_warps) {
         let (result, rest) = line.trim_start_matches("declare ").split_once(" @llvm.nvvm.").unwrap();
         let (name, params) = rest.trim_end_matches(')').split_once('(').unwrap();
@@ -115,6 +115,7 @@ fn with_warps(text: &str) -> String {
         text.lines().filter(|line| !line.starts_with("declare ") || !is_of_warps(line) && !line.contains("f2tf32"));
     let text = kept.collect::<Vec<_>>().join("\n");
     let text = text.replace("@llvm.nvvm.mma.", "@warp.mma.").replace("@llvm.nvvm.ldmatrix.", "@warp.ldmatrix.");
+    let text = text.replace("@llvm.nvvm.shfl.", "@warp.shfl.");
     text.replace("@llvm.nvvm.f2tf32.rna", "@warp.round") + &more
 }
 

@@ -427,7 +427,11 @@ fn every_intrinsic_of_the_table_is_compiled() {
         // So have what the threads of a warp do together, and promises of addresses.
         let together = matches!(
             intrinsic,
-            Intrinsic::WarpMultiplyAdd | Intrinsic::WarpLoadMatrix | Intrinsic::IsAligned | Intrinsic::AtMultiple
+            Intrinsic::WarpMultiplyAdd
+                | Intrinsic::WarpLoadMatrix
+                | Intrinsic::WarpShuffleDown
+                | Intrinsic::IsAligned
+                | Intrinsic::AtMultiple
         );
         let other = other || together;
         // Early exits are statements; the arguments of those that make addresses or put lanes together are of other types than

@@ -174,6 +174,9 @@ intrinsics! {
     /// Matrices of 8 × 8 elements of 16 bits, of which each thread of a warp gives a row: turned around (1) or not (0), and the row.
     /// See [`crate::warp`].
     WarpLoadMatrix = "warp_load_matrix", Exactly(2);
+    /// The value of the thread that is so many places further in its part of a warp, or the thread's own where there is none: a mask of the
+    /// threads, which is all of them, the value, the places, the threads of a part, those of a warp.
+    WarpShuffleDown = "tvm_warp_shuffle_down", Exactly(5);
     /// Whether an address is a multiple of so many bytes.
     IsAligned = "is_aligned", Exactly(2);
     /// The index itself, and a promise: the address of the access whose index it is a part of is a multiple of so many bytes.
@@ -263,6 +266,7 @@ impl Intrinsic {
                 | StorageSync
                 | WarpMultiplyAdd
                 | WarpLoadMatrix
+                | WarpShuffleDown
                 | IsAligned
                 | AtMultiple
                 | VectorLow

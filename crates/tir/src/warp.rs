@@ -19,7 +19,10 @@
 //! result has lanes. Thread `8 m + i` says what row `i` of matrix `m` is, eight elements of memory that threads share. Thread
 //! `4 g + t` gets of each matrix the elements `2 t` and `2 t + 1` of row `g`, or, turned, of column `g`.
 //!
-//! Source: the PTX instructions `mma.sync` and `ldmatrix`.
+//! **`tvm_warp_shuffle_down(mask, value, places, width, 32)`** gives thread `i` the value of thread `i + places`, where both are in the same
+//! part of `width` threads, else its own. Elements have 32 bits; all threads take part.
+//!
+//! Source: the PTX instructions `mma.sync`, `ldmatrix` and `shfl.sync`.
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::PrimExpr;
@@ -50,8 +53,8 @@ pub fn warp_call(stmt: &Stmt) -> Option<(&Ref<PrimCall>, Intrinsic)> {
 pub fn warp_value(value: &PrimExpr) -> Option<(&Ref<PrimCall>, Intrinsic)> {
     let PrimExpr::Call(call) = value else { return None };
     let intrinsic = Intrinsic::of_call(&call.op)?;
-    use Intrinsic::{WarpLoadMatrix, WarpMultiplyAdd};
-    matches!(intrinsic, WarpMultiplyAdd | WarpLoadMatrix).then_some((call, intrinsic))
+    use Intrinsic::{WarpLoadMatrix, WarpMultiplyAdd, WarpShuffleDown};
+    matches!(intrinsic, WarpMultiplyAdd | WarpLoadMatrix | WarpShuffleDown).then_some((call, intrinsic))
 }
 
 /// The product of two types of factors.
@@ -120,6 +123,16 @@ pub fn loaded_matrices(call: &PrimCall) -> Option<usize> {
     let fits = dtype.bits == 16 && usize::from(dtype.lanes) == SIDE && call.dtype.element() == dtype.element();
     let count = usize::from(call.dtype.lanes) / 2;
     (fits && matches!(turned.as_int(), Some(0 | 1)) && matches!(call.dtype.lanes, 2 | 4 | 8)).then_some(count)
+}
+
+/// How many places a call moves values by, and in parts of how many threads; nothing for calls of another form.
+pub fn shuffled_down(call: &PrimCall) -> Option<(i64, i64)> {
+    let [mask, value, places, width, warp] = call.args.as_slice() else { return None };
+    let (places, width) = (places.as_int()?, width.as_int()?);
+    let is_whole = mask.as_int().is_some_and(|mask| mask as u32 == u32::MAX) && warp.is_int(WARP);
+    let fits = (0..WARP).contains(&places) && (1..=WARP).contains(&width) && width.count_ones() == 1;
+    let dtype = value.dtype();
+    (is_whole && fits && dtype.bits == 32 && dtype.lanes == 1 && call.dtype == dtype).then_some((places, width))
 }
 
 #[cfg(test)]

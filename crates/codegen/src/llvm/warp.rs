@@ -5,7 +5,7 @@
 use relaxide_ir::PrimExpr;
 use relaxide_ir::prim::PrimCall;
 use relaxide_tir::intrin::Intrinsic;
-use relaxide_tir::warp::{WarpProduct, loaded_matrices};
+use relaxide_tir::warp::{WarpProduct, loaded_matrices, shuffled_down};
 
 use super::{
     function::join,
@@ -28,8 +28,24 @@ impl Body<'_, '_> {
         }
         match intrinsic {
             Intrinsic::WarpLoadMatrix => self.load_matrices(call),
+            Intrinsic::WarpShuffleDown => self.shuffle_down(call),
             _ => self.multiply_add(call),
         }
+    }
+
+    fn shuffle_down(&mut self, call: &PrimCall) -> Result<Val, CodegenError> {
+        let Some((places, width)) = shuffled_down(call) else {
+            let what = format!("`{}` but of all threads of a warp, of 32 bits, by known numbers", call.op);
+            return Err(self.kernel.unsupported(what));
+        };
+        let value = self.eval(&call.args[1])?;
+        let (kind, ty) = if value.ty.kind == Kind::F32 { ("f32", Ty::F32) } else { ("i32", Ty::I32) };
+        // The last thread of a part, and which bits of a thread's number say the part.
+        let clamp = ((32 - width) << 8) | 31;
+        let [all, places, clamp] = [-1, places, clamp].map(|number| Val::int(Ty::I32, number));
+        let given = Val { ty, ..value.clone() };
+        let made = self.f.call(&format!("llvm.nvvm.shfl.sync.down.{kind}"), ty, &[&all, &given, &places, &clamp]);
+        Ok(Val { ty: value.ty, ..made })
     }
 
     fn load_matrices(&mut self, call: &PrimCall) -> Result<Val, CodegenError> {

@@ -159,7 +159,13 @@ static void warp(const char *name, const void *words, void *result) {
     int number = (int)(running - threads), lane = number % 32;
     memcpy(given[number], words, sizeof given[number]);
     barrier();
-    if (strstr(name, "ldmatrix")) load_matrices(name, given + number - lane, lane, result);
+    if (strstr(name, "shfl")) {
+        /* Places and the last thread of a part, below the bits that say the part. */
+        union word *own = given[number];
+        uint32_t last = own[3].bits & 31, part = own[3].bits >> 8 & 31, from = (uint32_t)lane + own[2].bits;
+        uint32_t most = ((uint32_t)lane & part) | (last & ~part);
+        *(uint32_t *)result = given[from <= most ? number + (int)own[2].bits : number][1].bits;
+    } else if (strstr(name, "ldmatrix")) load_matrices(name, given + number - lane, lane, result);
     else multiply(name, given + number - lane, lane, result);
     barrier();
 }

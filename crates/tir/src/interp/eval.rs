@@ -134,7 +134,7 @@ impl Interp {
             Intrinsic::StorageSync => {
                 Err(InterpError::Malformed("a barrier that not all threads of a block come to".into()))
             }
-            Intrinsic::WarpMultiplyAdd | Intrinsic::WarpLoadMatrix => {
+            Intrinsic::WarpMultiplyAdd | Intrinsic::WarpLoadMatrix | Intrinsic::WarpShuffleDown => {
                 let message = format!("`{}` that is not all that a store of threads writes", n.op);
                 Err(InterpError::Malformed(message))
             }

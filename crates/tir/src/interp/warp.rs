@@ -33,6 +33,7 @@ impl Interp {
             let malformed = || InterpError::Malformed(format!("`{}` with fragments of other types", call.op));
             let made = match intrinsic {
                 Intrinsic::WarpLoadMatrix => loaded(call, &given)?.ok_or_else(malformed)?,
+                Intrinsic::WarpShuffleDown => shuffled(call, &given)?.ok_or_else(malformed)?,
                 _ => multiplied(call, &given)?.ok_or_else(malformed)?,
             };
             for (thread, value) in warp.iter_mut().zip(made) {
@@ -41,6 +42,16 @@ impl Interp {
         }
         Ok(())
     }
+}
+
+fn shuffled(call: &PrimCall, given: &[Vec<Value>]) -> Result<Option<Vec<Vec<Scalar>>>> {
+    let Some((places, width)) = warp::shuffled_down(call) else { return Ok(None) };
+    let (places, width) = (places as usize, width as usize);
+    let of_thread = |thread: usize| {
+        let from = if thread % width + places < width { thread + places } else { thread };
+        Ok(vec![given[from][1].lane(0)?])
+    };
+    (0..given.len()).map(of_thread).collect::<Result<Vec<_>>>().map(Some)
 }
 
 fn loaded(call: &PrimCall, given: &[Vec<Value>]) -> Result<Option<Vec<Vec<Scalar>>>> {

@@ -11,6 +11,9 @@ use crate::lower::DeviceLimits;
 /// Bytes of a line of the cache, which come at once. No vector is longer.
 const LINE: i64 = 64;
 
+/// Bytes of the largest access of a thread of NVIDIA's devices.
+const ACCESS: i64 = 16;
+
 /// The first generation of NVIDIA's devices that multiplies all the types of [`warp`](crate::warp).
 const WITH_TENSOR_CORES: u32 = 80;
 
@@ -38,6 +41,10 @@ pub struct Machine {
     pub device: Option<DeviceLimits>,
     /// Whether the threads of a warp multiply small matrices together ([`warp`](crate::warp)).
     pub tensor_cores: bool,
+    /// Bytes that a thread of a device loads or stores at once; nothing where that is an element.
+    pub access_bytes: Option<i64>,
+    /// Whether the threads of a warp can give each other values.
+    pub shuffles: bool,
 }
 
 impl Machine {
@@ -65,11 +72,14 @@ impl Machine {
             parallel_threshold: Some(32 << 10),
             device: None,
             tensor_cores: false,
+            access_bytes: None,
+            shuffles: false,
         }
     }
 
-    /// A device: a thread has no vectors, and threads cost nothing.
+    /// A device: a thread computes with no vectors, and threads cost nothing.
     fn device(target: &Target) -> Machine {
+        let is_nvidia = matches!(target.kind, Kind::Cuda | Kind::Nvptx);
         Machine {
             vector_bytes: 1,
             vector_registers: 16,
@@ -79,6 +89,8 @@ impl Machine {
             parallel_threshold: Some(0),
             device: Some(DeviceLimits::of(target)),
             tensor_cores: generation(target).is_some_and(|number| number >= WITH_TENSOR_CORES),
+            access_bytes: is_nvidia.then_some(ACCESS),
+            shuffles: is_nvidia,
         }
     }
 

@@ -11,6 +11,7 @@ mod sort;
 mod team;
 mod tensor_core;
 mod transpose;
+mod vectors;
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod tests;
 pub use rowwise::fits as fits_threads;
 pub use sort::SORTS_RANKS;
 
+use super::super::parameters::{Choices, Domain, Guess};
 use super::super::record::Record;
 use super::super::{Cx, Machine, Reduce, Refusal, ScheduleError, Stage, Work};
 use super::rule::{Entry, apply, first};
@@ -28,16 +30,17 @@ use crate::lower::DeviceLimits;
 /// Bytes of the largest access of a thread.
 const ACCESS: i64 = 16;
 
-// But for tensor cores, these rules decide by constants: their numbers are no parameters yet.
+// Scans, sorts and what goes to one thread each decide by constants: their numbers are no parameters yet.
 const MAPS: &[Entry<Stage>] = &[
-    Entry { name: "shared transpose", apply: |cx, stage, _| transpose::apply(cx, stage) },
+    Entry { name: "shared transpose", apply: transpose::apply },
+    Entry { name: "vector elements", apply: apply::<vectors::Vectors> },
     Entry { name: "fallback", apply: apply::<fallback::Elements> },
 ];
 
 const REDUCTIONS: &[Entry<Reduce>] = &[
     Entry { name: "tensor-core product", apply: apply::<tensor_core::TensorCores> },
-    Entry { name: "tiled product", apply: |cx, reduce, _| product::apply(cx, reduce) },
-    Entry { name: "shared reduction", apply: |cx, reduce, _| reduction::apply(cx, reduce) },
+    Entry { name: "tiled product", apply: product::apply },
+    Entry { name: "shared reduction", apply: reduction::apply },
     Entry { name: "fallback", apply: apply::<fallback::Sums> },
 ];
 
@@ -80,13 +83,17 @@ pub(super) fn schedule(
                 first(cx, REDUCTIONS, &merge::reduce(reduce), name, record)
             }
         }
-        Work::Rows(rows) => match rowwise::apply(limits, rows) {
-            Ok(stmt) => {
-                record.settle(name, ROWS)?;
-                Ok(stmt)
+        Work::Rows(rows) => {
+            let key = record.key(&name);
+            let mut choices = Choices::of(record.asked(&key));
+            match rowwise::apply(&cx.machine, limits, rows, &mut choices) {
+                Ok(stmt) => {
+                    record.settle_with(name, ROWS, choices)?;
+                    Ok(stmt)
+                }
+                Err(refusal) => Err(ScheduleError::NoRule { stage: name, reason: refusal.to_string() }),
             }
-            Err(refusal) => Err(ScheduleError::NoRule { stage: name, reason: refusal.to_string() }),
-        },
+        }
         Work::Opaque(stmt) => first(cx, OPAQUE, stmt, name, record),
     }
 }
@@ -110,4 +117,16 @@ fn limits(cx: &Cx) -> Result<DeviceLimits, Refusal> {
 
 fn limits_of(machine: &Machine) -> Result<DeviceLimits, Refusal> {
     machine.device.ok_or_else(|| Refusal::new("it is no device"))
+}
+
+/// Threads of a block: a power of two.
+fn threads(choices: &mut Choices<'_>, limits: DeviceLimits, guess: i64, reason: &'static str) -> i64 {
+    let most = team::power_of_two(limits.threads);
+    choices.choose(Guess {
+        name: "threads",
+        value: guess.min(most),
+        domain: Domain::powers_of_two(32.min(most), most),
+        reason,
+        limit: "a block has at least a warp, and no more threads than the target allows; results are put together by halves",
+    })
 }

@@ -40,6 +40,7 @@ use relaxide_ir::{Buffer, DataType, Var};
 
 use super::super::super::affine::{ceil_div, cost, product};
 use super::super::super::inline::freshen_lets;
+use super::super::super::parameters::{Choices, Domain, Guess};
 use super::super::super::threads::launch;
 use super::super::super::{Axis, Cx, Reduce, Refusal, nest};
 use super::super::contraction::{Contraction, step};
@@ -99,18 +100,27 @@ impl Shape {
 }
 
 /// Makes the nest of a product.
-pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
+pub fn apply(cx: &mut Cx, reduce: &Reduce, choices: &mut Choices<'_>) -> Result<Stmt, Refusal> {
     refuse_checks(reduce)?;
     let limits = limits(cx)?;
     let c = Contraction::of(reduce)?;
-    let mut tiled =
-        Tiled::of(&c, |shape, dtype| shape.threads() <= limits.threads && shape.bytes(dtype) <= limits.shared_bytes)?;
+    let fits = |shape: Shape, dtype| shape.threads() <= limits.threads && shape.bytes(dtype) <= limits.shared_bytes;
+    let mut tiled = Tiled::of(&c, fits, choices)?;
     let twice = 2 * tiled.shape.bytes(reduce.stage.output.dtype);
-    tiled.is_double = tiled.has_registers() && twice <= limits.shared_bytes;
+    let can_be_double = tiled.has_registers() && twice <= limits.shared_bytes;
+    let is_double = choices.choose(Guess {
+        name: "double_buffer",
+        value: i64::from(can_be_double),
+        domain: if can_be_double { Domain::flag() } else { Domain::list([0]) },
+        reason: "what comes next is loaded meanwhile where there are registers for it",
+        limit: "tiles are there twice where they fit into shared memory twice, and a thread has few results and elements",
+    });
+    tiled.is_double = is_double == 1;
     if tiled.rows.as_int().is_some() {
         return tiled.emit();
     }
-    let few = reduction::apply(cx, reduce).or_else(|_| fallback::reduce(cx, reduce))?;
+    let few = choices.within("few_rows", |choices| reduction::apply(cx, reduce, choices));
+    let few = few.or_else(|_| fallback::reduce(cx, reduce))?;
     Ok(Stmt::if_else(ge(tiled.rows.clone(), int(FEW)), tiled.emit()?, few))
 }
 
@@ -128,7 +138,11 @@ struct Tiled<'a> {
 }
 
 impl<'a> Tiled<'a> {
-    fn of(c: &'a Contraction, fits: impl Fn(Shape, DataType) -> bool) -> Result<Tiled<'a>, Refusal> {
+    fn of(
+        c: &'a Contraction,
+        fits: impl Fn(Shape, DataType) -> bool,
+        choices: &mut Choices<'_>,
+    ) -> Result<Tiled<'a>, Refusal> {
         let dtype = c.reduce.stage.output.dtype;
         if c.row.dtype() != dtype || c.column.dtype() != dtype || dtype.lanes != 1 || dtype.is_packed() {
             return Err(Refusal::new("factors and sums differ in type"));
@@ -152,6 +166,15 @@ impl<'a> Tiled<'a> {
         };
         let shape = wanted.into_iter().find(|shape| fits(*shape, dtype));
         let shape = shape.ok_or_else(|| Refusal::new("a block has too few threads or too little shared memory"))?;
+        let all = [SMALL, MIDDLE, LARGE].into_iter().filter(|shape| fits(*shape, dtype));
+        let side = choices.choose(Guess {
+            name: "side",
+            value: shape.side,
+            domain: Domain::list(all.map(|shape| shape.side)),
+            reason: "the largest tiles of which there are blocks enough for the device",
+            limit: "tiles have 32, 64 or 128 rows and columns, as far as threads and shared memory allow",
+        });
+        let shape = [SMALL, MIDDLE, LARGE].into_iter().find(|shape| shape.side == side).unwrap_or(shape);
         Ok(Tiled { c, shape, is_double: false, column_axes, rows, columns, terms })
     }
 

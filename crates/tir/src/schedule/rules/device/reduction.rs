@@ -17,11 +17,13 @@ use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, floormod, ge, if_then_e
 use relaxide_ir::{BinaryOp, Buffer};
 
 use super::super::super::affine::{ceil_div, coefficient, flat_index, loads, product};
+use super::super::super::parameters::{Choices, Domain, Guess};
 use super::super::super::threads::launch;
 use super::super::super::{Axis, Cx, Reduce, Reduction, Refusal, Stage, nest};
-use super::limits;
 use super::team::{Team, identity, power_of_two, refuse_checks};
+use super::{limits, threads};
 use crate::Stmt;
+use crate::lower::DeviceLimits;
 
 /// Threads of a block.
 const THREADS: i64 = 256;
@@ -43,6 +45,30 @@ const PARTS: i64 = 256;
 /// Parts where nobody knows how many terms there are.
 const PARTS_OF_ANY: i64 = 128;
 
+/// What is decided of a block.
+struct Block {
+    threads: i64,
+    /// Results side by side that it makes together.
+    columns: i64,
+    /// Whether the threads of a warp can give each other values.
+    shuffles: bool,
+}
+
+impl Block {
+    fn decide(choices: &mut Choices<'_>, limits: DeviceLimits, shuffles: bool) -> Block {
+        let why = "so many hide how long memory takes, and several blocks fit a multiprocessor";
+        let threads = threads(choices, limits, THREADS, why);
+        let columns = choices.choose(Guess {
+            name: "columns",
+            value: COLUMNS.min(threads),
+            domain: Domain::powers_of_two(1, threads),
+            reason: "results side by side, if they are, of which one access of neighbouring threads brings so many",
+            limit: "a block has a thread for each of them at least",
+        });
+        Block { threads, columns, shuffles }
+    }
+}
+
 /// How the threads of a block are shared out.
 struct Shape {
     /// Threads for one result.
@@ -54,22 +80,23 @@ struct Shape {
 }
 
 /// Makes the nest of a reduction of many terms.
-pub fn apply(cx: &mut Cx, reduce: &Reduce) -> Result<Stmt, Refusal> {
+pub fn apply(cx: &mut Cx, reduce: &Reduce, choices: &mut Choices<'_>) -> Result<Stmt, Refusal> {
     refuse_checks(reduce)?;
-    let threads = power_of_two(limits(cx)?.threads.min(THREADS));
-    let shape = shape(reduce, threads)?;
+    let limits = limits(cx)?;
+    let block = Block::decide(choices, limits, cx.machine.shuffles);
+    let shape = shape(reduce, &block)?;
     let terms = product(reduce.stage.reduce.iter().map(|a| &a.extent));
     let blocks = product(reduce.stage.spatial.iter().map(|a| &a.extent)).as_int().map(|n| n / shape.groups);
-    let one = one_launch(reduce, &shape)?;
+    let one = one_launch(reduce, &shape, &block)?;
     if blocks.is_none_or(|n| n >= BUSY) || terms.as_int().is_some_and(|n| n < LONG) {
         return Ok(one);
     }
-    let two = two_launches(reduce, &terms, threads)?;
+    let two = two_launches(reduce, &terms, &block)?;
     Ok(if terms.as_int().is_some() { two } else { Stmt::if_else(ge(terms, int(LONG)), two, one) })
 }
 
 /// Parts of results, and then the results.
-fn two_launches(reduce: &Reduce, terms: &PrimExpr, threads: i64) -> Result<Stmt, Refusal> {
+fn two_launches(reduce: &Reduce, terms: &PrimExpr, block: &Block) -> Result<Stmt, Refusal> {
     let stage = &reduce.stage;
     let Some(reduction) = &stage.reduction else { return Err(Refusal::new("it does not reduce")) };
     let dtype = stage.output.dtype;
@@ -113,12 +140,12 @@ fn two_launches(reduce: &Reduce, terms: &PrimExpr, threads: i64) -> Result<Stmt,
         },
         ..reduce.clone()
     };
-    let few = Shape { terms: power_of_two(parts).min(threads), groups: 1, column: None };
-    let list = [one_launch(&first, &shape(&first, threads)?)?, one_launch(&second, &few)?];
+    let few = Shape { terms: power_of_two(parts).min(block.threads), groups: 1, column: None };
+    let list = [one_launch(&first, &shape(&first, block)?, block)?, one_launch(&second, &few, block)?];
     Ok(Stmt::seq([Stmt::alloc(&made)].into_iter().chain(list)))
 }
 
-fn one_launch(reduce: &Reduce, shape: &Shape) -> Result<Stmt, Refusal> {
+fn one_launch(reduce: &Reduce, shape: &Shape, of_block: &Block) -> Result<Stmt, Refusal> {
     let &Shape { terms, groups, column } = shape;
     let mut axes: Vec<Axis> = reduce.stage.spatial.clone();
     if let Some(column) = column {
@@ -133,7 +160,7 @@ fn one_launch(reduce: &Reduce, shape: &Shape) -> Result<Stmt, Refusal> {
         Some(_) => (floormod(&number, int(groups)), floordiv(&number, int(groups)), groups),
         None => (floordiv(&number, int(terms)), floormod(&number, int(terms)), 1),
     };
-    let team = Team { terms, term: PrimExpr::from(&term), thread: number, stride };
+    let team = Team { terms, term: PrimExpr::from(&term), thread: number, stride, shuffles: of_block.shuffles };
     let red = Buffer::scoped("red", reduce.stage.output.dtype, [int(terms * groups)], "shared");
     let at = add(mul(block_number, int(groups)), PrimExpr::from(&group));
     let whole = results.as_int().is_some_and(|n| n % groups == 0);
@@ -149,8 +176,8 @@ fn one_launch(reduce: &Reduce, shape: &Shape) -> Result<Stmt, Refusal> {
     Ok(launch(&block, ceil_div(&results, groups), &thread, terms * groups, Stmt::seq(body)))
 }
 
-fn shape(reduce: &Reduce, threads: i64) -> Result<Shape, Refusal> {
-    let stage = &reduce.stage;
+fn shape(reduce: &Reduce, block: &Block) -> Result<Shape, Refusal> {
+    let (stage, threads, columns) = (&reduce.stage, block.threads, block.columns);
     let op = stage.reduction.as_ref().map(|r| r.op);
     if !matches!(op, Some(BinaryOp::Add | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max)) {
         return Err(Refusal::new("its parts cannot be put together"));
@@ -180,7 +207,7 @@ fn shape(reduce: &Reduce, threads: i64) -> Result<Shape, Refusal> {
     if results.is_some_and(|n| n >= MANY) {
         return Err(Refusal::new("there are enough results side by side for a thread each"));
     }
-    let groups = stage.spatial[column].extent.as_int().map_or(COLUMNS, |n| power_of_two(n).min(COLUMNS)).min(threads);
+    let groups = stage.spatial[column].extent.as_int().map_or(columns, |n| power_of_two(n).min(columns)).min(threads);
     let most = terms.map_or(threads, power_of_two);
     Ok(Shape { terms: (threads / groups).min(most), groups, column: Some(column) })
 }

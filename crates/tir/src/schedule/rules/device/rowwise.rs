@@ -18,11 +18,13 @@ use relaxide_ir::{Buffer, Var};
 
 use super::super::super::affine::product;
 use super::super::super::inline::freshen_lets;
+use super::super::super::parameters::Choices;
 use super::super::super::rows::Rows;
 use super::super::super::threads::launch;
-use super::super::super::{Refusal, Work, nest};
+use super::super::super::{Machine, Refusal, Work, nest};
 use super::super::merge;
 use super::team::{Team, ends_threads, power_of_two, refuse_checks};
+use super::threads;
 use crate::Stmt;
 use crate::lower::DeviceLimits;
 
@@ -48,13 +50,14 @@ pub fn fits(work: &Work) -> Result<(), Refusal> {
 }
 
 /// Makes the nest of pieces that share rows.
-pub fn apply(limits: DeviceLimits, rows: &Rows) -> Result<Stmt, Refusal> {
+pub fn apply(machine: &Machine, limits: DeviceLimits, rows: &Rows, choices: &mut Choices<'_>) -> Result<Stmt, Refusal> {
     rows.pieces.iter().try_for_each(fits)?;
-    let threads = threads_for(rows).min(power_of_two(limits.threads));
+    let threads =
+        threads(choices, limits, threads_for(rows), "a row has as many elements or more, or nobody knows how many");
     let [block, thread, row] = ["block", "thread", "row"].map(Var::dim);
     let (count, binds) = nest::fuse(&rows.axes, &row);
     let number = PrimExpr::from(&thread);
-    let team = Team { terms: threads, term: number.clone(), thread: number, stride: 1 };
+    let team = Team { terms: threads, term: number.clone(), thread: number, stride: 1, shuffles: machine.shuffles };
     let mut body: Vec<Stmt> = rows.scratch.iter().map(Stmt::alloc).collect();
     body.push(Stmt::bind(row, PrimExpr::from(&block)));
     body.extend(binds);

@@ -11,10 +11,21 @@
 //! sync
 //! if term < 64: red[thread] = red[thread] op red[thread + 64];  sync;  … 32, 16, 8, 4, 2, 1
 //! ```
+//!
+//! Where the threads of a warp can give each other values, and neighbours of a team are neighbours in warps, each warp puts its own together
+//! first, without memory or barriers; the tree is about warps then:
+//!
+//! ```text
+//! acc = acc op shuffle_down(acc, 16);  … 8, 4, 2, 1
+//! if term % 32 == 0: red[thread] = acc
+//! sync
+//! if term < 64 and term % 32 == 0: red[thread] = red[thread] op red[thread + 64];  sync;  … 32
+//! ```
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, PrimExpr, VarMap, add, binary, constant, floordiv, highest, int, load, lowest, lt, mul, substitute,
+    BinaryOp, PrimExpr, VarMap, add, and, binary, call, constant, eq, floordiv, floormod, highest, int, int_of, load,
+    lowest, lt, mul, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
@@ -22,6 +33,7 @@ use super::super::super::affine::product;
 use super::super::super::inline::freshen_lets;
 use super::super::super::{Axis, Reduce, Refusal, nest};
 use crate::stmt::For;
+use crate::warp::WARP;
 use crate::{ForKind, Stmt};
 
 /// How often the loop over the terms of one thread is unrolled, so that several loads are under way.
@@ -37,6 +49,8 @@ pub struct Team {
     pub thread: PrimExpr,
     /// By how much the numbers of neighbours in a team differ.
     pub stride: i64,
+    /// Whether the threads of a warp can give each other values.
+    pub shuffles: bool,
 }
 
 /// What a reduction starts from if it is to change nothing.
@@ -116,23 +130,47 @@ impl Team {
             Stmt::store(&acc, [int(0)], binary(reduction.op, own(), freshen_lets(&stage.value)))
         });
         let terms = wanted.map_or(terms.clone(), |wanted| Stmt::when(wanted.clone(), terms));
-        let mut list = vec![
-            Stmt::alloc(&acc),
-            Stmt::store(&acc, [int(0)], identity(reduction.op, dtype)?),
-            terms,
-            Stmt::store(red, [self.thread.clone()], own()),
-            Stmt::barrier(),
-        ];
-        let mut half = self.terms / 2;
-        while half > 0 {
+        let by_warps = self.shuffles && self.stride == 1 && self.terms % WARP == 0 && can_be_shuffled(dtype);
+        let mut list = vec![Stmt::alloc(&acc), Stmt::store(&acc, [int(0)], identity(reduction.op, dtype)?), terms];
+        let is_first = eq(floormod(&self.term, int(WARP)), int(0));
+        let keep = Stmt::store(red, [self.thread.clone()], own());
+        if by_warps {
+            list.extend(self.shuffled(reduction.op, &acc));
+            list.push(Stmt::when(is_first.clone(), keep));
+        } else {
+            list.push(keep);
+        }
+        list.push(Stmt::barrier());
+        let (mut half, last) = (self.terms / 2, if by_warps { WARP } else { 1 });
+        while half >= last {
             let other = load(red, [add(&self.thread, int(half * self.stride))]);
             let both = binary(reduction.op, load(red, [self.thread.clone()]), other);
             let step = Stmt::store(red, [self.thread.clone()], both);
-            list.push(Stmt::when(lt(&self.term, int(half)), step));
+            let takes_part = lt(&self.term, int(half));
+            let takes_part = if by_warps { and(takes_part, is_first.clone()) } else { takes_part };
+            list.push(Stmt::when(takes_part, step));
             list.push(Stmt::barrier());
             half /= 2;
         }
         Ok(Stmt::seq(list))
+    }
+
+    /// What the first thread of each warp has is put together from what all of its threads have.
+    fn shuffled(&self, op: BinaryOp, acc: &Ref<Buffer>) -> Vec<Stmt> {
+        let dtype = acc.dtype;
+        let other = Buffer::scoped("other", dtype, [int(1)], "local");
+        let own = || load(acc, [int(0)]);
+        let u32 = |value: i64| int_of(DataType::uint(32), value);
+        let i32 = |value: i64| int_of(DataType::int(32), value);
+        let mut list = vec![Stmt::alloc(&other)];
+        let mut half = WARP / 2;
+        while half > 0 {
+            let args = vec![u32(0xffff_ffff), own(), i32(half), i32(WARP), i32(WARP)];
+            list.push(Stmt::store(&other, [int(0)], call(dtype, "tirx.tvm_warp_shuffle_down", args)));
+            list.push(Stmt::store(acc, [int(0)], binary(op, own(), load(&other, [int(0)]))));
+            half /= 2;
+        }
+        list
     }
 
     /// What the team's first thread stores.
@@ -150,6 +188,11 @@ impl Team {
             Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&epilogue)),
         ]))
     }
+}
+
+/// Whether a thread can give another an element.
+fn can_be_shuffled(dtype: DataType) -> bool {
+    dtype.bits == 32 && dtype.lanes == 1 && !dtype.is_handle()
 }
 
 fn is_identity(op: BinaryOp, init: &PrimExpr) -> bool {

@@ -24,7 +24,7 @@ fn check(seed: u64, target: &Target) {
 
 #[test]
 fn threads_together_compute_what_the_blocks_say() {
-    let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 2000 } else { KINDS };
+    let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 2000 } else { 2 * KINDS };
     for seed in 0..count {
         let target = ["opencl", "cuda -arch=sm_80"][(seed / KINDS % 2) as usize];
         check(seed, &target.parse().unwrap());

@@ -16,6 +16,7 @@ use relaxide_ir::{Buffer, Var};
 
 use super::super::super::affine::{ceil_div, coefficient, flat_index};
 use super::super::super::inline::freshen_lets;
+use super::super::super::parameters::{Choices, Domain, Guess};
 use super::super::super::threads::launch;
 use super::super::super::{Axis, Cx, Refusal, Stage, nest};
 use super::super::merge;
@@ -33,9 +34,9 @@ const THREADS: i64 = 256;
 const FEW: i64 = 16;
 
 /// Makes the nest of a stage that reads columns.
-pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
-    let rows = power_of_two(limits(cx)?.threads.min(THREADS)) / SIDE;
-    if rows == 0 {
+pub fn apply(cx: &mut Cx, stage: &Stage, choices: &mut Choices<'_>) -> Result<Stmt, Refusal> {
+    let limits = limits(cx)?;
+    if limits.threads < SIDE {
         return Err(Refusal::new("a block has too few threads"));
     }
     let stage = &merge::run(stage);
@@ -60,6 +61,15 @@ pub fn apply(cx: &mut Cx, stage: &Stage) -> Result<Stmt, Refusal> {
     if [x, y].iter().any(|axis| axis.extent.as_int().is_some_and(|n| n < FEW)) {
         return Err(Refusal::new("rows or columns are too short for tiles"));
     }
+    let most = (SIDE * SIDE).min(power_of_two(limits.threads));
+    let threads = choices.choose(Guess {
+        name: "threads",
+        value: THREADS.min(most),
+        domain: Domain::powers_of_two(SIDE, most),
+        reason: "a thread has four elements, so that several loads are under way",
+        limit: "a row of a tile has a thread for each element, and a tile no more elements than threads",
+    });
+    let rows = threads / SIDE;
     let [block, thread, rows_at, columns_at, tx, ty] = ["block", "thread", "rows", "columns", "tx", "ty"].map(Var::dim);
     let mut axes: Vec<Axis> = outer.iter().filter(|a| a.var != y.var).cloned().collect();
     axes.push(Axis { var: rows_at.clone(), extent: ceil_div(&y.extent, SIDE) });

@@ -113,8 +113,10 @@ impl Rule for TensorCores {
         if found.rows.as_int().is_some() {
             return Ok(made);
         }
-        let few = tiles::apply(cx, &found.c.reduce).or_else(|_| reduction::apply(cx, &found.c.reduce));
-        let few = few.or_else(|_| fallback::reduce(cx, &found.c.reduce))?;
+        // Few rows are decided about as if they were all.
+        let (reduce, choices) = (&found.c.reduce, &mut Choices::of(None));
+        let few = tiles::apply(cx, reduce, choices).or_else(|_| reduction::apply(cx, reduce, choices));
+        let few = few.or_else(|_| fallback::reduce(cx, reduce))?;
         Ok(Stmt::if_else(ge(found.rows.clone(), int(FEW)), made, few))
     }
 }
