@@ -68,8 +68,9 @@ page: build ## a page that reads the text in pictures, on http://127.0.0.1:8000
 bench: build ## Relaxide, ONNX Runtime and TVM side by side on the models
 	$(PY) bench/models.py
 
-package: ## a Debian package of the runtime for C and C++ (in dist/)
+package: ## the runtime as a Debian package for C and C++, and as a wheel for Python (in dist/)
 	@scripts/debian
+	@scripts/wheel
 
 size: ## how large the runtime alone is
 	@scripts/size

@@ -3,7 +3,8 @@
 usage: size.py [--runtime]
 
 The package of Relaxide is the one in this checkout, packed as a wheel would be (a zip file). The build here links to the system's LLVM, so
-that its libraries count as well; the wheel that ``make release`` makes has LLVM inside, and is told where it is there (in dist/). Peers
+that its libraries count as well; the wheel that ``make release`` makes has LLVM inside, and is told where it is there (in dist/), as is the
+runtime's alone (``scripts/wheel``). Peers
 are the wheels that pip finds for this machine, without what they need besides. With ``--runtime``, the runtime for programs that hold a
 compiled model is built as well (``scripts/size``), which is the size that a device sees.
 """
@@ -83,14 +84,14 @@ def peer(name, scratch):
 def row(name, numbers, ours, what):
     packed, unpacked, native = (f"{n / 1e6:.1f}" for n in numbers)
     ratio = f"{numbers[0] / ours[0]:.2f}"
-    print(f"{name:<28} {packed:>10} {unpacked:>10} {native:>10} {ratio:>8}  {what}")
+    print(f"{name:<36} {packed:>10} {unpacked:>10} {native:>10} {ratio:>8}  {what}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runtime", action="store_true", help="build the runtime for deployment and print its size too")
     options = parser.parse_args()
-    print(f"{'MB':<28} {'download':>10} {'installed':>10} {'native':>10} {'of ours':>8}")
+    print(f"{'MB':<36} {'download':>10} {'installed':>10} {'native':>10} {'of ours':>8}")
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
         (extension,) = (ROOT / "python" / "relaxide").glob("_core*.so")
@@ -99,16 +100,17 @@ def main():
         row("relaxide", ours, ours, f"compiler and runtime, with {', '.join(path.name for path in system)}")
         row("relaxide, without those", own(scratch, []), ours, "as it is built here")
         for number, wheel in enumerate(sorted((ROOT / "dist").glob("relaxide*.whl"))):
-            row("relaxide, as released", unpacked(wheel, scratch / f"released{number}"), ours, wheel.name)
+            name = "relaxide-runtime, without compiler" if wheel.name.startswith("relaxide_runtime") else "relaxide, as released"
+            row(name, unpacked(wheel, scratch / f"released{number}"), ours, wheel.name)
         for name, what in PEERS.items():
             found = peer(name, scratch)
             if found is None:
-                print(f"{name:<28} pip finds no wheel for this machine")
+                print(f"{name:<36} pip finds no wheel for this machine")
             else:
                 row(f"{name} {found[0]}", found[1], ours, what)
     command = ROOT / "build" / "relaxide"
     if command.exists():
-        print(f"{'the command':<28} {'':>10} {command.stat().st_size / 1e6:>10.1f}")
+        print(f"{'the command':<36} {'':>10} {command.stat().st_size / 1e6:>10.1f}")
     if options.runtime:
         subprocess.run([ROOT / "scripts" / "size"], check=True)
 
