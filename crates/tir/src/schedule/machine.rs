@@ -79,7 +79,7 @@ impl Machine {
 
     /// A device: a thread computes with no vectors, and threads cost nothing.
     fn device(target: &Target) -> Machine {
-        let is_nvidia = matches!(target.kind, Kind::Cuda | Kind::Nvptx);
+        let is_nvidia = matches!(target.kind, TargetKind::Cuda | TargetKind::Nvptx);
         Machine {
             vector_bytes: 1,
             vector_registers: 16,

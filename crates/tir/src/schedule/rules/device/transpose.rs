@@ -11,7 +11,7 @@
 //! four elements. Roof: memory bandwidth.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, PrimMutator, add, and, floordiv, floormod, int, load, lt, mul};
+use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, add, and, floordiv, floormod, int, load, lt, mul};
 use relaxide_ir::{Buffer, Var};
 
 use super::super::super::affine::{ceil_div, coefficient, flat_index};
@@ -33,13 +33,16 @@ const THREADS: i64 = 256;
 /// Rows or columns below which tiles would be empty for the most part.
 const FEW: i64 = 16;
 
-/// Makes the nest of a stage that reads columns.
-pub fn apply(cx: &mut Cx, stage: &Stage, choices: &mut Choices<'_>) -> Result<Stmt, Refusal> {
-    let limits = limits(cx)?;
-    if limits.threads < SIDE {
-        return Err(Refusal::new("a block has too few threads"));
-    }
-    let stage = &merge::run(stage);
+/// A stage that reads columns: its axes, and the load that is contiguous along another axis than the stores.
+struct Found<'s> {
+    x: &'s Axis,
+    y: &'s Axis,
+    outer: &'s [Axis],
+    read: Ref<BufferLoad>,
+}
+
+/// What is transposed, or why tiles do not serve.
+fn find(stage: &Stage) -> Result<Found<'_>, Refusal> {
     if stage.output.dtype.is_packed() || stage.reads().iter().any(|buffer| buffer.dtype.is_packed()) {
         return Err(Refusal::new("elements share bytes"));
     }
@@ -61,6 +64,17 @@ pub fn apply(cx: &mut Cx, stage: &Stage, choices: &mut Choices<'_>) -> Result<St
     if [x, y].iter().any(|axis| axis.extent.as_int().is_some_and(|n| n < FEW)) {
         return Err(Refusal::new("rows or columns are too short for tiles"));
     }
+    Ok(Found { x, y, outer, read })
+}
+
+/// Makes the nest of a stage that reads columns.
+pub fn apply(cx: &mut Cx, stage: &Stage, choices: &mut Choices<'_>) -> Result<Stmt, Refusal> {
+    let limits = limits(cx)?;
+    if limits.threads < SIDE {
+        return Err(Refusal::new("a block has too few threads"));
+    }
+    let stage = &merge::run(stage);
+    let Found { x, y, outer, read } = find(stage)?;
     let most = (SIDE * SIDE).min(power_of_two(limits.threads));
     let threads = choices.choose(Guess {
         name: "threads",
