@@ -39,7 +39,7 @@ impl Body<'_, '_> {
             return Err(self.kernel.unsupported(what));
         };
         let value = self.eval(&call.args[1])?;
-        let (kind, ty) = if value.ty.kind == Kind::F32 { ("f32", Ty::F32) } else { ("i32", Ty::I32) };
+        let (kind, ty) = if value.ty.kind == ScalarKind::F32 { ("f32", Ty::F32) } else { ("i32", Ty::I32) };
         // The last thread of a part, and which bits of a thread's number say the part.
         let clamp = ((32 - width) << 8) | 31;
         let [all, places, clamp] = [-1, places, clamp].map(|number| Val::int(Ty::I32, number));
