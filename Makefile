@@ -88,11 +88,7 @@ tsan: ## the runtime's concurrent tests under ThreadSanitizer
 	@scripts/sanitize thread
 
 lint: ## formatting, clippy, licences; also advisories where cargo-deny is installed
-	@scripts/setup compiler
-	cargo fmt --check
-	cargo clippy --quiet --workspace --all-targets $(FEATURES) -- -D warnings
-	cargo xtask licences
-	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo "cargo-deny is not installed: advisories are not checked"; fi
+	@scripts/lint
 
 clean: ## remove everything that was built
 	rm -rf target build dist .venv
