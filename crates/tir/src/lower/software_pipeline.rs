@@ -236,18 +236,25 @@ mod tests {
 
     /// Three statements of a loop over as many turns as a scalar says; `C[i] = (2 A[i] + 1) 2 A[i]`.
     fn sample(turns: i64, stages: &[i64], order: &[i64]) -> Sample {
+        sample_of(turns, stages, order, false)
+    }
+
+    /// The same, perhaps with a block around the statements, which has the scratch.
+    fn sample_of(turns: i64, stages: &[i64], order: &[i64], in_block: bool) -> Sample {
         let (a, c) = (Buffer::new("A", F32, [8]), Buffer::new("C", F32, [8]));
         let [b, d] = ["B", "D"].map(|name| Buffer::scoped(name, F32, [int(1)], "local"));
         let [i, n] = ["i", "n"].map(Var::dim);
         let at = || [PrimExpr::from(&i)];
         let own = |buffer: &Ref<Buffer>| load(buffer, [int(0)]);
-        let body = Stmt::seq([
-            Stmt::alloc(&b),
-            Stmt::alloc(&d),
+        let statements = [
             Stmt::store(&b, [int(0)], load(&a, at()) * constant(F32, 2.0)),
             Stmt::store(&d, [int(0)], own(&b) + constant(F32, 1.0)),
             Stmt::store(&c, at(), own(&d) * own(&b)),
-        ]);
+        ];
+        let body = match in_block {
+            false => Stmt::seq([Stmt::alloc(&b), Stmt::alloc(&d)].into_iter().chain(statements)),
+            true => block("", vec![b, d], Stmt::seq(statements.map(|stmt| block("statement", vec![], stmt)))),
+        };
         let annotations = Attrs::new().with(STAGE, list(stages)).with(ORDER, list(order));
         let (min, extent, kind, thread_tag) = (int(0), PrimExpr::from(&n), ForKind::Serial, String::new());
         let loop_: Stmt = Ref::new(For { var: i, min, extent, kind, thread_tag, annotations, body }).into();
@@ -255,6 +262,34 @@ mod tests {
         let func = PrimFunc::over_buffers(&[a, c], &[n], Stmt::seq([zeros, loop_]));
         let inputs = vec![Tensor::from_slice(&[1.0_f32, 2.0, -3.0, 0.5, 4.0, 7.0, 8.0, 9.0], &[8]).unwrap()];
         Sample { func, inputs, outputs: vec![(vec![8], F32)], scalars: vec![turns] }
+    }
+
+    /// An opaque block.
+    fn block(name: &str, alloc_buffers: Vec<Ref<Buffer>>, body: Stmt) -> Stmt {
+        let block = SBlock {
+            iter_vars: vec![],
+            reads: vec![],
+            writes: vec![],
+            name: name.into(),
+            alloc_buffers,
+            match_buffers: vec![],
+            annotations: Attrs::new(),
+            init: None,
+            body,
+        };
+        let predicate = int_of(DataType::bool(), 1);
+        Ref::new(SBlockRealize { iter_values: vec![], predicate, block: Ref::new(block) }).into()
+    }
+
+    #[test]
+    fn blocks_are_lowered_behind_it() {
+        for turns in 0..4 {
+            let sample = sample_of(turns, &[0, 1, 1], &[0, 1, 2], true);
+            let made = inject_software_pipelines(&sample.func).unwrap();
+            let lowered = crate::lower::lower(&made).unwrap_or_else(|error| panic!("{error}\n{made}"));
+            let (found, expected) = (sample.interpret(&lowered).unwrap(), sample.interpret(&sample.func).unwrap());
+            assert_eq!(found, expected, "{turns} turns\n{made}\n{lowered}");
+        }
     }
 
     #[test]

@@ -37,6 +37,35 @@ fn a_device_of_few_threads_and_little_memory_gets_blocks_that_fit() {
     (KINDS..2 * KINDS).for_each(|seed| check(seed, &target));
 }
 
+/// Each parameter of a rule by another value: the kernel computes the same.
+#[test]
+fn what_rules_decide_may_be_replaced() {
+    let mut replaced = 0;
+    for (seed, target) in
+        [(0, "opencl"), (3, "cuda -arch=sm_80"), (4, "opencl"), (5, "cuda -arch=sm_80"), (12, "opencl")]
+    {
+        let target: Target = target.parse().unwrap();
+        let sample = teamwork(seed).unwrap().sample;
+        let expected = sample.interpret(&sample.func).unwrap();
+        for note in apply(&sample.func, &target).unwrap().notes {
+            for parameter in &note.parameters {
+                let others: Vec<i64> = parameter.domain.values().filter(|value| *value != parameter.value).collect();
+                let Some(other) = others.get(seed as usize % others.len().max(1)) else { continue };
+                let values = vec![(parameter.name.clone(), *other)];
+                let asked = [Override { stage: note.key.clone(), rule: note.rule.into(), values }];
+                let scheduled = apply_with(&sample.func, &target, &asked).unwrap_or_else(|error| panic!("{error}"));
+                let lowered =
+                    lower_with(&scheduled.func, LowerOptions { keep_loops: true, ..Default::default() }).unwrap();
+                let found =
+                    sample.interpret(&lowered).unwrap_or_else(|error| panic!("{parameter}: {error}\n{lowered}"));
+                assert!(sample.difference(&found, &expected).is_none(), "{parameter} by {other}\n{lowered}");
+                replaced += 1;
+            }
+        }
+    }
+    assert!(replaced >= 5, "{replaced}");
+}
+
 /// A product by tensor cores, with some of its parameters replaced, and those of a seed.
 fn check_tensor_cores(seed: u64, values: &[(&str, i64)]) {
     let target: Target = "cuda -arch=sm_80".parse().unwrap();

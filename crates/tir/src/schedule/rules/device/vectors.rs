@@ -62,7 +62,7 @@ impl Rule for Vectors {
     type Found<'w> = Found;
     type Decided = Decided;
 
-    fn find<'w>(machine: &Machine, stage: &'w Stage) -> Result<Found, Refusal> {
+    fn find(machine: &Machine, stage: &Stage) -> Result<Found, Refusal> {
         find(machine, merge::run(stage))
     }
 

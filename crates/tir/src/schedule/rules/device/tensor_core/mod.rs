@@ -100,7 +100,7 @@ impl Rule for TensorCores {
     type Found<'w> = Found;
     type Decided = Decided;
 
-    fn find<'w>(machine: &Machine, reduce: &'w Reduce) -> Result<Found, Refusal> {
+    fn find(machine: &Machine, reduce: &Reduce) -> Result<Found, Refusal> {
         find(machine, reduce)
     }
 
