@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use relaxide_ffi::{Any, AnyView, Array, Device, Error, Module, Tensor};
-use relaxide_ir::target::TargetKind;
 use relaxide_relay_vm::MachineOptions;
 use relaxide_runtime::device;
 use relaxide_runtime::memory::AllocatorKind;
@@ -63,8 +62,21 @@ impl VirtualMachine {
 
 /// The device that a program's kernels are for, by the modules below it.
 fn device_of(module: &Module) -> Option<Device> {
-    let kind = TargetKind::named(module.kind()).filter(|kind| kind.is_gpu());
-    kind.map(|kind| Device::new(kind.device_type(), 0)).or_else(|| module.imports().iter().find_map(device_of))
+    let kind = device_type(module.kind());
+    kind.map(|kind| Device::new(kind, 0)).or_else(|| module.imports().iter().find_map(device_of))
+}
+
+/// The type of device that modules of a kind are for, where that is another than the processor.
+#[cfg(feature = "compile")]
+fn device_type(kind: &str) -> Option<i32> {
+    use relaxide_ir::target::TargetKind;
+    TargetKind::named(kind).filter(|kind| kind.is_gpu()).map(TargetKind::device_type)
+}
+
+/// The same without the compiler's table of targets: devices that the runtime has drivers of.
+#[cfg(not(feature = "compile"))]
+fn device_type(kind: &str) -> Option<i32> {
+    [("opencl", Device::OPENCL), ("cuda", Device::CUDA)].iter().find(|(name, _)| *name == kind).map(|(_, kind)| *kind)
 }
 
 /// A value with its tensors on a device.
