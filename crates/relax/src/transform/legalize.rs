@@ -256,13 +256,11 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, over_threads: b
     Ok(call_tir(func, args, call.ty.clone())?)
 }
 
-/// The kernel, its scalars, and what is passed to it. A tensor that nothing reads is not passed, unless its dimensions are only known by it.
-fn kernel_of_read(
-    name: &str,
-    inputs: Inputs,
-    outputs: Vec<te::Tensor>,
-    checks: Vec<Stmt>,
-) -> Result<(PrimFunc, Vec<Ref<Var>>, Vec<Expr>), BuildError> {
+/// A kernel, its scalars, and the tensors that it is given.
+type Made = (PrimFunc, Vec<Ref<Var>>, Vec<Expr>);
+
+/// The kernel of computes, and what is passed to it. A tensor that nothing reads is not passed, unless its dimensions are only known by it.
+fn kernel_of_read(name: &str, inputs: Inputs, outputs: Vec<te::Tensor>, checks: Vec<Stmt>) -> Result<Made, BuildError> {
     let read = te::placeholders_of(&outputs);
     let is_read = |tensor: &te::Tensor| read.contains(tensor.buffer());
     let (kernel, scalars) = make_kernel(name, inputs.tensors.clone(), outputs.clone(), checks.clone())?;
