@@ -308,12 +308,15 @@ impl Padded {
     }
 }
 
+/// A number of a tensor, from its bytes.
+type Number = fn(&[u8]) -> f64;
+
 /// Whether tensors are equal but for the roundings of sums that are taken in another order.
 fn is_close(own: &Tensor, other: &Tensor) -> bool {
     if own.datatype() != other.datatype() || own.shape() != other.shape() {
         return false;
     }
-    let (read, size, tolerance): (fn(&[u8]) -> f64, usize, f64) = match own.datatype() {
+    let (read, size, tolerance): (Number, usize, f64) = match own.datatype() {
         Datatype::Fp16 => (|b| f16::from_le_bytes([b[0], b[1]]).to_f64(), 2, 1e-2),
         Datatype::Bf16 => (|b| bf16::from_le_bytes([b[0], b[1]]).to_f64(), 2, 5e-2),
         Datatype::Fp32 => (|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])), 4, 1e-4),

@@ -141,7 +141,7 @@ impl Sampling {
     /// The element in front of where each tap reads along an axis, as a table.
     fn whole(&self, offsets: &te::Tensor, axis: usize) -> te::Tensor {
         let index = self.index();
-        te::compute("whole", &self.at_each(self.taps()), |at| {
+        te::compute("whole", self.at_each(self.taps()), |at| {
             // Beyond the image, but not so far that the next element has no number.
             let last = self.number((1i64 << (index.bits - 2)) as f64);
             let size = prim::min(prim::cast(self.dtype, &self.image[2 + axis]), last);
@@ -152,7 +152,7 @@ impl Sampling {
 
     /// How far behind that element it reads, as a table.
     fn part(&self, offsets: &te::Tensor, axis: usize) -> te::Tensor {
-        te::compute("part", &self.at_each(self.taps()), |at| {
+        te::compute("part", self.at_each(self.taps()), |at| {
             let place = || self.place(offsets, at, axis);
             place() - prim::math("floor", place())
         })

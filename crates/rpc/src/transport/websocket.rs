@@ -128,6 +128,7 @@ pub type Admits<'a> = &'a dyn Fn(&str, &str) -> bool;
 
 /// Becomes the server's end of a WebSocket, behind the request's head that is still to be read. A browser says which page wants it
 /// (`Origin`), and any page may ask: `admits` says which may have it. Others than browsers say nothing and are let in.
+#[expect(clippy::result_large_err, reason = "the library asks for its own answer as the error")]
 pub fn accept(stream: TcpStream, timeout: Duration, admits: Admits<'_>) -> io::Result<Link> {
     tune(&stream)?;
     stream.set_read_timeout(Some(timeout))?;
