@@ -193,10 +193,7 @@ class _Methods:
             return stack[-1]
         if allow_none:
             return None
-        raise _NoTarget(
-            "no target is set: write `with Target(...):` around, or pass one "
-            "(Check failed: (allow_not_defined) is false: Target context required)"
-        )
+        raise _NoTarget("no target is set: write `with Target(...):` around, or pass one")
 
     @staticmethod
     def target_or_current(target):
