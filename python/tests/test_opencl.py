@@ -148,7 +148,7 @@ def test_short_rows_whose_results_another_kernel_reads():
 OPTIONAL = """
 @I.ir_module
 class Module:
-    @R.function
+    @R.function(pure=False)
     def main(x: R.Any) -> R.Tensor((), "bool"):
         there = R.call_packed("vm.builtin.optional_has", x, ty_args=(R.Tensor((), "bool"),))
         missing = R.logical_not(there)

@@ -1,4 +1,4 @@
-"""Loops that overlap with themselves, beside TVM's: each side carries out what its own pass has made, and both give what the program says.
+"""Loops that overlap with themselves, beside TVM's: each side executes what its own pass has made, and both give what the program says.
 
 How the loops look is not compared: TVM makes one buffer longer where versions have a dimension of their own here, and unrolls what stands
 in front of a loop and behind it.
@@ -53,7 +53,7 @@ class Module:
 """
 
 
-def carried_out(library, module, extent):
+def executed(library, module, extent):
     """What a module computes of some rows; those behind them stay."""
     a, c = np.arange(36, dtype="float32").reshape(9, 4), np.zeros((9, 4), "float32")
     tensors = [library.runtime.tensor(x) for x in (a, c)]
@@ -65,11 +65,11 @@ def rows(extent):
     return np.arange(36, dtype="float32").reshape(9, 4)[:extent]
 
 
-def check(text, name, extent, expected):
-    for library in (relaxide, tvm):
+def check(text, name, extent, expected, libraries=(relaxide, tvm)):
+    for library in libraries:
         made = getattr(library.s_tir.transform, name)()(library.script.from_source(text))
         assert "software_pipeline" not in made.script() and "double_buffer_scope" not in made.script()
-        np.testing.assert_array_equal(carried_out(library, made, extent), expected)
+        np.testing.assert_array_equal(executed(library, made, extent), expected)
 
 
 @pytest.mark.parametrize("extent", [2, 3, 9])
@@ -86,7 +86,9 @@ def test_double_buffers(extent):
 def test_software_pipelines(stages, order, extent):
     doubled = 2 * rows(extent)
     text = PIPELINE.format(stages=stages, order=order, extent=extent)
-    check(text, "InjectSoftwarePipeline", extent, (doubled[:, ::-1] + 1) * doubled)
+    # Of a loop that is shorter than its stages are apart, TVM makes a program that it does not compile itself.
+    libraries = (relaxide, tvm) if extent >= max(stages) + 1 else (relaxide,)
+    check(text, "InjectSoftwarePipeline", extent, (doubled[:, ::-1] + 1) * doubled, libraries)
 
 
 @pytest.mark.parametrize(
