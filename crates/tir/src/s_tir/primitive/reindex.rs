@@ -13,11 +13,12 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::Buffer;
 use relaxide_ir::arith::Analyzer;
-use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
+use relaxide_ir::prim::{PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
 
 use super::caching::{
     Redirect, Spot, axes_over, behind, buffer_like, check_runs_through, copy_nest, insert_stage, only_writer,
 };
+use super::reindexed_copy::check_inside;
 use super::structure::{body_list, free_name, holds};
 use super::transform_layout::{buffer_operand, chosen_buffer};
 use crate::analysis::interval::Interval;
@@ -67,7 +68,11 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     if kept.iter().any(|i| !i.min.is_int(0)) {
         return Err(refuse(format!("an axis of block `{}` does not begin at zero", block.name)));
     }
-    check_inside(block, &indices, &buffer)?;
+    let mut analyzer = Analyzer::new();
+    for iter in &block.iter_vars {
+        analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
+    }
+    check_inside(block, &buffer, &indices, &mut analyzer)?;
     if writes {
         check_runs_through(tree, &realize, place.node)?;
     }
@@ -111,25 +116,6 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let changed = redirected(&realize, &buffer, &copy, &new_indices, writes);
     insert_stage(sch, &place, root, &[(place.stmt().clone(), changed)], spot, nest, &copy)?;
     Ok(vec![Value::Block(place.func.clone(), made)])
-}
-
-/// Whether the indices lie inside of the buffer for all values of the axes: the copy is made without the conditions that may stand around
-/// the access.
-fn check_inside(block: &SBlock, indices: &[PrimExpr], buffer: &Buffer) -> Result<(), ScheduleError> {
-    let mut analyzer = Analyzer::new();
-    for iter in &block.iter_vars {
-        analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
-    }
-    for (index, dim) in indices.iter().zip(&buffer.shape) {
-        analyzer.mark_dims([dim]);
-        let zero = prim::int_of(index.dtype(), 0);
-        if !analyzer.can_prove(&prim::ge(index, zero)) || !analyzer.can_prove(&prim::lt(index, dim.clone())) {
-            let reason =
-                format!("index {index} of buffer `{}` may lie outside of it for some value of the axes", buffer.name);
-            return Err(ScheduleError::at_block(block, reason));
-        }
-    }
-    Ok(())
 }
 
 /// The indices of all accesses of a block to a buffer, if they are the same.

@@ -206,7 +206,7 @@ fn check_axes(block: &SBlock, buffer: &Buffer, at: &[PrimExpr], at_copy: &[PrimE
 }
 
 /// The copy is made for all values of the axes, without the conditions that may stand around the access.
-fn check_inside(
+pub(super) fn check_inside(
     block: &SBlock,
     buffer: &Buffer,
     at: &[PrimExpr],
