@@ -280,14 +280,7 @@ impl Parser<'_> {
         if annotation.is_none() && self.symbol_assign(name, value, target.range)? {
             return Ok(());
         }
-        if matches!(self.call_path(value).as_deref(), Some("I.meta_var" | "T.meta_var" | "R.meta_var"))
-            && let Expr::Call(call) = value
-        {
-            let mut args = Args::of(self, "I.meta_var", call)?;
-            let inner = args.required(self, "value")?;
-            args.finish(self)?;
-            let value = self.expr(inner)?;
-            self.define(name, value);
+        if self.meta_assign(name, value)? {
             return Ok(());
         }
         let annotation = annotation.map(|e| self.ty(e)).transpose()?;

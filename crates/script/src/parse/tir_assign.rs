@@ -46,14 +46,7 @@ impl Parser<'_> {
                 return Ok(());
             }
         }
-        if matches!(self.call_path(value).as_deref(), Some("I.meta_var" | "T.meta_var" | "R.meta_var"))
-            && let Expr::Call(call) = value
-        {
-            let mut args = Args::of(self, "I.meta_var", call)?;
-            let inner = args.required(self, "value")?;
-            args.finish(self)?;
-            let value = self.expr(inner)?;
-            self.define(name, value);
+        if self.meta_assign(name, value)? {
             return Ok(());
         }
         if self.view_assign(name, value)? {
@@ -193,5 +186,19 @@ impl Parser<'_> {
         let value = self.stored(&value, dtype, range)?;
         self.push(Ref::new(BufferStore { buffer, value, indices, predicate: None }));
         Ok(())
+    }
+
+    /// `name = I.meta_var(value)`: a name of the surroundings; whether it is one.
+    pub(super) fn meta_assign(&mut self, name: &str, value: &Expr) -> Parsed<bool> {
+        let Expr::Call(call) = value else { return Ok(false) };
+        if !matches!(self.call_path(value).as_deref(), Some("I.meta_var" | "T.meta_var" | "R.meta_var")) {
+            return Ok(false);
+        }
+        let mut args = Args::of(self, "I.meta_var", call)?;
+        let inner = args.required(self, "value")?;
+        args.finish(self)?;
+        let value = self.expr(inner)?;
+        self.define(name, value);
+        Ok(true)
     }
 }
