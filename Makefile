@@ -13,7 +13,7 @@ FEATURES = --no-default-features --features llvm$(LLVM)
 # The extension takes the interpreter's symbols from the process that loads it.
 export PYO3_BUILD_EXTENSION_MODULE := 1
 
-.PHONY: help setup build release demo page test test-deep bench package size docs fuzz asan tsan lint clean
+.PHONY: help setup compiler build release demo page test test-deep bench package size docs fuzz asan tsan lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -21,8 +21,14 @@ help: ## list the targets
 setup: ## install LLVM and the Python environment if they are missing
 	@scripts/setup
 
-build: setup ## the `relaxide` command and libonnxruntime.so (in build/), and the Python package (in .venv)
-	@cargo build --quiet --release -p relaxide-cli -p relaxide-python -p relaxide-onnxruntime $(ALSO) $(FEATURES)
+compiler:
+	@scripts/setup compiler
+
+# Packages for Python come over the network while the processors compile.
+PACKAGES = scripts/setup
+COMPILE = cargo build --quiet --release -p relaxide-cli -p relaxide-python -p relaxide-onnxruntime $(ALSO) $(FEATURES)
+build: compiler ## the `relaxide` command and libonnxruntime.so (in build/), and the Python package (in .venv)
+	@($(PACKAGES)) & packages=$$!; trap 'kill $$packages' INT TERM; $(COMPILE) || { kill $$packages; exit 1; }; wait $$packages
 	@mkdir -p build && ln -sf ../target/release/relaxide build/relaxide
 	@for name in libonnxruntime.so libonnxruntime.so.1; do ln -sf ../target/release/libonnxruntime.so build/$$name; done
 	@scripts/wasm-runtime if-possible
@@ -52,8 +58,9 @@ export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 test: export PROPTEST_RNG_SEED ?= 20260911
 # Crates of tests ask more of what both use: built together, that is compiled once.
 test: ALSO := -p relaxide-testkit
+test: PACKAGES += && scripts/setup test-tools
+test: COMPILE += && cargo test --quiet --release --workspace --no-run $(FEATURES)
 test: build ## all tests that a change must pass
-	@scripts/setup test-tools
 	cargo test --release --workspace --no-fail-fast $(FEATURES)
 	cargo xtask tidy
 	$(PY) -m pytest -q -n auto --dist loadfile --durations 20 tests python/tests

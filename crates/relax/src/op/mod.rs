@@ -31,6 +31,7 @@ mod hooks;
 mod idle_taps;
 pub mod index;
 pub mod inspect;
+mod join;
 pub(crate) mod kernel_names;
 pub mod layout;
 pub mod layout_transform;

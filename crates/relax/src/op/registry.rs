@@ -13,6 +13,7 @@ static TABLES: &[&[OpDef]] = &[
     super::binary::TABLE,
     super::reduce::TABLE,
     super::manipulate::TABLE,
+    super::join::TABLE,
     super::index::TABLE,
     super::create::TABLE,
     super::matmul::TABLE,

@@ -9,7 +9,7 @@ use relaxide_relax::functor::used_vars;
 use relaxide_relax::{AnyVar, Binding, Expr, Function, SeqExpr};
 
 use super::{Graph, Node, NodeKind};
-use crate::stats::callee_text;
+use crate::compiler::stats::callee_text;
 
 impl Graph {
     /// The graph of a function of the graph level; none if the program has no such function.

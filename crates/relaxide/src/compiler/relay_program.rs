@@ -12,10 +12,10 @@ use relaxide_relay_vm::graph::{EntryType, GraphFactory, graph_of};
 use relaxide_relay_vm::{MachineOptions, VirtualMachine};
 use relaxide_tir::PrimFunc;
 
-use crate::compile::{enter_processor, with_kernels};
-use crate::cost::KernelCost;
-use crate::front::Params;
-use crate::relay_signature::relay_executable_signature;
+use crate::compiler::compile::{enter_processor, with_kernels};
+use crate::compiler::cost::KernelCost;
+use crate::compiler::front::Params;
+use crate::compiler::relay_signature::relay_executable_signature;
 use crate::{CompileOptions, Error, Executable};
 
 /// The option of the context that says on what kind of device values are of which a program says nothing.
@@ -27,7 +27,7 @@ fn vm_options(options: &CompileOptions<'_>) -> VmOptions {
     if let Some(kind) = options.context.config.int(FALLBACK_DEVICE) {
         devices.default = VirtualDevice::new(kind, 0);
     }
-    VmOptions { target, disabled, devices, runner: Some(crate::run_kernel::runner()) }
+    VmOptions { target, disabled, devices, runner: Some(crate::compiler::run_kernel::runner()) }
 }
 
 /// Compiles a program for the Relay VM. What comes out is exported and loaded as any other; [`relay_machine`] runs it.

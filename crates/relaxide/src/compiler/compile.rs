@@ -16,10 +16,11 @@ use relaxide_relax::transform;
 use relaxide_tir::PrimFunc;
 use relaxide_tir::schedule::{KernelNote, Overrides};
 
-use crate::cost::KernelCost;
-use crate::front::Params;
-use crate::kernels::{TargetedKernel, lower_kernels};
-use crate::{Error, run_kernel, signature};
+use super::{run_kernel, signature};
+use crate::Error;
+use crate::compiler::cost::KernelCost;
+use crate::compiler::front::Params;
+use crate::compiler::kernels::{TargetedKernel, lower_kernels};
 
 /// Which passes a compilation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

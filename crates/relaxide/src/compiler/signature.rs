@@ -17,10 +17,11 @@ use relaxide_vm::executable::{Origins, TRAILER_MAGIC};
 use relaxide_vm::{Executable, FuncKind};
 use serde_json::{Value, json};
 
-use crate::cost::KernelCost;
-use crate::dims::ranges_of;
-use crate::relay_signature::relay_table;
-use crate::{DimRange, DimSpec, limits};
+use super::limits;
+use crate::compiler::cost::KernelCost;
+use crate::compiler::dims::ranges_of;
+use crate::compiler::relay_signature::relay_table;
+use crate::{DimRange, DimSpec};
 
 /// How the type of a tensor of texts begins, which TVMScript has no name for.
 const TEXTS: &str = "texts";

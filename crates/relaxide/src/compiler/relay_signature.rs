@@ -7,7 +7,7 @@ use relaxide_relay::convert::{DimNames, to_relax_named};
 use relaxide_relay::{CompileError, Expr, Module, Type, Types, infer};
 use relaxide_relay_vm::Executable;
 
-use crate::signature::Signature;
+use crate::compiler::signature::Signature;
 use crate::{Error, FunctionSignature, ParamSignature};
 
 /// The signature of a program in Relay.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use relaxide_vm::{ProfileReport, ProfiledCall};
 
 use super::{Profile, ProfileLine, axis};
-use crate::graph::escaped;
+use crate::compiler::graph::escaped;
 
 /// Calls that are drawn; of more, the longest.
 const DRAWN: usize = 4000;

@@ -14,7 +14,7 @@ use relaxide_tir::analysis::cost::cost;
 use relaxide_vm::Argument;
 use serde_json::{Value, json};
 
-use crate::formula::Formula;
+use crate::compiler::formula::Formula;
 
 /// What a kernel costs.
 #[derive(Clone, Debug, PartialEq)]

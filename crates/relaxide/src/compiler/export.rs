@@ -24,9 +24,10 @@ use relaxide_runtime::file;
 use relaxide_runtime::weights::{ALIGNMENT, Written, write_tensors};
 use relaxide_vm::executable::weights::{Parted, WeightsApart};
 
-use crate::compile::no_kernels;
-use crate::header::{header, identifier};
-use crate::{Error, Executable, signature_of_file, webassembly};
+use super::webassembly;
+use crate::compiler::compile::no_kernels;
+use crate::compiler::header::{header, identifier};
+use crate::{Error, Executable, signature_of_file};
 
 /// What a file is, by its ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use relaxide_tir::PrimFunc;
 use relaxide_tir::lower::{self, LowerOptions};
 use relaxide_tir::schedule::{self, KernelNote, Notes, Overrides};
 
-use crate::compile::pass_context;
+use crate::compiler::compile::pass_context;
 use crate::{CompileOptions, Error};
 
 /// A lowered kernel and its target.

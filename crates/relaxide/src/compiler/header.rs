@@ -14,7 +14,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use crate::signature::{FunctionSignature, Signature};
+use crate::compiler::signature::{FunctionSignature, Signature};
 
 /// Words that cannot be names in C or C++, and names that the functions use themselves.
 const TAKEN: &[&str] = &[
@@ -210,7 +210,7 @@ fn comment(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signature::ParamSignature;
+    use crate::compiler::signature::ParamSignature;
 
     fn param(name: &str, ty: &str) -> ParamSignature {
         ParamSignature { name: name.into(), ty: ty.into(), dtype: None, dims: Vec::new(), below: None }
