@@ -1,11 +1,12 @@
 //! Kernels of several targets: the host's as one artifact, those of each kind of device as a module that rides along.
 //!
-//! A kernel for a device is split ([`split_device`]): its host's half joins the kernels of the host, and its functions those of its kind.
+//! A kernel for a device has been split by the pass [`SPLIT_HOST_DEVICE`]: its host's half is one of the host's kernels, and its functions
+//! are those of its kind.
 
 use indexmap::IndexMap;
 use relaxide_ir::{Ref, Target};
 use relaxide_tir::PrimFunc;
-use relaxide_tir::lower::{DeviceLimits, Launch, Split, split_device};
+use relaxide_tir::lower::{DEVICE_TYPE, Launch, SPLIT_HOST_DEVICE};
 
 use crate::backend::{Artifact, DeviceCode, backend};
 use crate::{CodegenError, CompileSettings};
@@ -29,17 +30,24 @@ pub fn host_of(target: &Target) -> Target {
     }
 }
 
-/// A lowered kernel for a device in its parts.
-pub(crate) fn split(kernel: &PrimFunc, target: &Target) -> Result<Split, CodegenError> {
-    let split = split_device(kernel, target.device_type()).and_then(|split| {
-        let limits = DeviceLimits::of(target);
-        split.launches.iter().try_for_each(|launch| limits.check(launch)).map(|()| split)
-    });
-    split.map_err(|error| CodegenError::Malformed {
+/// The functions of devices among kernels in their parts; an error where the kernels are not split.
+pub(crate) fn launches(kernels: &[Ref<PrimFunc>]) -> Result<Vec<Launch>, CodegenError> {
+    let launches: Vec<Launch> = kernels.iter().filter_map(|kernel| Launch::of(kernel)).collect();
+    match (kernels.first(), launches.is_empty()) {
+        (Some(kernel), true) => Err(not_split(kernel)),
+        _ => Ok(launches),
+    }
+}
+
+fn not_split(kernel: &PrimFunc) -> CodegenError {
+    CodegenError::Malformed {
         kernel: kernel.global_symbol().unwrap_or("?").to_string(),
-        what: error.to_string(),
+        what: format!(
+            "it is for a device, and not split into functions of host and device: run `{}`",
+            SPLIT_HOST_DEVICE.name
+        ),
         statement: None,
-    })
+    }
 }
 
 /// Makes lowered kernels, each for its target; those of the host are for `host`.
@@ -52,14 +60,15 @@ pub fn emit(
     let mut of_host = Vec::with_capacity(kernels.len());
     let mut of_devices: IndexMap<&'static str, (Target, Vec<Launch>)> = IndexMap::new();
     for (kernel, target) in kernels {
-        if !backend(target)?.profile().is_device {
-            of_host.push(kernel.clone());
+        if let Some(launch) = Launch::of(kernel) {
+            let entry = of_devices.entry(target.kind.name()).or_insert_with(|| (target.clone(), Vec::new()));
+            entry.1.push(launch);
             continue;
         }
-        let Split { host, launches } = split(kernel, target)?;
-        of_host.push(Ref::new(host));
-        let entry = of_devices.entry(target.kind.name()).or_insert_with(|| (target.clone(), Vec::new()));
-        entry.1.extend(launches);
+        if backend(target)?.profile().is_device && kernel.attrs.get(DEVICE_TYPE).is_none() {
+            return Err(not_split(kernel));
+        }
+        of_host.push(kernel.clone());
     }
     let devices = of_devices.values().map(|(target, launches)| backend(target)?.device_code(launches, target));
     let devices = devices.collect::<Result<Vec<_>, _>>()?;

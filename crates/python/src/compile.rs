@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use relaxide::ffi::Ref;
-use relaxide::{CompileOptions, DimRange, DimSpec, ExecMode, Executable, ExportOptions, Pipeline};
+use relaxide::{CompileOptions, DimError, DimRange, DimSpec, ExecMode, Executable, ExportOptions, Pipeline};
 
 use crate::error::{compiler, to_py};
 use crate::ir::module::IRModule;
@@ -173,7 +173,7 @@ fn dimension(dim: &Bound<'_, PyAny>) -> PyResult<DimSpec> {
         return Ok(DimSpec::Int(value));
     }
     let text: String = dim.extract().map_err(|_| PyTypeError::new_err("a dimension is an integer or a name"))?;
-    text.parse().map_err(PyValueError::new_err)
+    text.parse().map_err(|why: DimError| PyValueError::new_err(why.to_string()))
 }
 
 /// The lengths of a dimension: one, or the least and the greatest, each of which may be `None`.

@@ -9,6 +9,9 @@ use crate::Stmt;
 /// The attribute of a kernel of which no product may be fused with the sum that takes it: every operation rounds on its own.
 pub const SEPARATE_ROUNDING: &str = "relaxide.separate_rounding";
 
+/// The attribute of a kernel that the host runs, whatever device the program is for: one that computes shapes.
+pub const HOST_FUNC: &str = "tirx.is_host_func";
+
 /// One kernel: parameters in, effects on buffers out.
 #[derive(Object, Debug, Clone)]
 #[object(key = "tirx.PrimFunc")]

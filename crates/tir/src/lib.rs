@@ -33,7 +33,7 @@ pub mod verify;
 pub mod warp;
 
 pub use early_exit::{EarlyExit, EarlyExits};
-pub use func::{PrimFunc, SEPARATE_ROUNDING};
+pub use func::{HOST_FUNC, PrimFunc, SEPARATE_ROUNDING};
 pub use functor::{StmtMutator, StmtVisitor};
 pub use index_map::IndexMap;
 pub use specialize::specialize;

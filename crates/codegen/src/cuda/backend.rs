@@ -45,10 +45,7 @@ impl Backend for Ptx {
     }
 
     fn text(&self, kernels: &[Ref<PrimFunc>], target: &Target, form: &str) -> Option<Result<String, CodegenError>> {
-        let launches = || -> Result<Vec<Launch>, CodegenError> {
-            let split = kernels.iter().map(|kernel| crate::devices::split(kernel, target));
-            Ok(split.collect::<Result<Vec<_>, _>>()?.into_iter().flat_map(|split| split.launches).collect())
-        };
+        let launches = || crate::devices::launches(kernels);
         let native = || NativeTarget::of_cuda(target);
         match form {
             "" | "ptx" => Some(launches().and_then(|launches| ptx::text(&launches, &native()?))),

@@ -37,11 +37,9 @@ impl Backend for OpenCl {
         check_options(target, OPTIONS)
     }
 
-    fn text(&self, kernels: &[Ref<PrimFunc>], target: &Target, form: &str) -> Option<Result<String, CodegenError>> {
+    fn text(&self, kernels: &[Ref<PrimFunc>], _: &Target, form: &str) -> Option<Result<String, CodegenError>> {
         let of_all = || {
-            let split = kernels.iter().map(|kernel| crate::devices::split(kernel, target));
-            let launches: Vec<Launch> =
-                split.collect::<Result<Vec<_>, _>>()?.into_iter().flat_map(|s| s.launches).collect();
+            let launches = crate::devices::launches(kernels)?;
             payload(&launches).map(|payload| String::from_utf8_lossy(&payload.code).into_owned())
         };
         matches!(form, "" | "cl").then(of_all)

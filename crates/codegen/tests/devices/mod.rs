@@ -42,9 +42,15 @@ impl DeviceKind {
         (scheduled, lowered)
     }
 
+    /// Lowered kernels as functions of the host and of the device.
+    pub fn parts(&self, kernels: &[PrimFunc]) -> Vec<Ref<PrimFunc>> {
+        let parts = kernels.iter().flat_map(|kernel| lower::split_for(kernel, &self.target()).unwrap());
+        parts.map(Ref::new).collect()
+    }
+
     /// A library of kernels for devices, with the module of their functions below it, as a program has it.
     pub fn library(&self, kernels: &[PrimFunc]) -> Module {
-        let kernels: Vec<_> = kernels.iter().map(|kernel| (Ref::new(kernel.clone()), self.target())).collect();
+        let kernels: Vec<_> = self.parts(kernels).into_iter().map(|kernel| (kernel, self.target())).collect();
         let Emitted { host, devices } =
             emit(&kernels, &Target::default(), CompileSettings::default(), &mut |_, _| {}).unwrap();
         let relaxide_codegen::Artifact::Library(host) = host else { panic!("a library") };
@@ -209,7 +215,7 @@ impl DeviceKind {
         let kernels = self.teamwork().into_iter().map(|(_, _, lowered)| lowered);
         let large = large_tensor_products().into_iter().map(|(func, tf32)| self.tensor_product(&func, tf32));
         let kernels = kernels.chain([self.lowered(&large_product()).1]).chain(large);
-        let kernels: Vec<_> = kernels.map(Ref::new).collect();
+        let kernels = self.parts(&kernels.collect::<Vec<_>>());
         backend(&target).unwrap().text(&kernels, &target, "").unwrap().unwrap()
     }
 

@@ -57,7 +57,7 @@ impl Compute {
             buffers: params.iter().map(|_| None).collect(),
             params,
             ret_type: Type::prim(dtype),
-            attrs: Attrs::new().with("tirx.is_host_func", true),
+            attrs: Attrs::new().with(relaxide_tir::HOST_FUNC, true),
             body: Stmt::ret(result),
         };
         let name = self.module.fresh_name("compute_symbolic_expr");

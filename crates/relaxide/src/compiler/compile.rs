@@ -14,6 +14,7 @@ use relaxide_ir::{AttrValue, Code, IRModule, Target};
 pub use relaxide_relax::ExecMode;
 use relaxide_relax::transform;
 use relaxide_tir::PrimFunc;
+use relaxide_tir::lower::Launch;
 use relaxide_tir::schedule::{KernelNote, Overrides};
 
 use super::{run_kernel, signature};
@@ -307,7 +308,11 @@ impl ModuleImpl for Kernels {
     /// The kernels anew as text: for LLVM before its passes (`ll`), as assembly behind them (`asm`), or in C (`c`).
     fn inspect_source(&self, format: &str) -> Result<String, ffi::Error> {
         let failed = |error: CodegenError| ffi::Error::new(ffi::ErrorKind::RuntimeError, error.to_string());
-        let text = backend(&self.target).map_err(failed)?.text(&self.functions, &self.target, format);
+        let backend = backend(&self.target).map_err(failed)?;
+        let is_device = backend.profile().is_device;
+        let own: Vec<_> =
+            self.functions.iter().filter(|kernel| is_device || Launch::of(kernel).is_none()).cloned().collect();
+        let text = backend.text(&own, &self.target, format);
         text.map(|text| text.map_err(failed)).unwrap_or_else(|| {
             let message = format!("kernels are shown as \"ll\", \"asm\" or \"c\", not as {format:?}");
             Err(ffi::Error::new(ffi::ErrorKind::ValueError, message))

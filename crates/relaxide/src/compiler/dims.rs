@@ -31,19 +31,50 @@ impl DimSpec {
     }
 }
 
-impl FromStr for DimSpec {
-    type Err = String;
+/// Why a text is no dimension, or no range of lengths.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DimError {
+    /// A number below zero.
+    #[error("dimension {0} is negative")]
+    Negative(i64),
+    /// Neither digits nor letters.
+    #[error("{0:?} is neither a number nor a name")]
+    Unreadable(String),
+    /// What a range is written as has a `=`.
+    #[error("{0:?} has no '='")]
+    NoRange(String),
+    /// In front of the `=` stands no name.
+    #[error("{0:?} is no name of a dimension")]
+    NoName(String),
+    /// A bound below zero.
+    #[error("{0} is no length of a dimension")]
+    NegativeLength(i64),
+    /// A bound that is no number, or below zero.
+    #[error("{0:?} is no length of a dimension")]
+    NoLength(String),
+    /// The least length is larger than the greatest.
+    #[error("no length is {min} or more and {max} or less")]
+    Empty {
+        /// The least.
+        min: i64,
+        /// The greatest.
+        max: i64,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for DimSpec {
+    type Err = DimError;
+
+    fn from_str(text: &str) -> Result<Self, DimError> {
         if let Ok(value) = text.parse::<i64>() {
-            return if value >= 0 { Ok(DimSpec::Int(value)) } else { Err(format!("dimension {value} is negative")) };
+            return if value >= 0 { Ok(DimSpec::Int(value)) } else { Err(DimError::Negative(value)) };
         }
         let mut chars = text.chars();
         let starts = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_');
         if starts && chars.all(|c| c.is_alphanumeric() || c == '_') {
             Ok(DimSpec::Name(text.to_string()))
         } else {
-            Err(format!("{text:?} is neither a number nor a name"))
+            Err(DimError::Unreadable(text.into()))
         }
     }
 }
@@ -76,12 +107,12 @@ pub struct DimRange {
 
 impl DimRange {
     /// A range, with the reason why where there is no such.
-    pub fn new(name: impl Into<String>, min: i64, max: Option<i64>) -> Result<DimRange, String> {
+    pub fn new(name: impl Into<String>, min: i64, max: Option<i64>) -> Result<DimRange, DimError> {
         if min < 0 {
-            return Err(format!("{min} is no length of a dimension"));
+            return Err(DimError::NegativeLength(min));
         }
         match max {
-            Some(max) if max < min => Err(format!("no length is {min} or more and {max} or less")),
+            Some(max) if max < min => Err(DimError::Empty { min, max }),
             _ => Ok(DimRange { name: name.into(), min, max }),
         }
     }
@@ -93,17 +124,17 @@ impl DimRange {
 }
 
 impl FromStr for DimRange {
-    type Err = String;
+    type Err = DimError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, range) = text.split_once('=').ok_or_else(|| format!("{text:?} has no '='"))?;
+    fn from_str(text: &str) -> Result<Self, DimError> {
+        let (name, range) = text.split_once('=').ok_or_else(|| DimError::NoRange(text.into()))?;
         let name = name.trim();
         if name.is_empty() || name.parse::<i64>().is_ok() {
-            return Err(format!("{name:?} is no name of a dimension"));
+            return Err(DimError::NoName(name.into()));
         }
         let number = |text: &str| match text.trim().parse::<i64>() {
             Ok(value) if value >= 0 => Ok(value),
-            _ => Err(format!("{text:?} is no length of a dimension")),
+            _ => Err(DimError::NoLength(text.into())),
         };
         let (min, max) = match range.split_once("..") {
             None => (number(range)?, Some(number(range)?)),

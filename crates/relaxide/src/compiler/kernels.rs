@@ -1,26 +1,23 @@
 //! Kernels on their way through the passes: scheduled and lowered, each for its target.
 //!
-//! The kernels of one target are a module, which goes through the passes of that target: the schedule rules, then
-//! [`lower::passes`]. Instruments of the compilation's context see them all.
+//! The kernels of one target are a module, which goes through the passes of that target: the schedule rules, then [`lower::passes`], and of
+//! devices [`SPLIT_HOST_DEVICE`]. Instruments of the compilation's context see them all.
 
 use indexmap::IndexMap;
 use relaxide_codegen::{CodegenError, backend, host_of};
 use relaxide_ffi::Ref;
 use relaxide_ir::Code;
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
-use relaxide_ir::{IRModule, Target};
-use relaxide_tir::PrimFunc;
-use relaxide_tir::lower::{self, LowerOptions};
+use relaxide_ir::{Attrs, IRModule, Target};
+use relaxide_tir::lower::{self, LowerOptions, SPLIT_HOST_DEVICE};
 use relaxide_tir::schedule::{self, KernelNote, Notes, Overrides};
+use relaxide_tir::{HOST_FUNC, PrimFunc};
 
 use crate::compiler::compile::pass_context;
 use crate::{CompileOptions, Error};
 
 /// A lowered kernel and its target.
 pub(crate) type TargetedKernel = (Ref<PrimFunc>, Target);
-
-/// The attribute of a kernel that the host runs.
-const HOST_FUNC: &str = "tirx.is_host_func";
 
 /// Schedules and lowers the kernels of a module, and says how their loops came about; both are in the module's order.
 pub(crate) fn lower_kernels(
@@ -38,9 +35,13 @@ pub(crate) fn lower_kernels(
     let check_bounds = options.check_bounds || context.config.bool(lower::CHECK_BOUNDS_OPTION) == Some(true);
     let mut pipelines = Vec::new();
     for (target, _) in &by_target {
-        let lowering = LowerOptions { check_bounds, keep_loops: backend(target)?.profile().keep_loops };
+        let profile = backend(target)?.profile();
+        let lowering = LowerOptions { check_bounds, keep_loops: profile.keep_loops };
         let schedule = schedule::pass(overrides.clone(), notes.clone());
-        let passes: Vec<Pass> = [schedule].into_iter().chain(lower::passes(lowering)?).collect();
+        let mut passes: Vec<Pass> = [schedule].into_iter().chain(lower::passes(lowering)?).collect();
+        if profile.is_device {
+            passes.push(SPLIT_HOST_DEVICE.make(&Attrs::new())?);
+        }
         pipelines.push(passes.into_iter().filter(|pass| context.enables(pass)).collect::<Vec<_>>());
     }
     let (total, mut done) = (pipelines.iter().map(Vec::len).sum(), 0);
@@ -63,7 +64,8 @@ pub(crate) fn lower_kernels(
 /// for that by name.
 fn kernel_context(options: &CompileOptions<'_>) -> Result<PassContext, PassError> {
     let mut context = pass_context(options);
-    let needed = || lower::PIPELINE.iter().filter(|step| step.is_needed).map(|step| step.pass.name);
+    let lowering = || lower::PIPELINE.iter().filter(|step| step.is_needed).map(|step| step.pass.name);
+    let needed = || lowering().chain([SPLIT_HOST_DEVICE.name]);
     if let Some(name) = needed().find(|name| context.disabled.iter().any(|disabled| disabled == name)) {
         let refusal = Refusal::new(Code::PassArguments, "cannot be left out: native code is made of what it gives");
         return Err(PassError::new(name, refusal.help("take it out of the passes that are disabled")));
@@ -93,8 +95,13 @@ fn in_order(
     notes.sort_by_cached_key(place);
     let lost =
         |name: &String| Error::Kernel { kernel: name.clone(), message: "a pass over kernels has lost it".into() };
+    // What passes have made beside them: the functions of devices.
+    let is_new = |(name, _): &(&String, &TargetedKernel)| !names.contains(name);
+    let made: Vec<TargetedKernel> = lowered.iter().filter(is_new).map(|(_, kernel)| kernel.clone()).collect();
     let take = |name| lowered.swap_remove(name).ok_or_else(|| lost(name));
-    Ok((names.iter().map(take).collect::<Result<_, _>>()?, notes))
+    let mut kernels = names.iter().map(take).collect::<Result<Vec<_>, _>>()?;
+    kernels.extend(made);
+    Ok((kernels, notes))
 }
 
 /// What a kernel is compiled for: what it says itself, else what the program is compiled for. Native code of one program is for one

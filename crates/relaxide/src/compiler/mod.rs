@@ -38,7 +38,7 @@ pub use compile::{
     default_ending, executable_module, export_bytecode, run_passes,
 };
 pub use cost::{CallCost, KernelCost};
-pub use dims::{DimRange, DimSpec, bound_dims, known_name};
+pub use dims::{DimError, DimRange, DimSpec, bound_dims, known_name};
 pub use error::Error;
 pub use export::{ExportOptions, WeightsIn, check_output, has_header, header_path, weights_path};
 pub use front::{

@@ -8,7 +8,7 @@
 //! types.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::symbols::importable;
 
@@ -72,6 +72,13 @@ struct Lazy {
     bound_already: bool,
 }
 
+/// The request for the record of a library. `libc` has it, and the function, for the GNU C library alone; musl has the same.
+const RTLD_DI_LINKMAP: c_int = 2;
+
+unsafe extern "C" {
+    fn dlinfo(handle: *mut c_void, request: c_int, info: *mut c_void) -> c_int;
+}
+
 /// Leads the library's calls of functions that this runtime provides straight to them. A library that was bound
 /// completely while it was loaded is left as it is.
 ///
@@ -80,7 +87,7 @@ struct Lazy {
 pub(super) unsafe fn bind_imports(handle: *mut c_void) {
     let mut map: *const LinkMap = std::ptr::null();
     // SAFETY: the handle is live; the request writes one address.
-    let code = unsafe { libc::dlinfo(handle, libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) };
+    let code = unsafe { dlinfo(handle, RTLD_DI_LINKMAP, (&raw mut map).cast()) };
     if code != 0 || map.is_null() {
         return;
     }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use relaxide_ffi::{Any, Array, Function, Ref, register_global, structural_equal};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal, parse_value};
-use relaxide_ir::{IRModule, Target};
+use relaxide_ir::{Attrs, IRModule, Target};
 use relaxide_relax::dpl::Rewriter;
 use relaxide_relax::{BuildError, ExecMode, transform, wellformed};
 use relaxide_script::{ParseOptions, PrintOptions, parse_module, parse_module_with, print_module, print_module_with};
@@ -224,6 +224,9 @@ fn code(test: &FileTest, module: IRModule, target: &Target) -> Result<String, St
         let scheduled = schedule::apply(func, target).map_err(|e| e.to_string())?;
         lower::lower(&scheduled.func).map_err(|e| e.to_string())
     })?;
+    let context = context_for(test, target.clone())?;
+    let split = lower::SPLIT_HOST_DEVICE.make(&Attrs::new()).and_then(|split| split.run(lowered, &context));
+    let lowered = split.map_err(|e| e.to_string())?;
     let kernels: Vec<Ref<PrimFunc>> = lowered.functions_of::<PrimFunc>().map(|(_, func)| func).collect();
     let backend = relaxide::codegen::backend(target).map_err(|e| e.to_string())?;
     let text = backend.text(&kernels, target, "").ok_or("the back end has no text")?.map_err(|e| e.to_string())?;

@@ -21,52 +21,66 @@
 use std::collections::HashSet;
 
 use indexmap::{IndexMap, IndexSet};
-use relaxide_ffi::{DataType, Ref};
+use relaxide_ffi::{DataType, Device, Ref};
+use relaxide_ir::pass::{PassError, PassInfo, PassResult, Refusal};
 use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, int};
-use relaxide_ir::{Attrs, Buffer, Type, Var};
+use relaxide_ir::{Attrs, BaseFunc, Buffer, IRModule, Target, Type, Var};
 
 use super::LowerError;
+use super::device_limits::DeviceLimits;
+use super::launch::{FAULT_WORDS, Fault, Launch};
 use super::shared_memory::{bytes_of, is_shared};
 use super::thread_sync::order_threads;
 use super::virtual_thread::inject_virtual_threads;
-use crate::PrimFunc;
 use crate::functor::StmtVisitor;
 use crate::stmt::*;
+use crate::{HOST_FUNC, PrimFunc};
 
 /// The attribute of a host's function: the type of the device that its tensors are on, as DLPack numbers it.
 pub const DEVICE_TYPE: &str = "relaxide.device_type";
 
-/// Words in a buffer of faults: which check it was, from 1; an index; an extent.
-pub const FAULT_WORDS: i64 = 3;
+/// The pass, which stands behind all others in the pipelines of devices.
+pub const PASS: PassInfo = PassInfo::new(
+    "tirx.transform.SplitHostDevice",
+    "Kernels for devices become functions of the host, and of the device, which those call.",
+    |module, context, _| split_kernels(module, &context.target),
+);
 
-/// A function of a device.
-#[derive(Clone, Debug)]
-pub struct Launch {
-    /// Its name.
-    pub name: String,
-    /// The name of the kernel that it is a part of.
-    pub kernel: String,
-    /// Parameters, each with its buffer if it is memory, and the loops.
-    pub func: PrimFunc,
-    /// The thread axes whose extents follow the parameters in a call.
-    pub tags: Vec<String>,
-    /// What its checks say, in the order of their numbers.
-    pub faults: Vec<Fault>,
-    /// Where it says which of them failed; the last parameter.
-    pub fault: Option<Ref<Buffer>>,
-    /// Threads of a block, where their number is known.
-    pub threads: Option<i64>,
-    /// Bytes that the threads of a block share.
-    pub shared_bytes: i64,
+/// Splits the kernels of a module that are for devices, which is said by themselves or by the target. What is split, or for a host, stays as
+/// it is.
+fn split_kernels(mut module: IRModule, target: &Target) -> PassResult {
+    let mut made: IndexMap<String, BaseFunc> = IndexMap::new();
+    for (name, kernel) in module.functions_of::<PrimFunc>() {
+        let refused = |why: Refusal| PassError::new(PASS.name, why.within(&format!("kernel `{name}`")));
+        let own = kernel.target().map_err(|error| refused(Refusal::from(error.to_string())))?;
+        for part in split_for(&kernel, own.as_ref().unwrap_or(target)).map_err(|error| refused(error.into()))? {
+            let symbol = match Launch::of(&part) {
+                Some(launch) => launch.name,
+                None => name.to_string(),
+            };
+            if symbol != name && (module.functions.contains_key(&symbol) || made.contains_key(&symbol)) {
+                return Err(refused(Refusal::from(format!(
+                    "a function of the device would be `{symbol}`, which another is"
+                ))));
+            }
+            made.insert(symbol, BaseFunc::from(Ref::new(part)));
+        }
+    }
+    module.functions.extend(made);
+    Ok(module)
 }
 
-/// What a check of a device says.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// An index of something is outside of its extent.
-    Index(String),
-    /// A condition does not hold: the kind of error, and the message.
-    Assertion(String, String),
+/// A lowered kernel in its parts: the host's, then those of the device. One part of a kernel that is for a host, or a part already.
+pub fn split_for(kernel: &PrimFunc, target: &Target) -> Result<Vec<PrimFunc>, LowerError> {
+    let device_type = target.device_type();
+    let is_part = kernel.attrs.get(DEVICE_TYPE).is_some() || Launch::of(kernel).is_some();
+    let is_of_host = device_type == Device::CPU || kernel.attrs.bool(HOST_FUNC) == Some(true);
+    if is_part || is_of_host {
+        return Ok(vec![kernel.clone()]);
+    }
+    let (split, limits) = (split_device(kernel, device_type)?, DeviceLimits::of(target));
+    split.launches.iter().try_for_each(|launch| limits.check(launch))?;
+    Ok([split.host].into_iter().chain(split.launches.into_iter().map(|launch| launch.func)).collect())
 }
 
 /// A kernel in its parts.
@@ -244,14 +258,14 @@ impl Splitter {
         let number = self.launches.len();
         let suffix = if number == 0 { String::new() } else { format!("_{number}") };
         let name = format!("{}_kernel{suffix}", self.kernel);
-        let attrs = Attrs::new().with("global_symbol", name.clone()).with("tirx.noalias", true);
-        let func = PrimFunc { params, ret_type: Type::void(), buffers, attrs, body: stmt.clone() };
         let launched = call(&name, [args, extents].concat());
         let faults: Vec<Fault> = found.faults.into_iter().collect();
         let tags = found.axes.into_keys().collect();
         let looked = fault.as_ref().map(|fault| looks_at(&self.kernel, fault, &faults));
+        let attrs = Attrs::new().with("global_symbol", name.clone()).with("tirx.noalias", true);
+        let func = PrimFunc { params, ret_type: Type::void(), buffers, attrs, body: stmt.clone() };
         let kernel = self.kernel.clone();
-        self.launches.push(Launch { name, kernel, func, tags, faults, fault, threads, shared_bytes });
+        self.launches.push(Launch { name, kernel, func, tags, faults, fault, threads, shared_bytes }.described());
         Ok(Stmt::seq([Some(launched), looked].into_iter().flatten()))
     }
 }

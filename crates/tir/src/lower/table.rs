@@ -56,6 +56,7 @@ pub static PASSES: &[PassInfo] = &[
     unify_threads::PASS,
     thread_sync::PASS,
     rewritten_weights::PASS,
+    split_device::PASS,
 ];
 
 /// Why a pass of TVM is not here, and what to do instead.
@@ -67,7 +68,7 @@ pub fn absent(name: &str) -> Option<&'static str> {
 /// Passes of TVM that have no row, and why.
 const ABSENT: &[(&[&str], &str)] = &[
     (
-        &["MakePackedAPI", "SplitHostDevice", "LowerTVMBuiltin", "LowerIntrin", "PointerValueTypeRewrite"],
+        &["MakePackedAPI", "LowerTVMBuiltin", "LowerIntrin", "PointerValueTypeRewrite"],
         "code generation does this itself: `compile` or `build` takes the kernel as it is",
     ),
     (

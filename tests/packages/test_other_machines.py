@@ -1,0 +1,92 @@
+"""The runtime for other machines: wheels for AArch64 and for musl, whose library runs a model there as it does here.
+
+A wheel for AArch64 runs under QEMU, one for musl with Debian's musl. Where the other system's loader is missing, its library asks for nothing that
+musl does not have.
+"""
+
+import math
+import os
+import pathlib
+import shutil
+import subprocess
+import zipfile
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+COMMAND = ROOT / "build" / "relaxide"
+MUSL = pathlib.Path("/usr/lib/x86_64-linux-musl/libc.so")
+
+pytestmark = [
+    pytest.mark.skipif(not COMMAND.exists(), reason="build/relaxide is not built (`make build`)"),
+    pytest.mark.skipif(not os.environ.get("RELAXIDE_DEEP"), reason="builds the runtime for three other machines (RELAXIDE_DEEP)"),
+]
+
+PROGRAM = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 64), "float32"), w: R.Tensor((64, 64), "float32")):
+        with R.dataflow():
+            y = R.nn.softmax(R.erf(R.matmul(x, w)), axis=-1)
+            R.output(y)
+        return y
+"""
+
+
+def call(*command, **options):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=900, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def library(target, folder):
+    """The runtime's library out of the wheel for a target, and the wheel's name."""
+    wheel = pathlib.Path(call(ROOT / "scripts/wheel", folder, "--target", target).strip())
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extract("relaxide_runtime/librelaxide_runtime.so", folder)
+    return folder / "relaxide_runtime" / "librelaxide_runtime.so", wheel.name
+
+
+def runs(folder, library, cc, target, *runner):
+    """A model in a program in C over a library computes what NumPy does, and a file that is none is an error."""
+    (folder / "model.relax").write_text(PROGRAM)
+    call(COMMAND, "compile", "-q", folder / "model.relax", "-o", folder / "model.so", *target)
+    call(cc, "-O1", "-I", ROOT / "crates/capi/include", "-o", folder / "run", ROOT / "examples/c/run.c", "-L", library.parent, "-lrelaxide_runtime")
+    x, w = (np.random.default_rng(7).standard_normal(shape).astype("float32") for shape in [(200, 64), (64, 64)])
+    np.save(folder / "x.npy", x)
+    np.save(folder / "w.npy", w / 8)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "QEMU_SET_ENV": f"LD_LIBRARY_PATH={library.parent}"}
+    call(*runner, folder / "run", folder / "model.so", "-t", 3, "-o", folder, folder / "x.npy", folder / "w.npy", env=environment)
+    powers = np.exp(np.vectorize(math.erf)(x @ (w / 8)))
+    expected = powers / powers.sum(-1, keepdims=True)
+    np.testing.assert_allclose(np.load(folder / "output_0.npy"), expected, rtol=1e-4, atol=1e-6)
+    words = [*runner, folder / "run", folder / "x.npy"]
+    wrong = subprocess.run([str(word) for word in words], capture_output=True, text=True, env=environment)
+    assert wrong.returncode == 1 and "x.npy" in wrong.stderr, wrong
+
+
+@pytest.mark.skipif(shutil.which("musl-gcc") is None, reason="musl-gcc is missing (Debian's musl-tools)")
+def test_musl(tmp_path):
+    made, name = library("x86_64-unknown-linux-musl", tmp_path)
+    assert name.endswith("-py3-none-musllinux_1_2_x86_64.whl")
+    runs(tmp_path, made, "musl-gcc", [])
+
+
+@pytest.mark.skipif(shutil.which("qemu-aarch64-static") is None, reason="qemu-aarch64-static is missing")
+@pytest.mark.skipif(shutil.which("aarch64-linux-gnu-gcc") is None, reason="aarch64-linux-gnu-gcc is missing")
+def test_aarch64(tmp_path):
+    made, name = library("aarch64-unknown-linux-gnu", tmp_path)
+    assert name.endswith("_aarch64.whl") and "manylinux" in name
+    runs(tmp_path, made, "aarch64-linux-gnu-gcc", ["--target", "llvm -mtriple=aarch64-linux-gnu"], "qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu")
+
+
+@pytest.mark.skipif(not MUSL.exists(), reason="musl is missing (Debian's musl)")
+@pytest.mark.skipif(shutil.which("aarch64-linux-gnu-gcc") is None, reason="aarch64-linux-gnu-gcc is missing")
+def test_musl_on_aarch64(tmp_path):
+    made, name = library("aarch64-unknown-linux-musl", tmp_path)
+    assert name.endswith("-py3-none-musllinux_1_2_aarch64.whl")
+    wanted = [line.split() for line in call("nm", "-D", "--undefined-only", made).splitlines()]
+    there = {line.split()[-1] for line in call("nm", "-D", "--defined-only", MUSL).splitlines()}
+    assert {name for kind, name in wanted if kind == "U"} <= there
