@@ -113,12 +113,11 @@ pub fn compile_with(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<CompiledLib, CodegenError> {
     let native = NativeTarget::resolve(target)?;
-    let names = names_of(funcs)?;
-    let originals = originals(funcs);
+    let kernels = Kernels::of(funcs)?;
     // Objects of WebAssembly are not joined here: there is one.
     let mut shards = match native.architecture {
         Architecture::Wasm32 | Architecture::Nvptx64 => vec![(0..funcs.len()).collect()],
-        Architecture::X86_64 | Architecture::Aarch64 => split(funcs, &originals),
+        Architecture::X86_64 | Architecture::Aarch64 => split(funcs, &kernels.originals),
     };
     // What the entries of all parts call is a part of its own, without kernels.
     let several = shards.len() > 1;
@@ -131,10 +130,10 @@ pub fn compile_with(
             true => Helpers::Elsewhere,
             false => Helpers::Here,
         };
-        let shard = write_shard(funcs, &names, &originals, (indices, helpers), (&native, settings.debug))?;
-        let kernels = || indices.iter().map(|&index| (names[index].as_str(), &funcs[index]));
+        let shard = write_shard(&kernels, indices, helpers, &native, settings.debug)?;
+        let named = || indices.iter().map(|&index| (kernels.names[index].as_str(), &funcs[index]));
         let (object, used) =
-            reuse(settings.cache, &shard, &native, || emit(&shard, kernels(), &native, FileType::Object))?;
+            reuse(settings.cache, &shard, &native, || emit(&shard, named(), &native, FileType::Object))?;
         Ok(Part { object, foreign: shard.foreign, slots: shard.slots, used })
     };
     let (mut objects, mut foreign, mut slots) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
@@ -150,7 +149,7 @@ pub fn compile_with(
         cached.problem = cached.problem.or(part.used.problem);
     }
     let (foreign, slots) = (foreign.into_iter().collect(), slots.into_iter().collect());
-    Ok(CompiledLib { target: native, objects, kernels: names, foreign, slots, cached })
+    Ok(CompiledLib { target: native, objects, kernels: kernels.names, foreign, slots, cached })
 }
 
 /// The object of a part: from the cache, or made and kept there.
@@ -188,17 +187,17 @@ fn emit<'k>(
 pub fn llvm_text(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, CodegenError> {
     let native = NativeTarget::resolve(target)?;
     let all: Vec<usize> = (0..funcs.len()).collect();
-    Ok(write_shard(funcs, &names_of(funcs)?, &originals(funcs), (&all, Helpers::Here), (&native, None))?.text)
+    Ok(write_shard(&Kernels::of(funcs)?, &all, Helpers::Here, &native, None)?.text)
 }
 
 /// The kernels as assembly, after all passes.
 pub fn assembly(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, CodegenError> {
     let native = NativeTarget::resolve(target)?;
-    let names = names_of(funcs)?;
+    let kernels = Kernels::of(funcs)?;
     let all: Vec<usize> = (0..funcs.len()).collect();
-    let shard = write_shard(funcs, &names, &originals(funcs), (&all, Helpers::Here), (&native, None))?;
-    let kernels = names.iter().map(String::as_str).zip(funcs);
-    let assembly = emit(&shard, kernels, &native, FileType::Assembly)?;
+    let shard = write_shard(&kernels, &all, Helpers::Here, &native, None)?;
+    let named = kernels.names.iter().map(String::as_str).zip(funcs);
+    let assembly = emit(&shard, named, &native, FileType::Assembly)?;
     Ok(String::from_utf8_lossy(&assembly).into_owned())
 }
 
@@ -220,13 +219,27 @@ pub(crate) fn names_of(funcs: &[Ref<PrimFunc>]) -> Result<Vec<String>, CodegenEr
     Ok(names)
 }
 
+/// Kernels by their names, each with the first of those that are equal to it.
+struct Kernels<'a> {
+    funcs: &'a [Ref<PrimFunc>],
+    names: Vec<String>,
+    originals: Vec<usize>,
+}
+
+impl<'a> Kernels<'a> {
+    fn of(funcs: &'a [Ref<PrimFunc>]) -> Result<Self, CodegenError> {
+        Ok(Kernels { funcs, names: names_of(funcs)?, originals: originals(funcs) })
+    }
+}
+
 fn write_shard(
-    funcs: &[Ref<PrimFunc>],
-    names: &[String],
-    originals: &[usize],
-    (indices, helpers): (&[usize], Helpers),
-    (native, debug): (&NativeTarget, Option<&Arc<DebugInfo>>),
+    kernels: &Kernels<'_>,
+    indices: &[usize],
+    helpers: Helpers,
+    native: &NativeTarget,
+    debug: Option<&Arc<DebugInfo>>,
 ) -> Result<Shard, CodegenError> {
+    let Kernels { funcs, names, originals } = kernels;
     let mut text = ModuleText::new(native.architecture).with_debug(debug).with_helpers(helpers);
     if helpers == Helpers::ForAll {
         llvm::write_helpers(&mut text);

@@ -85,7 +85,8 @@ fn results(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
     node: &Node,
-    (graph, given): (&Graph, &[Value]),
+    graph: &Graph,
+    given: &[Value],
     wanted: Option<&[Declared]>,
 ) -> Result<Vec<Expr>> {
     let mut names = enter(graph, given)?;
@@ -120,7 +121,7 @@ fn cond(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node, names: &Na
     let mut branch = |at: usize| -> Result<Ref<SeqExpr>> {
         let graph = graph(node, at)?;
         builder.begin_scope();
-        let results = results(graphs, builder, node, (graph, &operands), Some(wanted));
+        let results = results(graphs, builder, node, graph, &operands, Some(wanted));
         let body = results.as_ref().map_or_else(|_| Expr::tuple([]), |r| Expr::tuple(r.clone()));
         let seq = builder.end_scope(body)?;
         results.map(|_| seq)
@@ -155,7 +156,7 @@ fn while_loop(
     }
     // Inside of the function dimensions are its own.
     let outer = std::mem::take(&mut graphs.symbols);
-    let written = write_loop(graphs, builder, node, (test, body), carried.len());
+    let written = write_loop(graphs, builder, node, test, body, carried.len());
     graphs.symbols = outer;
     let call = Call {
         op: Expr::Global(written?),
@@ -173,7 +174,8 @@ fn write_loop(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
     node: &Node,
-    (test, body): (&Graph, &Graph),
+    test: &Graph,
+    body: &Graph,
     carried: usize,
 ) -> Result<Ref<GlobalVar>> {
     let mut params = Vec::new();
@@ -192,13 +194,13 @@ fn write_loop(
     let own = GlobalVar::typed(builder.module().fresh_name("while_loop"), signature);
     let given: Vec<Value> = params.iter().map(|p| Value::Tensor(Expr::Var(p.clone()))).collect();
     let function = builder.function(params.clone(), Attrs::new(), |builder| -> Result<Expr> {
-        let truth = results(graphs, builder, node, (test, &given), None)?;
+        let truth = results(graphs, builder, node, test, &given, None)?;
         let [truth] = truth.as_slice() else {
             return Err(NodeError::invalid("the loop's condition is not one tensor"));
         };
         let condition = condition(builder, node, truth.clone())?;
         builder.begin_scope();
-        let next = results(graphs, builder, node, (body, &given), Some(state));
+        let next = results(graphs, builder, node, body, &given, Some(state));
         let again = next.and_then(|next| {
             let rest = params[carried..].iter().map(|p| Expr::Var(p.clone()));
             let args: Vec<Expr> = next.into_iter().chain(rest).collect();

@@ -177,7 +177,7 @@ impl Body<'_, '_> {
         let end = if n.min.is_int(0) { extent } else { self.f.op("add nsw", &min, &extent) };
         let shape = LoopShape::of(&n.body);
         let hints = self.loop_hints(n, &shape);
-        self.counted_loop(&min, &end, (hints, shape.has_vectors), |this, counter| {
+        self.counted_loop(&min, &end, hints, shape.has_vectors, |this, counter| {
             this.vars.insert(n.var.clone(), counter.clone());
             this.stmt(&n.body)
         })
@@ -188,12 +188,13 @@ impl Body<'_, '_> {
         !self.in_parallel && !shares_stored_bytes(&n.body)
     }
 
-    /// A loop from `min` below `end`.
+    /// A loop from `min` below `end`; `vectors` says whether its body has any.
     pub fn counted_loop(
         &mut self,
         min: &Val,
         end: &Val,
-        (hints, vectors): (Option<Metadata>, bool),
+        hints: Option<Metadata>,
+        vectors: bool,
         body: impl FnOnce(&mut Self, &Val) -> Result<(), CodegenError>,
     ) -> Result<(), CodegenError> {
         let (header, inside, latch, done) = (self.f.label(), self.f.label(), self.f.label(), self.f.label());

@@ -302,8 +302,8 @@ fn classified(scope: &mut Scope, node: &Node, labels: &[i64]) -> Outputs {
     let scores = forest.scores(scope, x, Aggregate::Sum)?;
     let voted = |class: i64| forest.leaves.iter().flatten().any(|(id, _)| *id == class);
     if labels.len() == 2 && voted(0) != voted(1) {
-        let classes = (labels[0], labels[1], voted(1));
-        return one_sided(scope, scores, classes, &base, (&forest, transform));
+        let classes = TwoClasses { labels: [labels[0], labels[1]], is_second_voted: voted(1) };
+        return one_sided(scope, scores, classes, &base, &forest, transform);
     }
     let scores = with_base(scope, scores, &base, labels.len())?;
     let scores = scope.cast(scores, DataType::float(32))?;
@@ -312,16 +312,25 @@ fn classified(scope: &mut Scope, node: &Node, labels: &[i64]) -> Outputs {
     Ok(vec![Value::Computed(label), Value::Computed(transform.apply(scope, scores)?)])
 }
 
-/// Two classes of which the leaves vote for one only. Votes for the first column are for the second class; the other's score
+/// Two classes of which the leaves vote for one only.
+#[derive(Clone, Copy)]
+struct TwoClasses {
+    labels: [i64; 2],
+    /// Whether it is the second that they vote for.
+    is_second_voted: bool,
+}
+
+/// The class and the scores where leaves vote for one of two only. Votes for the first column are for the second class; the other's score
 /// follows from them, as a probability's rest where no vote is negative. Votes for the second column leave the first at zero.
 fn one_sided(
     scope: &mut Scope,
     scores: Expr,
-    (no, yes, second): (i64, i64, bool),
+    classes: TwoClasses,
     base: &[f64],
-    (forest, transform): (&Forest, Transform),
+    forest: &Forest,
+    transform: Transform,
 ) -> Outputs {
-    let column = Expr::constant(score::whole(&[i64::from(second)])?);
+    let column = Expr::constant(score::whole(&[i64::from(classes.is_second_voted)])?);
     let own = scope.op("take", [scores.clone(), column], Attrs::new().with("axis", 1i64))?;
     let own = match base {
         [] => own,
@@ -332,8 +341,8 @@ fn one_sided(
     let probabilities = forest.leaves.iter().flatten().all(|(_, weight)| *weight >= 0.0);
     let (limit, other) = if probabilities { (0.5, Other::Rest) } else { (0.0, Other::Opposite) };
     let positive = with_number(scope, "greater", own.clone(), limit)?;
-    let label = score::either(scope, positive, yes, no)?;
-    let scores = if second {
+    let label = score::either(scope, positive, classes.labels[1], classes.labels[0])?;
+    let scores = if classes.is_second_voted {
         let scores = with_base(scope, scores, base, 2)?;
         let scores = scope.cast(scores, DataType::float(32))?;
         transform.apply(scope, scores)?

@@ -92,7 +92,7 @@ fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: CellKind, quantized:
     let mut directions = Vec::new();
     for (d, order) in orders.iter().enumerate() {
         let mine = activations.get(d * each..(d + 1) * each).unwrap_or_default().to_vec();
-        directions.push(direction(builder, node, &layer, (d, orders.len()), (*order, mine, batch_first))?);
+        directions.push(direction(builder, node, &layer, (d, orders.len()), *order, mine, batch_first)?);
     }
     let mut scope = Scope::new(builder);
     let mut outputs = vec![all_steps(&mut scope, &layer, &directions, batch_first)?];
@@ -236,7 +236,9 @@ fn direction(
     node: &Node,
     layer: &Layer,
     of: (usize, usize),
-    (order, activations, batch_first): (Order, Vec<activation::Activation>, bool),
+    order: Order,
+    activations: Vec<activation::Activation>,
+    batch_first: bool,
 ) -> Result<Direction> {
     let mut scope = Scope::new(builder);
     let (cell, gates) = cell_of(&mut scope, node, layer, of, activations)?;

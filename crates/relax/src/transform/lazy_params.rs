@@ -240,17 +240,17 @@ fn hand_over_each(
 
 fn transform(module: IRModule, args: &Attrs) -> PassResult {
     let name = TRANSFORM.name;
-    let (get, set) = (args.str("fget_item").unwrap_or("get_item"), args.str("fset_item").unwrap_or("set_item"));
-    let (get_extra, set_extra) = (extra(args, "extra_get_item_params")?, extra(args, "extra_set_item_params")?);
+    let get =
+        Accessor { name: args.str("fget_item").unwrap_or("get_item"), extra: extra(args, "extra_get_item_params")? };
+    let set =
+        Accessor { name: args.str("fset_item").unwrap_or("set_item"), extra: extra(args, "extra_set_item_params")? };
     map_functions(module, |function, func| {
         if !function.ends_with("transform_params") {
             return Ok(func.clone());
         }
         let given = num_inputs(func).unwrap_or(0);
         match func.params.get(given..) {
-            Some([weights]) if matches!(weights.ty, Type::Tuple(_)) => {
-                Ok(lazy(func, given, weights, (get, &get_extra), (set, &set_extra)))
-            }
+            Some([weights]) if matches!(weights.ty, Type::Tuple(_)) => Ok(lazy(func, given, weights, &get, &set)),
             _ => Err(in_function(
                 name,
                 function,
@@ -270,21 +270,31 @@ fn extra(args: &Attrs, name: &str) -> Result<Vec<Expr>, PassError> {
     items.iter().map(item).collect()
 }
 
+/// A function from outside that reads or takes a weight.
+struct Accessor<'a> {
+    name: &'a str,
+    /// Its arguments in front of the weight's number.
+    extra: Vec<Expr>,
+}
+
+impl Accessor<'_> {
+    fn call(&self, args: Vec<Expr>) -> Expr {
+        let args = self.extra.iter().cloned().chain(args).collect();
+        call(Expr::external(self.name), args, Type::any(), vec![Type::any()])
+    }
+}
+
 fn lazy(
     func: &Ref<Function>,
     given: usize,
     weights: &Ref<Var>,
-    (get, get_extra): (&str, &[Expr]),
-    (set, set_extra): (&str, &[Expr]),
+    get: &Accessor<'_>,
+    set: &Accessor<'_>,
 ) -> Ref<Function> {
     let (bindings, body) = plain_bindings(func);
-    let packed = |name: &str, extra: &[Expr], args: Vec<Expr>| {
-        let args = extra.iter().cloned().chain(args).collect();
-        call(Expr::external(name), args, Type::any(), vec![Type::any()])
-    };
     let mut fetched = Vec::new();
     let fetch = |out: &mut Vec<Binding>, index: i64, var: AnyVar| {
-        let untyped = bind(out, "item", Type::any(), packed(get, get_extra, vec![Expr::prim(index)]));
+        let untyped = bind(out, "item", Type::any(), get.call(vec![Expr::prim(index)]));
         let ty = var.ty().clone();
         out.push(Ref::new(MatchCast { var, value: untyped.into(), ty }).into());
     };
@@ -312,7 +322,7 @@ fn lazy(
         }
     }
     let body = replace.mutate_expr(&body);
-    let hand_over = |i: usize, value: &Expr| packed(set, set_extra, vec![Expr::prim(i as i64), value.clone()]);
+    let hand_over = |i: usize, value: &Expr| set.call(vec![Expr::prim(i as i64), value.clone()]);
     let outputs = outputs(&body, &fetched, true);
     let handed = hand_over_each(fetched, &body, &outputs, &hand_over);
     let params = func.params.iter().take(given).cloned().collect();

@@ -181,14 +181,21 @@ impl Values<'_> {
     }
 }
 
+/// How a loop is called.
+pub(super) struct Called<'a> {
+    pub args: &'a [Expr],
+    /// Their types.
+    pub types: &'a [Type],
+    /// The dimension that counts the iterations.
+    pub index: &'a Ref<Var>,
+    /// How many there are.
+    pub limit: PrimExpr,
+}
+
 impl IterationKernel {
-    /// Reads a loop that is called with arguments whose types, and with dimensions whose values, are given.
-    pub(super) fn new(
-        of: &Loop,
-        (index, dims): (&Ref<Var>, &VarMap),
-        (args, types): (&[Expr], &[Type]),
-        (limit, from_end): (PrimExpr, Vec<bool>),
-    ) -> Option<IterationKernel> {
+    /// Reads a loop that is called with `dims` as the values of its dimensions. `from_end` says of each row whether it is filled from its end.
+    pub(super) fn new(of: &Loop, called: Called<'_>, dims: &VarMap, from_end: Vec<bool>) -> Option<IterationKernel> {
+        let Called { args, types, index, limit } = called;
         let Own { inner, outer, dims: kernel_dims } = Own::of(types, &limit);
         let own_index = Var::dim("turn");
         let mut symbols: VarMap = dims.iter().map(|(var, value)| (var.clone(), substitute(value, &inner))).collect();

@@ -166,7 +166,8 @@ impl Bound {
             return None;
         }
         let from_end = lists.iter().map(|(_, from_end)| *from_end).collect();
-        let turns = kernel::IterationKernel::new(of, (index, &map), (&call.args, &types), (limit, from_end))?;
+        let called = kernel::Called { args: &call.args, types: &types, index, limit };
+        let turns = kernel::IterationKernel::new(of, called, &map, from_end)?;
         Some(Site { turns, lists })
     }
 }
