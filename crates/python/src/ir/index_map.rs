@@ -43,7 +43,8 @@ pub(super) const TABLE: &[Row] = &[
     }),
     ("relax.analysis.suggest_layout_transforms", |args| {
         let maps: Vec<Ref<IndexMap>> = args.get(1)?;
-        let found = suggest_layout_transforms(&*args.get::<Ref<PrimFunc>>(0)?, &maps).or_else(refuse)?;
+        let found =
+            suggest_layout_transforms(&*args.get::<Ref<PrimFunc>>(0)?, &maps).or_else(|why| refuse(why.to_string()))?;
         let block = |one: relaxide::relax::analysis::BlockTransforms| -> Any {
             let buffers = one.buffers.into_iter().flat_map(|(buffer, map)| [Any::from(buffer), map.into()]);
             [Any::from(one.block), one.axes.into()].into_iter().chain(buffers).collect::<Array>().into()

@@ -36,20 +36,49 @@ pub struct BlockTransforms {
     pub buffers: Vec<(Ref<Buffer>, Ref<IndexMap>)>,
 }
 
+/// Why maps are not those of a kernel's outputs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutMapError {
+    /// More maps than parameters.
+    #[error("{maps} maps are given for a kernel of {params} parameters")]
+    Count {
+        /// Maps.
+        maps: usize,
+        /// Parameters.
+        params: usize,
+    },
+    /// A parameter that is a scalar, by its place.
+    #[error("parameter {0} is no buffer, so it has no layout")]
+    NoBuffer(usize),
+    /// A map of another number of indices than its buffer has dimensions.
+    #[error("`{buffer}` has {dims} dimensions, its map {indices} indices")]
+    Rank {
+        /// The buffer.
+        buffer: String,
+        /// Its dimensions.
+        dims: usize,
+        /// The map's indices.
+        indices: usize,
+    },
+}
+
 /// Layouts of blocks and buffers that go with those of a kernel's outputs, which are its last parameters. An error where the maps
 /// are not of the outputs.
-pub fn suggest_layout_transforms(func: &PrimFunc, outputs: &[Ref<IndexMap>]) -> Result<Vec<BlockTransforms>, String> {
+pub fn suggest_layout_transforms(
+    func: &PrimFunc,
+    outputs: &[Ref<IndexMap>],
+) -> Result<Vec<BlockTransforms>, LayoutMapError> {
     let Some(first) = func.params.len().checked_sub(outputs.len()) else {
-        return Err(format!("{} maps are given for a kernel of {} parameters", outputs.len(), func.params.len()));
+        return Err(LayoutMapError::Count { maps: outputs.len(), params: func.params.len() });
     };
     let mut known: HashMap<Ref<Buffer>, Ref<IndexMap>> = HashMap::new();
     for (i, map) in outputs.iter().enumerate() {
         let Some(Some(buffer)) = func.buffers.get(first + i) else {
-            return Err(format!("parameter {} is no buffer, so it has no layout", first + i));
+            return Err(LayoutMapError::NoBuffer(first + i));
         };
         if buffer.shape.len() != map.initial_indices.len() {
-            let (have, need) = (map.initial_indices.len(), buffer.shape.len());
-            return Err(format!("`{}` has {need} dimensions, its map {have} indices", buffer.name));
+            let (indices, dims) = (map.initial_indices.len(), buffer.shape.len());
+            return Err(LayoutMapError::Rank { buffer: buffer.name.clone(), dims, indices });
         }
         known.insert(buffer.clone(), map.clone());
     }

@@ -17,7 +17,7 @@ pub mod vars;
 
 pub use calls::{CallGraph, call_graph, detect_recursion};
 pub use compile_time::{computable_at_compile_time, num_inputs};
-pub use layout_transforms::{BlockTransforms, suggest_layout_transforms};
+pub use layout_transforms::{BlockTransforms, LayoutMapError, suggest_layout_transforms};
 pub use memory::{MemoryEstimate, estimate_memory_usage};
 pub use overwrite::overwritten_vars;
 pub use purity::{contains_impure_call, find_impure_call};

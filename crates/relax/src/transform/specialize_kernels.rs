@@ -62,10 +62,9 @@ impl Rewrite for Specialize {
         if let Some((_, callee)) = known.into_iter().flatten().find(|(said, _)| *said == site) {
             return Ok(Action::Bind(if callee.name == *name { value } else { with_callee(node, callee) }));
         }
-        let misfit = |why: String| BuildError::Program(format!("the call of `{name}` does not fit it: {why}"));
+        let misfit = |why: Misfit| BuildError::Program(format!("the call of `{name}` does not fit it: {why}"));
         if types.len() > kernel.params.len() {
-            let why = format!("it takes {} tensors and scalars and gets {}", kernel.params.len(), types.len());
-            return Err(misfit(why));
+            return Err(misfit(Misfit::Count { takes: kernel.params.len(), gets: types.len() }));
         }
         let Some(new) = specialized(&kernel, &site).map_err(misfit)? else { return Ok(Action::Bind(value)) };
         let first = known.is_none();
@@ -103,15 +102,26 @@ fn site(types: &[Type], kernel: &PrimFunc) -> Option<Site> {
     on_device.then(|| types.iter().zip(&kernel.buffers).map(of).collect())
 }
 
+/// Why a call is not one of its kernel.
+#[derive(Debug, thiserror::Error)]
+enum Misfit {
+    #[error("it takes {takes} tensors and scalars and gets {gets}")]
+    Count { takes: usize, gets: usize },
+    #[error("`{buffer}` has {has} dimensions, not {given}")]
+    Rank { buffer: String, has: usize, given: usize },
+    #[error("`{buffer}` has the dimension {has}, not {given}")]
+    Dimension { buffer: String, has: i64, given: i64 },
+}
+
 /// The kernel with what a call says; `None` where that is nothing new.
-fn specialized(kernel: &PrimFunc, site: &Site) -> Result<Option<PrimFunc>, String> {
+fn specialized(kernel: &PrimFunc, site: &Site) -> Result<Option<PrimFunc>, Misfit> {
     let mut respec = Respec { vars: VarMap::new(), buffers: HashMap::new() };
     let pairs = kernel.buffers.iter().zip(site);
     let said: Vec<(Ref<Buffer>, Said)> =
         pairs.filter_map(|(buffer, said)| Some((buffer.clone()?, said.clone()?))).collect();
     for (buffer, (_, dims)) in &said {
         if buffer.ndim() != dims.len() {
-            return Err(format!("`{}` has {} dimensions, not {}", buffer.name, buffer.ndim(), dims.len()));
+            return Err(Misfit::Rank { buffer: buffer.name.clone(), has: buffer.ndim(), given: dims.len() });
         }
         for (dim, given) in buffer.shape.iter().zip(dims) {
             match (dim.as_var(), dim.as_int(), given.as_int()) {
@@ -119,8 +129,8 @@ fn specialized(kernel: &PrimFunc, site: &Site) -> Result<Option<PrimFunc>, Strin
                     let number = relaxide_ir::prim::int_of(var.dtype(), number);
                     respec.vars.insert(var.clone(), number);
                 }
-                (_, Some(a), Some(b)) if a != b => {
-                    return Err(format!("`{}` has the dimension {a}, not {b}", buffer.name));
+                (_, Some(has), Some(given)) if has != given => {
+                    return Err(Misfit::Dimension { buffer: buffer.name.clone(), has, given });
                 }
                 _ => {}
             }

@@ -66,14 +66,35 @@ struct Rewritten {
     to: Ref<Buffer>,
 }
 
-fn split(kernel: &PrimFunc) -> Result<Option<Parts>, String> {
+/// Why a kernel does not come apart where it lays its weights out anew.
+#[derive(Debug, thiserror::Error)]
+enum Inseparable {
+    #[error("a block that lays a weight out anew stands beside others")]
+    Beside,
+    #[error("nothing is left that uses the weights")]
+    Unused,
+    #[error("a weight is laid out anew twice")]
+    Twice,
+    #[error("block `{0}` reads or writes several buffers")]
+    Several(String),
+    #[error("block `{0}` has buffers of its own")]
+    OwnBuffers(String),
+    #[error("block `{block}` reads `{buffer}`, which is no parameter")]
+    NoParameter { block: String, buffer: String },
+    #[error("block `{block}` writes `{buffer}`, which the root block does not hold")]
+    NotHeld { block: String, buffer: String },
+    #[error("the dimensions of `{0}` are not known")]
+    UnknownDimensions(String),
+}
+
+fn split(kernel: &PrimFunc) -> Result<Option<Parts>, Inseparable> {
     let Some(root) = root_block(kernel) else { return Ok(None) };
     let (mut before, mut rest, mut rewritten) = (Vec::new(), Vec::new(), Vec::new());
     for stmt in statements(root) {
         let blocks = blocks_of(&stmt);
         match blocks.iter().filter(|b| is_preproc(b)).count() {
             0 => rest.push(stmt),
-            n if n < blocks.len() => return Err("a block that lays a weight out anew stands beside others".into()),
+            n if n < blocks.len() => return Err(Inseparable::Beside),
             _ => {
                 for block in &blocks {
                     rewritten.push(rewrite_of(kernel, root, block)?);
@@ -86,13 +107,13 @@ fn split(kernel: &PrimFunc) -> Result<Option<Parts>, String> {
         return Ok(None);
     }
     if rest.is_empty() {
-        return Err("nothing is left that uses the weights".into());
+        return Err(Inseparable::Unused);
     }
     rewritten.sort_by_key(|r| r.place);
     if rewritten.windows(2).any(|w| w[0].place == w[1].place) {
-        return Err("a weight is laid out anew twice".into());
+        return Err(Inseparable::Twice);
     }
-    let weights = rewritten.iter().map(|r| Ok((r.place, known_type(&r.to)?))).collect::<Result<_, String>>()?;
+    let weights = rewritten.iter().map(|r| Ok((r.place, known_type(&r.to)?))).collect::<Result<_, _>>()?;
     Ok(Some(Parts {
         prepack: prepack(kernel, before, &rewritten),
         compute: compute(kernel, root, rest, &rewritten),
@@ -128,31 +149,28 @@ fn without_annotation(stmt: &Stmt) -> Stmt {
     Unmark.mutate_stmt(stmt)
 }
 
-fn rewrite_of(kernel: &PrimFunc, root: &SBlock, block: &SBlock) -> Result<Rewritten, String> {
+fn rewrite_of(kernel: &PrimFunc, root: &SBlock, block: &SBlock) -> Result<Rewritten, Inseparable> {
     let (reads, writes) = (block.reads.as_slice(), block.writes.as_slice());
     let ([read], [write]) = (reads, writes) else {
-        return Err(format!("block `{}` reads or writes several buffers", block.name));
+        return Err(Inseparable::Several(block.name.clone()));
     };
     if !block.alloc_buffers.is_empty() || !block.match_buffers.is_empty() {
-        return Err(format!("block `{}` has buffers of its own", block.name));
+        return Err(Inseparable::OwnBuffers(block.name.clone()));
     }
     let is_read = |b: &Option<Ref<Buffer>>| b.as_ref().is_some_and(|b| *b == read.buffer);
     let Some(place) = kernel.buffers.iter().position(is_read) else {
-        return Err(format!("block `{}` reads `{}`, which is no parameter", block.name, read.buffer.name));
+        return Err(Inseparable::NoParameter { block: block.name.clone(), buffer: read.buffer.name.clone() });
     };
     if !root.alloc_buffers.contains(&write.buffer) {
-        return Err(format!(
-            "block `{}` writes `{}`, which the root block does not hold",
-            block.name, write.buffer.name
-        ));
+        return Err(Inseparable::NotHeld { block: block.name.clone(), buffer: write.buffer.name.clone() });
     }
     Ok(Rewritten { place, from: read.buffer.clone(), to: write.buffer.clone() })
 }
 
-fn known_type(buffer: &Buffer) -> Result<Type, String> {
+fn known_type(buffer: &Buffer) -> Result<Type, Inseparable> {
     match buffer.shape.iter().all(|d| d.as_int().is_some()) {
         true => Ok(Type::tensor(buffer.shape.clone(), buffer.dtype)),
-        false => Err(format!("the dimensions of `{}` are not known", buffer.name)),
+        false => Err(Inseparable::UnknownDimensions(buffer.name.clone())),
     }
 }
 

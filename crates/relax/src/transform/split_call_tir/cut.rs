@@ -7,6 +7,7 @@ use relaxide_tir::functor::{fresh_kernel, undefined_vars};
 use relaxide_tir::{PrimFunc, SBlock, SBlockRealize, Stmt, StmtVisitor};
 
 use super::LibraryCode;
+use super::matching::PatternError;
 use crate::transform::root_block::{root_block, statements};
 
 /// What a library takes of a kernel.
@@ -27,7 +28,7 @@ pub enum Cut {
 }
 
 /// Cuts a kernel behind as many stages as the code stands for; `None` where it does not come apart there.
-pub fn cut(kernel: &PrimFunc, code: &LibraryCode) -> Result<Option<Cut>, String> {
+pub fn cut(kernel: &PrimFunc, code: &LibraryCode) -> Result<Option<Cut>, PatternError> {
     let Some(root) = root_block(kernel) else { return Ok(None) };
     let mut front = statements(root);
     if code.stages >= front.len() {
@@ -44,11 +45,9 @@ pub fn cut(kernel: &PrimFunc, code: &LibraryCode) -> Result<Option<Cut>, String>
     }
     let library = code.args.iter().map(|buffer| {
         let place = kernel.buffers.iter().position(|b| b.as_ref() == Some(buffer));
-        place
-            .filter(|_| done.reads.contains(buffer))
-            .ok_or_else(|| format!("the library takes `{}`, which is no parameter that its stages read", buffer.name))
+        place.filter(|_| done.reads.contains(buffer)).ok_or_else(|| PatternError::NotRead(buffer.name.clone()))
     });
-    let library = library.collect::<Result<_, String>>()?;
+    let library = library.collect::<Result<_, PatternError>>()?;
     let Some((rest, others)) = rest(kernel, root, behind, &left, between) else { return Ok(None) };
     let between = Type::tensor(between.shape.clone(), between.dtype);
     Ok(Some(Cut::Front { library, between, rest: Box::new(rest), others }))

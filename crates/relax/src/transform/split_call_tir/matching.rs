@@ -38,6 +38,27 @@ pub struct MatchResult {
     pub matched_buffers: Vec<Ref<Buffer>>,
 }
 
+/// Why a kernel is no pattern, or what matches it cannot be handed over.
+#[derive(Debug, thiserror::Error)]
+pub enum PatternError {
+    #[error("its buffers stand in front of its symbols")]
+    Order,
+    #[error("a pattern is one loop nest under a root block, and this has {0}")]
+    Nests(usize),
+    #[error("it is no nest of serial loops from zero around one block that stores an element")]
+    NoNest,
+    #[error("the dimension `{0}` is none of its parameters, as a symbol is")]
+    FreeDimension(String),
+    #[error("its body does not say what `{0}` stands for")]
+    Silent(String),
+    #[error("the library takes `{0}`, which is no parameter that its stages read")]
+    NotRead(String),
+    #[error("the library is to execute {stages} stages, and {matched} match patterns")]
+    Stages { stages: usize, matched: usize },
+    #[error("pattern {place}: {source}")]
+    OfPattern { place: usize, source: Box<PatternError> },
+}
+
 /// A pattern in the form in which it is compared.
 pub struct Pattern {
     kernel: Ref<PrimFunc>,
@@ -52,28 +73,28 @@ struct Nest {
 
 impl Pattern {
     /// Checks that a kernel is a pattern.
-    pub fn new(kernel: Ref<PrimFunc>) -> Result<Pattern, String> {
+    pub fn new(kernel: Ref<PrimFunc>) -> Result<Pattern, PatternError> {
         let buffers = kernel.buffers.iter().take_while(|b| b.is_some()).count();
         if kernel.buffers.iter().skip(buffers).any(Option::is_some) {
-            return Err("its buffers stand in front of its symbols".into());
+            return Err(PatternError::Order);
         }
         let stages = root_block(&kernel).map(|root| statements(root)).unwrap_or_default();
         let [stage] = stages.as_slice() else {
-            return Err(format!("a pattern is one loop nest under a root block, and this has {}", stages.len()));
+            return Err(PatternError::Nests(stages.len()));
         };
         let Some(nest) = Nest::of(stage) else {
-            return Err("it is no nest of serial loops from zero around one block that stores an element".into());
+            return Err(PatternError::NoNest);
         };
         let symbols: Vec<&Ref<Var>> = kernel.params.iter().skip(buffers).collect();
         let dims = kernel.buffers.iter().flatten().flat_map(|b| &b.shape).flat_map(free_vars);
         match dims.into_iter().find(|var| !symbols.contains(&var)) {
-            Some(var) => Err(format!("the dimension `{}` is none of its parameters, as a symbol is", var.name)),
+            Some(var) => Err(PatternError::FreeDimension(var.name.clone())),
             None => Ok(Pattern { kernel, nest }),
         }
     }
 
     /// What a stage is in the words of the pattern; `None` where it is something else.
-    pub fn matches(&self, stage: &Stmt) -> Result<Option<MatchResult>, String> {
+    pub fn matches(&self, stage: &Stmt) -> Result<Option<MatchResult>, PatternError> {
         let Some(given) = Nest::of(stage) else { return Ok(None) };
         let params = || self.kernel.params.iter().zip(&self.kernel.buffers);
         let symbols: Vec<Ref<Var>> = params().filter(|(_, b)| b.is_none()).map(|(p, _)| p.clone()).collect();
@@ -82,7 +103,7 @@ impl Pattern {
             return Ok(None);
         }
         let Found { values, buffers, .. } = comparison.found;
-        let silent = |name: &str| format!("its body does not say what `{name}` stands for");
+        let silent = |name: &str| PatternError::Silent(name.to_string());
         let symbol_values = symbols.iter().map(|s| values.get(s).cloned().ok_or_else(|| silent(&s.name)));
         let matched = self.kernel.buffers.iter().flatten();
         let matched = matched.map(|b| buffers.get(b).cloned().ok_or_else(|| silent(&b.name)));

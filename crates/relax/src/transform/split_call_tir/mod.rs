@@ -45,7 +45,7 @@ use relaxide_tir::{PrimFunc, Stmt};
 
 use self::cut::{Cut, Uses, cut};
 pub use self::matching::MatchResult;
-use self::matching::Pattern;
+use self::matching::{Pattern, PatternError};
 use super::callees::{callees, drop_uncalled};
 use super::emit::call_dps_packed;
 use super::fuse_by_pattern::strings;
@@ -132,7 +132,7 @@ fn run(module: IRModule, patterns: &[Ref<PrimFunc>], codegen: &LibraryCodegen) -
     let kernels: Vec<_> = module.functions_of::<PrimFunc>().filter(|(name, _)| called.contains(*name)).collect();
     let mut taken = HashMap::new();
     for (name, kernel) in kernels {
-        let within = |why: String| PassError::new(NAME, format!("in kernel `{name}`: {why}"));
+        let within = |why: PatternError| PassError::new(NAME, format!("in kernel `{name}`: {why}"));
         let matched = matches_of(&kernel, &patterns).map_err(within)?;
         if matched.is_empty() {
             continue;
@@ -140,7 +140,7 @@ fn run(module: IRModule, patterns: &[Ref<PrimFunc>], codegen: &LibraryCodegen) -
         let code = codegen(&matched)?;
         if code.stages > matched.len() {
             let (stages, matched) = (code.stages, matched.len());
-            return Err(within(format!("the library is to carry out {stages} stages, and {matched} match patterns")));
+            return Err(within(PatternError::Stages { stages, matched }));
         }
         let cut = if code.stages == 0 { None } else { cut(&kernel, &code).map_err(within)? };
         if let Some(cut) = cut {
@@ -154,7 +154,7 @@ fn run(module: IRModule, patterns: &[Ref<PrimFunc>], codegen: &LibraryCodegen) -
 }
 
 /// What the first stages of a kernel are, until one matches no pattern.
-fn matches_of(kernel: &PrimFunc, patterns: &[Pattern]) -> Result<Vec<Ref<MatchResult>>, String> {
+fn matches_of(kernel: &PrimFunc, patterns: &[Pattern]) -> Result<Vec<Ref<MatchResult>>, PatternError> {
     let stages = root_block(kernel).map(|root| statements(root)).unwrap_or_default();
     let mut matched = Vec::new();
     for stage in &stages {
@@ -166,9 +166,10 @@ fn matches_of(kernel: &PrimFunc, patterns: &[Pattern]) -> Result<Vec<Ref<MatchRe
     Ok(matched)
 }
 
-fn first_match(stage: &Stmt, patterns: &[Pattern]) -> Result<Option<MatchResult>, String> {
+fn first_match(stage: &Stmt, patterns: &[Pattern]) -> Result<Option<MatchResult>, PatternError> {
     for (place, pattern) in patterns.iter().enumerate() {
-        let found = pattern.matches(stage).map_err(|why| format!("pattern {place}: {why}"))?;
+        let found = pattern.matches(stage);
+        let found = found.map_err(|source| PatternError::OfPattern { place, source: Box::new(source) })?;
         if found.is_some() {
             return Ok(found);
         }
