@@ -90,3 +90,16 @@ def test_musl_on_aarch64(tmp_path):
     wanted = [line.split() for line in call("nm", "-D", "--undefined-only", made).splitlines()]
     there = {line.split()[-1] for line in call("nm", "-D", "--defined-only", MUSL).splitlines()}
     assert {name for kind, name in wanted if kind == "U"} <= there
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="javac is missing")
+@pytest.mark.skipif(shutil.which("aarch64-linux-gnu-gcc") is None, reason="aarch64-linux-gnu-gcc is missing")
+def test_a_jar_has_the_libraries_of_several_machines(tmp_path):
+    call("cargo", "build", "--quiet", "--release", "--package", "relaxide-capi", cwd=ROOT)
+    here = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "librelaxide_runtime.so"
+    call(ROOT / "scripts/java", "--also", "aarch64-unknown-linux-gnu", tmp_path / "relaxide.jar", here)
+    with zipfile.ZipFile(tmp_path / "relaxide.jar") as archive:
+        for machine, told in {"x86_64": "X86-64", "aarch64": "AArch64"}.items():
+            for name in ["librelaxide_runtime.so", "librelaxide_java.so"]:
+                path = archive.extract(f"native/linux-{machine}/{name}", tmp_path)
+                assert told in call("readelf", "-h", path)

@@ -60,7 +60,7 @@ final class Library {
         Path file = folder.resolve(name);
         try (InputStream stream = Library.class.getResourceAsStream(resource)) {
             if (stream == null) {
-                throw new UnsatisfiedLinkError("the jar has no " + resource.substring(1) + ": make one on such a machine (scripts/java), or set "
+                throw new UnsatisfiedLinkError("the jar has no " + resource.substring(1) + ": make one on such a machine, or for it (scripts/java --also), or set "
                         + PROPERTY + " to a folder with " + RUNTIME + " and " + BRIDGE);
             }
             Files.copy(stream, file);
