@@ -3,13 +3,14 @@
 from math import gcd
 
 from ..ir import prim
+from ..ir.expr import Var
 from .analyzer import ModularSet
 
 _ALL = ModularSet(1, 0)
 
 
 def modular_set(expr, values=None):
-    """The remainders that an integer expression can have; ``values`` are those of variables that stand for others."""
+    """The remainders that an integer expression can have; ``values`` are what variables stand for: others, or remainders."""
     if isinstance(expr, int):
         return ModularSet(0, expr)
     if isinstance(expr, prim.IntImm):
@@ -24,8 +25,43 @@ def modular_set(expr, values=None):
     if isinstance(expr, prim.Let):
         return modular_set(expr.body, {**(values or {}), expr.var: expr.value})
     if values and expr in values:
-        return modular_set(values[expr], values)
+        told = values[expr]
+        return told if isinstance(told, ModularSet) else modular_set(told, values)
     return _ALL
+
+
+def met(known, more):
+    """What is known of variables, and more of them. What contradicts what is known is left out: nothing is reached there."""
+    both = {var: intersection(known[var], one) or known[var] for var, one in more.items() if var in known}
+    return {**known, **more, **both}
+
+
+def assumed_of(condition):
+    """What a condition says of variables modulo a number: ``i % 4 == 1``, or several that are joined by "and"."""
+    if isinstance(condition, prim.And):
+        return met(assumed_of(condition.a), assumed_of(condition.b))
+    if not isinstance(condition, prim.EQ):
+        return {}
+    for remainder, value in ((condition.a, condition.b), (condition.b, condition.a)):
+        if not isinstance(remainder, (prim.FloorMod, prim.Mod)) or not isinstance(value, prim.IntImm):
+            continue
+        var, divisor = remainder.a, remainder.b
+        if isinstance(var, Var) and isinstance(divisor, prim.IntImm) and 0 <= value.value < divisor.value:
+            return {var: ModularSet(divisor.value, value.value)}
+    return {}
+
+
+def intersection(a, b):
+    """The integers that are in both sets; ``None`` where there are none."""
+    if 0 in (a.coeff, b.coeff):
+        one, other = (a, b) if a.coeff == 0 else (b, a)
+        is_in = one.base == other.base if other.coeff == 0 else (one.base - other.base) % other.coeff == 0
+        return one if is_in else None
+    common = gcd(a.coeff, b.coeff)
+    if (b.base - a.base) % common:
+        return None
+    steps = (b.base - a.base) // common * pow(a.coeff // common, -1, b.coeff // common) if b.coeff > common else 0
+    return ModularSet(a.coeff // common * b.coeff, a.base + steps * a.coeff)
 
 
 def _joined(a, b):
@@ -83,4 +119,4 @@ _RULES = {prim.Add: _sum, prim.Sub: _difference, prim.Mul: _product, prim.FloorD
 _RULES |= {prim.Div: _truncated, prim.Min: _joined, prim.Max: _joined, prim.LShift: _shifted, prim.RShift: _shifted_down}
 _RULES |= {prim.BitwiseAnd: _masked}
 
-__all__ = ["modular_set"]
+__all__ = ["assumed_of", "intersection", "modular_set"]
