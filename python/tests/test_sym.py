@@ -91,6 +91,25 @@ def test_remainders_that_conditions_say():
     assert (bound.min_value, bound.max_value) == (min(values), max(values))
 
 
+def test_remainders_of_what_is_never_negative_and_of_unknown_divisors():
+    from relaxide import tirx
+
+    x, y = te.var("x"), te.var("y")
+    analyzer = sym.Analyzer()
+    assert analyzer.modular_set(tirx.truncmod(x * 4 + 3, 2)).coeff == 1
+    known = analyzer.modular_set(tirx.truncmod(x * 4, 4))
+    assert (known.coeff, known.base) == (4, 0)
+    analyzer.update(x, sym.ConstIntBound(0, 6))
+    known = analyzer.modular_set(tirx.truncmod(x * 4 + 3, 2))
+    assert (known.coeff, known.base) == (2, 1)
+    analyzer.update(y, sym.ConstIntBound(-5, 7))
+    bound = analyzer.const_int_bound(x % y)
+    assert (bound.min_value, bound.max_value) == (-4, 6)
+    analyzer.update(y, sym.ConstIntBound(0, sym.ConstIntBound.POS_INF), override=True)
+    bound = analyzer.const_int_bound(x % y)
+    assert (bound.min_value, bound.max_value) == (0, 6)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "float32", "bool"])
 def test_a_value_is_itself_whatever_its_type(dtype):
     a, b = te.var("a", dtype), te.var("b", dtype)

@@ -306,7 +306,7 @@ class Analyzer:
         """The remainders that an expression can have: what is known of it modulo a number (:class:`ModularSet`)."""
         from .modular import modular_set
 
-        return modular_set(expr, {**self._values(), **self._moduli()})
+        return modular_set(expr, {**self._values(), **self._moduli()}, lambda part: self.const_int_bound(part).min_value >= 0)
 
     def _values(self):
         """What variables were said to be."""

@@ -101,14 +101,16 @@ class ConstBounds:
 
     def _floor_mod(self, expr):
         (a, b), (c, d) = self.of(expr.a), self.of(expr.b)
+        # Zero is no divisor.
+        c = c or min(1, d)
         if c > 0:
             if a >= 0 and b < c:
                 return a, b
             if c == d:
                 return self._stepped(expr, a, b, c)
             return 0, min(d - 1, b) if a >= 0 else d - 1
-        limit = max(abs(c), abs(d)) - 1
-        return -limit if c < 0 else 0, limit if d > 0 else 0
+        # A remainder has the sign of its divisor.
+        return min(c + 1, 0), max(d - 1, 0)
 
     def _step(self, expr, divisor):
         """``(step, first)``: the remainders that are met are ``first``, ``first + step`` and so on."""
@@ -125,7 +127,7 @@ class ConstBounds:
 
     def _trunc_mod(self, expr):
         (a, b), (c, d) = self.of(expr.a), self.of(expr.b)
-        limit = max(abs(c), abs(d)) - 1
+        limit = max(abs(c), abs(d), 1) - 1
         if c > 0 and -c < a and b < c:
             return a, b
         if c == d and c > 0:

@@ -9,24 +9,29 @@ from .analyzer import ModularSet
 _ALL = ModularSet(1, 0)
 
 
-def modular_set(expr, values=None):
-    """The remainders that an integer expression can have; ``values`` are what variables stand for: others, or remainders."""
+def modular_set(expr, values=None, is_natural=None):
+    """The remainders that an integer expression can have.
+
+    ``values`` are what variables stand for: others, or remainders. ``is_natural`` says whether an expression is never negative.
+    """
     if isinstance(expr, int):
         return ModularSet(0, expr)
     if isinstance(expr, prim.IntImm):
         return ModularSet(0, expr.value)
     of = _RULES.get(type(expr))
     if of is not None:
-        return of(*(modular_set(part, values) for part in (expr.a, expr.b)))
+        if is_natural is not None and type(expr) in _ROUNDED_DOWN and is_natural(expr.a):
+            of = _ROUNDED_DOWN[type(expr)]
+        return of(*(modular_set(part, values, is_natural) for part in (expr.a, expr.b)))
     if isinstance(expr, prim.Cast):
-        return modular_set(expr.value, values)
+        return modular_set(expr.value, values, is_natural)
     if isinstance(expr, prim.Select):
-        return _joined(modular_set(expr.true_value, values), modular_set(expr.false_value, values))
+        return _joined(*(modular_set(part, values, is_natural) for part in (expr.true_value, expr.false_value)))
     if isinstance(expr, prim.Let):
-        return modular_set(expr.body, {**(values or {}), expr.var: expr.value})
+        return modular_set(expr.body, {**(values or {}), expr.var: expr.value}, is_natural)
     if values and expr in values:
         told = values[expr]
-        return told if isinstance(told, ModularSet) else modular_set(told, values)
+        return told if isinstance(told, ModularSet) else modular_set(told, values, is_natural)
     return _ALL
 
 
@@ -109,14 +114,20 @@ def _truncated(a, b):
 
 def _remainder(a, b):
     if b.coeff == 0 and b.base > 0:
-        common = gcd(a.coeff, b.base)
-        # Where the steps are whole multiples of the divisor, the remainder is one number.
-        return ModularSet(0, a.base % b.base) if a.coeff % b.base == 0 else ModularSet(common, a.base)
+        return ModularSet(gcd(a.coeff, b.base), a.base) if a.coeff else ModularSet(0, a.base % b.base)
     return _ALL
+
+
+def _truncated_remainder(a, b):
+    # Below zero a remainder is another one, unless it is none at all.
+    found = _remainder(a, b)
+    return found if found.coeff and found.base == 0 else _ALL
 
 
 _RULES = {prim.Add: _sum, prim.Sub: _difference, prim.Mul: _product, prim.FloorDiv: _quotient, prim.FloorMod: _remainder}
 _RULES |= {prim.Div: _truncated, prim.Min: _joined, prim.Max: _joined, prim.LShift: _shifted, prim.RShift: _shifted_down}
-_RULES |= {prim.BitwiseAnd: _masked}
+_RULES |= {prim.BitwiseAnd: _masked, prim.Mod: _truncated_remainder}
+#: What rounds towards zero rounds down where nothing is negative.
+_ROUNDED_DOWN = {prim.Div: _quotient, prim.Mod: _remainder}
 
 __all__ = ["assumed_of", "intersection", "modular_set"]
