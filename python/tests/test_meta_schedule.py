@@ -199,3 +199,12 @@ def test_computes_to_tune_count_their_operations():
     arguments = [tvm.runtime.tensor(one) for one in (a, w, out)]
     tvm.compile(kernel, "llvm")(*arguments)
     np.testing.assert_allclose(arguments[2].numpy()[0], around[1:6, 1:6], rtol=1e-4, atol=1e-5)
+
+
+def test_a_tracker_and_a_server_of_this_machine():
+    from relaxide.rpc import connect_tracker
+    from relaxide.s_tir.meta_schedule.testing.local_rpc import LocalRPC
+
+    with LocalRPC("here", silent=True) as local:
+        remote = connect_tracker(local.tracker_host, local.tracker_port).request(local.tracker_key, session_timeout=30)
+        assert remote.cpu(0).exist
