@@ -57,9 +57,20 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
         passes, relax_pipeline = Sequential([before, of_kernels], name="pipeline"), "default"
     if passes is not None:
         passes = passes._handle
+    mod = _with_targets_as_text(mod)
     options = {"target": target, "pipeline": relax_pipeline, "exec_mode": exec_mode, "params": dict(params or {})}
     prefix = (mod.attrs or {}).get("system_lib_prefix")
     return VMExecutable(_core.compile(mod, {**options, "passes": passes, "context": PassContext.current()}), target, prefix)
+
+
+def _with_targets_as_text(mod):
+    """A module whose functions say their targets in the compiler's own way: an object of Python means nothing to it."""
+    for var, func in list(mod.functions.items()):
+        said = (func.attrs or {}).get("target")
+        if isinstance(said, Target):
+            mod = mod.clone()
+            mod[var] = func.with_attr("target", str(said))
+    return mod
 
 
 def _module_of(mod):

@@ -292,8 +292,8 @@ def size_var(name="size", dtype="int32", span=None):
 
 
 def create_prim_func(ops, index_dtype_override=None):
-    """The kernel of tensors: inputs first, then outputs."""
-    return _core.te_create_prim_func(list(ops))
+    """The kernel of tensors: inputs first, then outputs. It is called ``main``."""
+    return _core.te_create_prim_func(list(ops)).with_attr("global_symbol", "main")
 
 
 class TagScope:

@@ -172,3 +172,39 @@ def test_the_limit_of_parallel_iterations_is_mutated():
     (mark,) = [inst for inst in trace.insts if inst.kind.name == "Annotate"]
     # The products of the outer loops: 4, and 4 * 8.
     assert int(mark.inputs[1]) in (4, 32)
+
+
+def test_computes_to_tune_count_their_operations():
+    from relaxide import te
+    from relaxide.s_tir.analysis import estimate_tir_flops
+    from relaxide.s_tir.meta_schedule.testing import te_workload
+
+    # Two operations for each element of the window of each output, whatever is padded, transposed or grouped.
+    wanted = {"C1D": 2 * 128 * 128 * 3 * 64, "GRP": 2 * 28 * 28 * 128 * 9 * 16, "DEP": 2 * 112 * 112 * 32 * 9}
+    wanted |= {"T2D": 2 * 8 * 8 * 256 * 16 * 512, "CAP": 2 * 8 * 8 * 16 * 32 * 9 * 4 * 32, "NRM": 2 * 256 * 256, "SFM": 4 * 256 * 256}
+    for name, count in wanted.items():
+        kernel = te_workload.create_te_workload(name, 0)
+        assert kernel.attrs["global_symbol"] == "main" and estimate_tir_flops(kernel) == count, name
+    with pytest.raises(ValueError, match="known: C1D"):
+        te_workload.create_te_workload("C9D", 0)
+    with pytest.raises(ValueError, match="sizes 0 to 3"):
+        te_workload.create_te_workload("C2D", 4)
+    # A transposed convolution against its definition: each element of the input adds a window to the output.
+    kernel = te.create_prim_func(te_workload.conv2d_transpose_nhwc(1, 3, 3, 2, 2, 3, 2, 1))
+    draw = np.random.default_rng(5)
+    a, w, out = draw.standard_normal((1, 3, 3, 2), "f"), draw.standard_normal((3, 3, 2, 2), "f"), np.zeros((1, 5, 5, 2), "f")
+    around = np.zeros((7, 7, 2), "f")
+    for y, x in np.ndindex(3, 3):
+        around[2 * y : 2 * y + 3, 2 * x : 2 * x + 3] += np.einsum("c,hwco->hwo", a[0, y, x], w)
+    arguments = [tvm.runtime.tensor(one) for one in (a, w, out)]
+    tvm.compile(kernel, "llvm")(*arguments)
+    np.testing.assert_allclose(arguments[2].numpy()[0], around[1:6, 1:6], rtol=1e-4, atol=1e-5)
+
+
+def test_a_tracker_and_a_server_of_this_machine():
+    from relaxide.rpc import connect_tracker
+    from relaxide.s_tir.meta_schedule.testing.local_rpc import LocalRPC
+
+    with LocalRPC("here", silent=True) as local:
+        remote = connect_tracker(local.tracker_host, local.tracker_port).request(local.tracker_key, session_timeout=30)
+        assert remote.cpu(0).exist

@@ -42,10 +42,80 @@ def test_comparison_and_update():
     assert analyzer.try_compare(n, 0 * n) == sym.CompareResult.UNKNOWN
     analyzer.update(n, sym.ConstIntBound(2, 9))
     assert analyzer.can_prove(n >= 2) and analyzer.can_prove(n < 10)
-    with pytest.raises(NotImplementedError, match="ConstIntBound"):
+    with pytest.raises(TypeError, match="ConstIntBound"):
         analyzer.update(n, 3)
     with pytest.raises(TypeError, match="expected a variable"):
         analyzer.bind(n + 1, Range(0, 2))
+
+
+def test_what_is_known_of_a_variable_is_told_once_or_replaced():
+    x = te.var("x")
+    analyzer = sym.Analyzer()
+    analyzer.bind(x, Range(0, 8))
+    analyzer.bind(x, Range(0, 8))
+    with pytest.raises(RuntimeError, match="different const bound"):
+        analyzer.bind(x, Range(0, 4))
+    analyzer.bind(x, Range(0, 4), allow_override=True)
+    assert analyzer.const_int_bound(x).max_value == 3
+    analyzer.update(x, sym.ModularSet(2, 1))
+    assert analyzer.modular_set(x * 4 + 1).coeff == 8 and analyzer.modular_set(x * 4 + 1).base == 5
+    with pytest.raises(RuntimeError, match="different modular set"):
+        analyzer.update(x, sym.ModularSet(4, 1))
+    copy = analyzer.clone()
+    copy.update(x, sym.ModularSet(4, 1), override=True)
+    assert (copy.modular_set(x).coeff, analyzer.modular_set(x).coeff) == (4, 2) and copy.can_prove(x < 4)
+    analyzer.update(x, sym.IntervalSet(0, 9))
+    found = analyzer.int_set(x + 1)
+    assert (int(found.min_value), int(found.max_value)) == (1, 10)
+    # Sets of intervals are asked for, and prove nothing.
+    assert analyzer.const_int_bound(x).max_value == 3
+
+
+def test_remainders_that_conditions_say():
+    from relaxide import tirx
+
+    x = te.var("x")
+    analyzer = sym.Analyzer()
+    with analyzer.constraint_scope(tirx.all(x % 4 == 1, x > 0)):
+        known = analyzer.modular_set(x * 2 + 3)
+        assert (known.coeff, known.base) == (8, 5)
+        bound = analyzer.const_int_bound(tirx.truncmod(x, 16))
+        assert (bound.min_value, bound.max_value) == (1, 13)
+        with analyzer.constraint_scope(tirx.all(x % 6 == 3, x % 35 == 18)):
+            known = analyzer.modular_set(x)
+            assert known.coeff == 420 and [n for n in range(420) if (n % 4, n % 6, n % 35) == (1, 3, 18)] == [known.base]
+    assert analyzer.modular_set(x).coeff == 1
+    # Below zero the steps of a truncated remainder mirror those above.
+    values = [int(n * 64 + 3 - 256 * int((n * 64 + 3) / 256)) for n in range(-9, 9)]
+    bound = analyzer.const_int_bound(tirx.truncmod(x * 64 + 3, 256))
+    assert (bound.min_value, bound.max_value) == (min(values), max(values))
+
+
+def test_remainders_of_what_is_never_negative_and_of_unknown_divisors():
+    from relaxide import tirx
+
+    x, y = te.var("x"), te.var("y")
+    analyzer = sym.Analyzer()
+    assert analyzer.modular_set(tirx.truncmod(x * 4 + 3, 2)).coeff == 1
+    known = analyzer.modular_set(tirx.truncmod(x * 4, 4))
+    assert (known.coeff, known.base) == (4, 0)
+    analyzer.update(x, sym.ConstIntBound(0, 6))
+    known = analyzer.modular_set(tirx.truncmod(x * 4 + 3, 2))
+    assert (known.coeff, known.base) == (2, 1)
+    analyzer.update(y, sym.ConstIntBound(-5, 7))
+    bound = analyzer.const_int_bound(x % y)
+    assert (bound.min_value, bound.max_value) == (-4, 6)
+    analyzer.update(y, sym.ConstIntBound(0, sym.ConstIntBound.POS_INF), override=True)
+    bound = analyzer.const_int_bound(x % y)
+    assert (bound.min_value, bound.max_value) == (0, 6)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "float32", "bool"])
+def test_a_value_is_itself_whatever_its_type(dtype):
+    a, b = te.var("a", dtype), te.var("b", dtype)
+    analyzer = sym.Analyzer()
+    assert analyzer.can_prove(a == a) and analyzer.can_prove_equal(a, a) and not analyzer.can_prove(a == b)
+    assert str(analyzer.simplify(a == a)) == "T.bool(True)"
 
 
 def test_remainders_hold_for_all_values():

@@ -78,3 +78,11 @@ def test_traced_values_are_handed_to_a_function():
     out = tvm.runtime.tensor(np.zeros(2, "float32"))
     tvm.compile(tvm.te.create_prim_func([x, y]), "llvm")(tvm.runtime.tensor(np.array([5, 7], "float32")), out)
     assert out.numpy().tolist() == [6, 8] and sorted(seen) == [(0, 5.0), (1, 7.0)]
+
+
+def test_devices_of_targets_that_say_theirs():
+    target = tvm.target.Target({"kind": "llvm", "target_device_type": 2})
+    assert tvm.runtime.device_from_target(target, 1) == tvm.runtime.cuda(1)
+    assert tvm.runtime.device_from_target("composite") == tvm.runtime.cpu(0)
+    options = ["-unroll-count:uint=3", "-unroll-threshold:uint=100"]
+    assert tvm.target.Target({"kind": "llvm", "cl-opt": options}).attrs["cl-opt"] == options

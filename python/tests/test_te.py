@@ -255,3 +255,13 @@ def test_kernels_hand_buffers_to_registered_functions():
         built(*tensors)
         np.testing.assert_array_equal(tensors[1].numpy(), -X[:rows])
     assert "T.tvm_stack_make_array(A.data, T.tvm_stack_make_shape(n, 4), 0, 2, T.float32(0.0)" in kernel.script()
+
+
+def test_kernels_of_tensors_are_called_main_and_may_say_their_target():
+    a = te.placeholder((4,), name="A")
+    kernel = te.create_prim_func([a, te.compute((4,), lambda i: a[i] + 1.0, name="B")])
+    assert kernel.attrs["global_symbol"] == "main" and "private" not in kernel.script()
+    module = tvm.IRModule({"main": kernel.with_attr("target", tvm.target.Target("llvm"))})
+    result = tvm.runtime.tensor(np.zeros(4, "float32"))
+    tvm.build(module, target="llvm")(tvm.runtime.tensor(np.ones(4, "float32")), result)
+    assert result.numpy().tolist() == [2.0] * 4

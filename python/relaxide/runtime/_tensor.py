@@ -180,8 +180,12 @@ def device_from_target(target, index=None):
     """
     from ..target import Target
 
-    kind = str(Target(target).kind)
-    names = {"llvm": "cpu", "c": "cpu"}
+    target = Target(target)
+    kind = str(target.kind)
+    said = target.attrs.get("target_device_type")
+    if said is not None:
+        return _device(int(said), index or 0)
+    names = {"llvm": "cpu", "c": "cpu", "composite": "cpu"}
     return _device(names.get(kind, kind), index or 0)
 
 

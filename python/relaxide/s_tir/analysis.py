@@ -165,15 +165,16 @@ def _number(scalar, known):
 
 
 #: What counts as one operation; comparisons and choices do, conversions and loads do not.
-_COUNTED = (prim.Add, prim.Sub, prim.Mul, prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod, prim.Min, prim.Max, prim.EQ, prim.NE)
-_COUNTED += (prim.LT, prim.LE, prim.GT, prim.GE, prim.And, prim.Or, prim.Not)
+_COUNTED = (prim.Add, prim.Sub, prim.Mul, prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod, prim.Min, prim.Max)
+_CONDITIONS = (prim.EQ, prim.NE, prim.LT, prim.LE, prim.GT, prim.GE, prim.And, prim.Or, prim.Not)
 
 
 def estimate_tir_flops(stmt_or_mod):
     """How many operations on data a statement, or all kernels of a module, carry out at most.
 
-    Each operator and each called function counts as one; computing indices does not, nor does what begins a reduction. Of two
-    branches the larger counts. A kernel whose attribute ``estimated_flops`` says the number has that.
+    Each operator of arithmetic counts as one; of a called function its arguments count. Computing indices and conditions does not
+    count, nor does what begins a reduction. Of two branches the larger counts. A kernel whose attribute ``estimated_flops`` says
+    the number has that.
     """
     if isinstance(stmt_or_mod, IRModule):
         functions = [func for func in stmt_or_mod.functions.values() if isinstance(func, PrimFunc)]
@@ -205,15 +206,13 @@ def _flops(stmt, known):
 
 
 def _operations(scalar):
-    if isinstance(scalar, prim.BufferLoad):
+    if isinstance(scalar, (prim.BufferLoad, *_CONDITIONS)):
         return 0
     if isinstance(scalar, prim.Select):
-        choices = max(_operations(scalar.true_value), _operations(scalar.false_value))
-        return _operations(scalar.condition) + choices
+        return max(_operations(scalar.true_value), _operations(scalar.false_value))
     from ..tirx._walk import operands
 
-    counted = isinstance(scalar, (*_COUNTED, prim.PrimCall))
-    return int(counted) + sum(map(_operations, operands(scalar)))
+    return int(isinstance(scalar, _COUNTED)) + sum(map(_operations, operands(scalar)))
 
 
 @transform.module_pass(opt_level=0, name="OOBChecker")

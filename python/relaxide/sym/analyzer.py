@@ -6,7 +6,10 @@ It is the compiler's own; expressions are brought to one canonical form, so that
 from enum import IntEnum, IntFlag
 
 from .. import _core
-from ..ir.prim import IntImm
+from ..error import InternalError
+from ..ffi import structural_equal
+from ..ir.expr import Var
+from ..ir.prim import EQ, IntImm, const
 from ..tirx import Range
 
 
@@ -78,8 +81,24 @@ class ConstraintScope:
         self._exit()
 
 
+#: What is kept here, since the compiler's analyzer has no place for it.
+_KEPT_HERE = ("_note", "_modulo", "_set")
+
+
 def _expr(value):
-    return IntImm("bool", value) if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return IntImm("bool", value)
+    # `a == b` of two expressions is a node only where one is asked for.
+    return value.asobject() if hasattr(value, "asobject") else value
+
+
+def _is_identity(condition):
+    """Whether a condition says that something is itself, whatever its type."""
+    return isinstance(condition, EQ) and structural_equal(condition.a, condition.b)
+
+
+def _is_said_of(about, var, kind):
+    return about is not None and about[1] == kind and about[0].same_as(var)
 
 
 class Analyzer:
@@ -91,26 +110,44 @@ class Analyzer:
     """
 
     def __init__(self):
-        # What was said, in order: a scope that ends is forgotten by saying the rest anew.
+        # What was said, in order, and of which variable: a scope that ends is forgotten by saying the rest anew.
         self._said = []
         self._known = _core.SymbolicAnalyzer()
 
-    def _say(self, what, *values):
-        self._said.append((what, values))
-        if what != "_note":
+    def _say(self, what, *values, about=None):
+        self._said.append((what, values, about))
+        if what not in _KEPT_HERE:
             getattr(self._known, what)(*values)
 
-    def _restore(self, count):
-        self._said, kept = [], self._said[:count]
-        self._known = _core.SymbolicAnalyzer()
-        for what, values in kept:
-            self._say(what, *values)
+    def _restore(self, kept):
+        self._said, self._known = [], _core.SymbolicAnalyzer()
+        for what, values, about in kept:
+            self._say(what, *values, about=about)
+
+    def _make_way(self, var, kind, what, values, override):
+        """Forget what was said of a variable, or refuse to be told another thing; whether it is new."""
+        before = [said for said in self._said if _is_said_of(said[2], var, kind)]
+        if not before:
+            return True
+        if override:
+            self._restore([said for said in self._said if not _is_said_of(said[2], var, kind)])
+            return True
+        old = before[0]
+        if old[0] == what and len(old[1]) == len(values) and all(self.can_prove_equal(a, b) for a, b in zip(old[1][1:], values[1:])):
+            return False
+        name = "const bound" if kind == "bound" else kind
+        told = [", ".join(map(str, one[1:])) for one in (old[1], values)]
+        raise InternalError(
+            f"Trying to update var '{var.name}' with a different {name}: it was ({told[0]}), now ({told[1]}); pass allow_override=True "
+            "(bind) or override=True (update) to replace it"
+        )
 
     def clone(self):
         """An analyzer that knows the same."""
         other = Analyzer()
-        for what, values in self._said:
-            other._say(what, *values)
+        other.enabled_extensions = self.enabled_extensions
+        for what, values, about in self._said:
+            other._say(what, *values, about=about)
         return other
 
     def bind(self, var, expr, allow_override=False):
@@ -124,30 +161,69 @@ class Analyzer:
             Its values, or its value.
         allow_override : bool
             Take back what was said of it before.
+
+        Raises
+        ------
+        InternalError
+            Another thing was said of the variable before.
         """
-        if allow_override:
-            self._said = [(what, values) for what, values in self._said if not (values and values[0] is var)]
-            self._restore(len(self._said))
         if isinstance(expr, Range):
-            self._say("_bind_range", var, expr.min, expr.extent)
+            what, values = "_bind_range", (var, expr.min, expr.extent)
         else:
-            self._say("_bind_value", var, expr)
+            what, values = "_bind_value", (var, expr)
+        about = (var, "bound") if isinstance(var, Var) else None
+        if about is None or self._make_way(var, "bound", what, values, allow_override):
+            self._say(what, *values, about=about)
 
     def update(self, var, info, override=False):
-        """Say between which constants a variable lies (:class:`ConstIntBound`)."""
-        if not isinstance(info, ConstIntBound):
-            raise NotImplementedError(f"an analyzer learns of a variable by its bounds (ConstIntBound), got {type(info).__name__}")
-        if override:
-            self._said = [(what, values) for what, values in self._said if not (values and values[0] is var)]
-            self._restore(len(self._said))
-        self._say("_note", var, info.min_value, info.max_value)
+        """Say what is known of a variable.
+
+        Parameters
+        ----------
+        var : Var
+            An integer variable.
+        info : ConstIntBound, ModularSet or IntervalSet
+            The constants between which it lies, its remainder, or the set in which :meth:`int_set` finds it.
+        override : bool
+            Take back what of this kind was said of it before.
+
+        Raises
+        ------
+        TypeError
+            ``info`` is something else.
+        InternalError
+            Another thing was said of the variable before.
+        """
+        from .int_set import IntervalSet
+
+        if isinstance(info, ConstIntBound):
+            kind, what, values = "bound", "_note", (var, info.min_value, info.max_value)
+        elif isinstance(info, ModularSet):
+            kind, what, values = "modular set", "_modulo", (var, info.coeff, info.base)
+        elif isinstance(info, IntervalSet):
+            kind, what, values = "interval", "_set", (var, info.min_value, info.max_value)
+        else:
+            raise TypeError(
+                f"an analyzer learns of a variable by ConstIntBound, ModularSet or IntervalSet, got {type(info).__name__}; "
+                "ranges and values are for `bind`, conditions for `constraint_scope`"
+            )
+        if not self._make_way(var, kind, what, values, override):
+            return
+        about = (var, kind)
+        self._say(what, *values, about=about)
+        if kind == "modular set" and info.coeff > 1:
+            self._say("_assume", var % const(info.coeff, var.dtype) == const(info.base, var.dtype), about=about)
+        if kind == "bound":
+            self._say_bounds(var, info, about)
+
+    def _say_bounds(self, var, info, about):
         if info.min_value > ConstIntBound.NEG_INF and info.max_value < ConstIntBound.POS_INF:
-            self._say("_bind_range", var, info.min_value, info.max_value - info.min_value + 1)
+            self._say("_bind_range", var, info.min_value, info.max_value - info.min_value + 1, about=about)
             return
         if info.min_value > ConstIntBound.NEG_INF:
-            self._say("_assume", var >= info.min_value)
+            self._say("_assume", var >= info.min_value, about=about)
         if info.max_value < ConstIntBound.POS_INF:
-            self._say("_assume", var <= info.max_value)
+            self._say("_assume", var <= info.max_value, about=about)
 
     def constraint_scope(self, constraint):
         """A scope in which a condition holds: ``with analyzer.constraint_scope(n > 0): ...``."""
@@ -155,28 +231,32 @@ class Analyzer:
         def enter():
             count = len(self._said)
             self._say("_assume", _expr(constraint))
-            return lambda: self._restore(count)
+            return lambda: self._restore(self._said[:count])
 
         return ConstraintScope(enter)
 
     def simplify(self, expr, steps=2):
         """An expression of the same value in simpler form."""
-        return self._known._simplify(expr)
+        expr = _expr(expr)
+        return IntImm("bool", 1) if _is_identity(expr) else self._known._simplify(expr)
 
     def rewrite_simplify(self, expr):
         """The same as :meth:`simplify`."""
-        return self._known._simplify(expr)
+        return self.simplify(expr)
 
     def canonical_simplify(self, expr):
         """The same as :meth:`simplify`."""
-        return self._known._simplify(expr)
+        return self.simplify(expr)
 
     def can_prove(self, expr, strength=ProofStrength.DEFAULT):
         """Whether a condition is known to hold always."""
-        return bool(self._known._can_prove(_expr(expr)))
+        condition = _expr(expr)
+        return _is_identity(condition) or bool(self._known._can_prove(condition))
 
     def can_prove_equal(self, lhs, rhs):
         """Whether two expressions are known to be equal always."""
+        if hasattr(lhs, "dtype") and hasattr(rhs, "dtype") and structural_equal(lhs, rhs):
+            return True
         return self._known._can_prove_equal(lhs, rhs)
 
     def const_int_bound(self, expr):
@@ -184,15 +264,15 @@ class Analyzer:
         from .const_bounds import ConstBounds
 
         # What is said of a variable counts instead of what its type can hold.
-        said = {values[0] for what, values in self._said if what == "_note"}
-        return ConstIntBound(*ConstBounds(self._bounds_of, self._values(), said).of(expr))
+        said = {values[0] for what, values, _ in self._said if what == "_note"}
+        return ConstIntBound(*ConstBounds(self._bounds_of, self._values(), said, self._moduli()).of(expr))
 
     def _bounds_of(self, expr):
         """What was said of an expression itself, and what the compiler's analyzer knows of it."""
         from .const_bounds import said_of
 
         low, high = self._known._bounds(expr)
-        for what, values in self._said:
+        for what, values, _ in self._said:
             least, most = said_of(expr, what, values)
             low = least if low is None else low if least is None else max(low, least)
             high = most if high is None else high if most is None else min(high, most)
@@ -206,8 +286,9 @@ class Analyzer:
         from .int_set import Evaluator, IntervalSet
 
         if dom_map is None:
-            ranges = {values[0]: values[1:] for what, values in self._said if what == "_bind_range"}
+            ranges = {values[0]: values[1:] for what, values, _ in self._said if what == "_bind_range"}
             dom_map = {var: IntervalSet(low, self.simplify(low + extent - 1)) for var, (low, extent) in ranges.items()}
+            dom_map |= {values[0]: IntervalSet(*values[1:]) for what, values, _ in self._said if what == "_set"}
         return Evaluator(self, dict(dom_map)).of(expr)
 
     enabled_extensions = Extension.NoExtensions
@@ -219,17 +300,27 @@ class Analyzer:
 
     def const_int_bound_is_bound(self, var):
         """Whether something was said of a variable."""
-        return any(values and getattr(values[0], "same_as", None) and values[0].same_as(var) for _, values in self._said)
+        return any(_is_said_of(about, var, "bound") for _, _, about in self._said)
 
     def modular_set(self, expr):
         """The remainders that an expression can have: what is known of it modulo a number (:class:`ModularSet`)."""
         from .modular import modular_set
 
-        return modular_set(expr, self._values())
+        return modular_set(expr, {**self._values(), **self._moduli()}, lambda part: self.const_int_bound(part).min_value >= 0)
 
     def _values(self):
         """What variables were said to be."""
-        return {values[0]: values[1] for what, values in self._said if what == "_bind_value"}
+        return {values[0]: values[1] for what, values, _ in self._said if what == "_bind_value"}
+
+    def _moduli(self):
+        """What variables were said to be modulo a number."""
+        from .modular import assumed_of, met
+
+        found = {}
+        for what, values, _ in self._said:
+            told = {values[0]: ModularSet(*values[1:])} if what == "_modulo" else assumed_of(values[0]) if what == "_assume" else {}
+            found = met(found, told)
+        return found
 
     def try_compare(self, lhs, rhs, propagate_inequalities=True):
         """How two expressions compare, as far as it is known."""

@@ -1,6 +1,7 @@
 """Between which numbers an expression lies: numbers are followed through its operators, from what is known of its variables and types."""
 
 import re
+from math import gcd
 
 from ..ffi import structural_equal
 from ..ir import prim
@@ -31,8 +32,8 @@ def _clip(value):
 class ConstBounds:
     """``known(expr)`` gives ``(low, high)`` that are known of an expression otherwise; ``None`` is no bound."""
 
-    def __init__(self, known, values=None, said=()):
-        self._known, self._values, self._said = known, values or {}, said
+    def __init__(self, known, values=None, said=(), moduli=None):
+        self._known, self._values, self._said, self._moduli = known, values or {}, said, moduli or {}
 
     def of(self, expr):
         """``(low, high)`` of an expression."""
@@ -53,10 +54,12 @@ class ConstBounds:
                 return -INF, INF
             return self.of(self._values[expr]) if expr in self._values else whole
         if isinstance(expr, prim.Let):
-            return ConstBounds(self._known, {**self._values, expr.var: expr.value}, self._said).of(expr.body)
+            return ConstBounds(self._known, {**self._values, expr.var: expr.value}, self._said, self._moduli).of(expr.body)
         rule = _RULES.get(type(expr))
         if rule is not None:
-            return _within(rule(self, expr), whole, isinstance(expr, (prim.Add, prim.Sub, prim.Mul)))
+            found = rule(self, expr)
+            # Numbers with a sign do not overflow in a program that means anything.
+            return found if whole[0] < 0 else _within(found, whole, isinstance(expr, (prim.Add, prim.Sub, prim.Mul)))
         if isinstance(expr, prim.Cast):
             inner = self.of(expr.value)
             return inner if whole[0] <= inner[0] and inner[1] <= whole[1] else _cut(inner, whole)
@@ -98,34 +101,40 @@ class ConstBounds:
 
     def _floor_mod(self, expr):
         (a, b), (c, d) = self.of(expr.a), self.of(expr.b)
+        # Zero is no divisor.
+        c = c or min(1, d)
         if c > 0:
             if a >= 0 and b < c:
                 return a, b
             if c == d:
                 return self._stepped(expr, a, b, c)
             return 0, min(d - 1, b) if a >= 0 else d - 1
-        limit = max(abs(c), abs(d)) - 1
-        return -limit if c < 0 else 0, limit if d > 0 else 0
+        # A remainder has the sign of its divisor.
+        return min(c + 1, 0), max(d - 1, 0)
 
-    @staticmethod
-    def _stepped(expr, a, b, divisor):
+    def _step(self, expr, divisor):
+        """``(step, first)``: the remainders that are met are ``first``, ``first + step`` and so on."""
+        known = modular_set(expr.a, {**self._values, **self._moduli})
+        step = gcd(known.coeff, divisor)
+        return (step, known.base % step) if step > 1 else (1, 0)
+
+    def _stepped(self, expr, a, b, divisor):
         """Of a number that is known modulo another, only some remainders are met."""
         if a // divisor == b // divisor and abs(a) < INF and abs(b) < INF:
             return a % divisor, b % divisor
-        known = modular_set(expr.a)
-        from math import gcd
-
-        step = gcd(known.coeff, divisor)
-        if step > 1:
-            first = known.base % step
-            return first, divisor - step + first
-        return 0, divisor - 1
+        step, first = self._step(expr, divisor)
+        return first, divisor - step + first
 
     def _trunc_mod(self, expr):
         (a, b), (c, d) = self.of(expr.a), self.of(expr.b)
-        limit = max(abs(c), abs(d)) - 1
-        if c > 0 and a >= 0 and b < c:
+        limit = max(abs(c), abs(d), 1) - 1
+        if c > 0 and -c < a and b < c:
             return a, b
+        if c == d and c > 0:
+            step, first = self._step(expr, c)
+            # Below zero the same steps are met from the other end.
+            low = max(a, (first or step) - c) if a < 0 else first
+            return low, min(b, c - step + first) if b > 0 else first - step if first else 0
         return max(-limit, a) if a < 0 else 0, min(limit, b) if b > 0 else 0
 
     def _min(self, expr):

@@ -29,7 +29,7 @@ _OF_DEVICES = {
     "webgpu": {"max_num_threads": 256, "thread_warp_size": 1},
 }
 #: Options that are lists.
-_LISTS = ("keys", "libs", "mattr")
+_LISTS = ("cl-opt", "keys", "libs", "mattr")
 
 
 class _NoTarget(InternalError, ValueError):
