@@ -141,7 +141,7 @@ fn emit(cx: &mut Cx, found: &Found<'_>, lanes: i64) -> Result<Stmt, Refusal> {
     let tiles = Stmt::serial(t, ceil_div(&count, lanes), Stmt::seq([Stmt::bind(at, base), tile]));
 
     let none = VarMap::new();
-    let (buffer, indices) = (&cx.views.flat(&stage.output), &[flat.clone()]);
+    let (buffer, indices) = (&cx.views.flat(&stage.output), std::slice::from_ref(flat));
     let row = Row { axis: &inner.var, lanes, buffer, indices, map: &none, tail: Tail::Masked, ahead: None };
     let done = mul(&count, int(factor));
     let behind = row.emit(cx, &done, &sub(&inner.extent, &done), value)?;
