@@ -9,7 +9,8 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::elementwise::{broadcast_call, with_number};
 use crate::ops::{Outputs, conv, matmul, one};
-use crate::quantized::integer::{centred, only, requantized};
+use crate::quantized::exact::{Kept, Sides, sum_type};
+use crate::quantized::integer::{centred, centred_as, only, requantized};
 use crate::quantized::linear::{dtype_of, dynamic_of, parameters, zero_point};
 use crate::scope::Scope;
 
@@ -67,8 +68,10 @@ fn integer_to_float(
     (a, zero_a): (Expr, Option<Expr>),
     (b, zero_b): (Expr, Option<Expr>),
     (scale, bias): (Expr, usize),
+    sides: &Sides,
 ) -> Outputs {
-    let (a, b) = (centred(scope, a, zero_a)?, centred(scope, b, zero_b)?);
+    let dtype = sum_type(scope, node, &a, sides);
+    let (a, b) = (centred_as(scope, a, zero_a, dtype)?, centred_as(scope, b, zero_b, dtype)?);
     let sum = product(scope, node, a, b)?;
     let real = scope.cast(sum, DataType::float(32))?;
     let mut y = broadcast_call(scope, "multiply", [real, scale])?;
@@ -85,7 +88,8 @@ pub fn matmul_integer_to_float(scope: &mut Scope, node: &Node) -> Outputs {
     let (scale_a, scale_b) = (scope.tensor(node.input(2)?)?, scope.tensor(node.input(3)?)?);
     let (zero_a, zero_b) = (zero_point(scope, node, 4)?, zero_point(scope, node, 5)?);
     let scale = broadcast_call(scope, "multiply", [scale_a, scale_b])?;
-    integer_to_float(scope, node, (a, zero_a), (b, zero_b), (scale, 6))
+    let sides = Sides { zero: Some(4), weight: [1, 5], kept: Kept::Last };
+    integer_to_float(scope, node, (a, zero_a), (b, zero_b), (scale, 6), &sides)
 }
 
 /// `DynamicQuantizeMatMul`.
@@ -95,7 +99,8 @@ pub fn dynamic_quantize_matmul(scope: &mut Scope, node: &Node) -> Outputs {
     let zero_b = zero_point(scope, node, 3)?;
     let (a, scale_a, zero_a) = dynamic_of(scope, a)?;
     let scale = broadcast_call(scope, "multiply", [scale_a, scale_b])?;
-    integer_to_float(scope, node, (a, Some(zero_a)), (b, zero_b), (scale, 4))
+    let sides = Sides { zero: None, weight: [1, 3], kept: Kept::Last };
+    integer_to_float(scope, node, (a, Some(zero_a)), (b, zero_b), (scale, 4), &sides)
 }
 
 /// `QGemm`: `alpha * A' * B' + C` on integers; numbers come out where the result has no scale.

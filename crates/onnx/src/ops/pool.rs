@@ -116,7 +116,8 @@ impl Window {
         let reach = (self.kernel[axis] - 1) * self.dilations[axis] + 1;
         let needed = reach - self.pads[axis] - self.pads[axis + self.kernel.len()];
         let too_short = prim::and(prim::lt(dim, needed), prim::gt(dim, needed - self.strides[axis]));
-        (self.same.is_none() && !dims::at_least(dim, needed)).then_some((needed, too_short))
+        let may_be = self.same.is_none() && self.strides[axis] > 1 && !dims::at_least(dim, needed);
+        may_be.then_some((needed, too_short))
     }
 }
 

@@ -4,6 +4,7 @@ use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 
+use super::exact::{Kept, Sides, sum_type};
 use super::linear::{dtype_of, parameters, quantize_to, zero_point};
 use crate::error::NodeError;
 use crate::node::Node;
@@ -24,10 +25,15 @@ pub fn only(values: Vec<Value>) -> Result<Expr> {
 
 /// Integers less their zero, in 32 bits.
 pub fn centred(scope: &mut Scope, x: Expr, zero: Option<Expr>) -> Result<Expr> {
-    let wide = scope.cast(x, DataType::int(32))?;
+    centred_as(scope, x, zero, DataType::int(32))
+}
+
+/// The same in a type that holds them.
+pub fn centred_as(scope: &mut Scope, x: Expr, zero: Option<Expr>, dtype: DataType) -> Result<Expr> {
+    let wide = scope.cast(x, dtype)?;
     match zero {
         Some(zero) => {
-            let zero = scope.cast(zero, DataType::int(32))?;
+            let zero = scope.cast(zero, dtype)?;
             broadcast_call(scope, "subtract", [wide, zero])
         }
         None => Ok(wide),
@@ -49,8 +55,10 @@ pub fn matmul_integer(scope: &mut Scope, node: &Node) -> Outputs {
     let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
     let (za, zb) = (zero_point(scope, node, 2)?, zero_point(scope, node, 3)?);
     let za = row_zero(scope, za)?;
-    let (a, b) = (centred(scope, a, za)?, centred(scope, b, zb)?);
-    matmul::matmul(scope, &node.with_inputs([a, b]))
+    let dtype = sum_type(scope, node, &a, &Sides { zero: Some(2), weight: [1, 3], kept: Kept::Last });
+    let (a, b) = (centred_as(scope, a, za, dtype)?, centred_as(scope, b, zb, dtype)?);
+    let sum = only(matmul::matmul(scope, &node.with_inputs([a, b]))?)?;
+    one(scope.cast(sum, DataType::int(32))?)
 }
 
 /// A scale of a product: one number for both sides, perhaps one for each column or row.
@@ -85,7 +93,8 @@ pub fn qlinear_matmul(scope: &mut Scope, node: &Node) -> Outputs {
     let zero_a = row_zero(scope, zero_a)?;
     let out = parameters(scope, node, 6)?;
     let dtype = dtype_of(scope, node, 7)?.unwrap_or(DataType::uint(8));
-    let (a, b) = (centred(scope, a, zero_a)?, centred(scope, b, zero_b)?);
+    let sum_dtype = sum_type(scope, node, &a, &Sides { zero: Some(2), weight: [3, 5], kept: Kept::Last });
+    let (a, b) = (centred_as(scope, a, zero_a, sum_dtype)?, centred_as(scope, b, zero_b, sum_dtype)?);
     let sum = only(matmul::matmul(scope, &node.with_inputs([a, b]))?)?;
     let scale = product_scale(scope, scale_a, scale_b)?;
     one(requantized(scope, sum, scale, out, dtype)?)
@@ -104,20 +113,22 @@ fn per_channel(scope: &mut Scope, parameter: Expr, axis: usize, rank: usize) -> 
     }
 }
 
-/// A convolution of integers: input and weight with their zero points.
-fn conv_sum(scope: &mut Scope, node: &Node, (w, zx, zw): (usize, Option<Expr>, Option<Expr>)) -> Result<Expr> {
-    let (x, weight) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(w)?)?);
+/// A convolution of integers less the zero points of input and weight, whose places the sides say; its result is of any type that holds it.
+fn conv_sum(scope: &mut Scope, node: &Node, sides: &Sides, (zx, zw): (Option<Expr>, Option<Expr>)) -> Result<Expr> {
+    let (x, weight) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(sides.weight[0])?)?);
+    let dtype = sum_type(scope, node, &x, sides);
     let rank = scope.dims(&weight)?.len();
     let zw = zw.map(|zero| per_channel(scope, zero, 0, rank)).transpose()?;
     let zx = zx.map(|zero| per_channel(scope, zero, 0, rank)).transpose()?;
-    let (x, weight) = (centred(scope, x, zx)?, centred(scope, weight, zw)?);
+    let (x, weight) = (centred_as(scope, x, zx, dtype)?, centred_as(scope, weight, zw, dtype)?);
     only(conv::conv(scope, &node.with_inputs([x, weight]))?)
 }
 
 /// `ConvInteger`.
 pub fn conv_integer(scope: &mut Scope, node: &Node) -> Outputs {
     let zeros = (zero_point(scope, node, 2)?, zero_point(scope, node, 3)?);
-    one(conv_sum(scope, node, (1, zeros.0, zeros.1))?)
+    let sum = conv_sum(scope, node, &Sides { zero: Some(2), weight: [1, 3], kept: Kept::First }, zeros)?;
+    one(scope.cast(sum, DataType::int(32))?)
 }
 
 /// `QLinearConv`.
@@ -126,11 +137,14 @@ pub fn qlinear_conv(scope: &mut Scope, node: &Node) -> Outputs {
     let (scale_w, zero_w) = parameters(scope, node, 4)?;
     let out = parameters(scope, node, 6)?;
     let dtype = dtype_of(scope, node, 7)?.unwrap_or(DataType::uint(8));
-    let mut sum = conv_sum(scope, node, (3, zero_x, zero_w))?;
+    let sides = Sides { zero: Some(2), weight: [3, 5], kept: Kept::First };
+    let mut sum = conv_sum(scope, node, &sides, (zero_x, zero_w))?;
     let rank = scope.dims(&sum)?.len();
     if let Some(bias) = node.optional(8) {
         let bias = scope.tensor(bias)?;
         let bias = per_channel(scope, bias, 1, rank)?;
+        // A bias may be any integer of 32 bits.
+        sum = scope.cast(sum, DataType::int(32))?;
         sum = broadcast_call(scope, "add", [sum, bias])?;
     }
     let scale_w = per_channel(scope, scale_w, 1, rank)?;

@@ -1,6 +1,8 @@
 //! Rows whose neighbours come from few rows in turn: growing an image by a whole factor, transposed convolution.
 //!
-//! Matches injective stages that use their contiguous axis `x` as `x // c` and `x % c` for one small constant `c`.
+//! Matches injective stages that use their contiguous axis `x` as `x // c` and `x % c` for one small constant `c`, and those whose
+//! contiguous axis has but so many elements and lies behind another one (depth to space, channels last of an image in colours): the
+//! two are such an axis together.
 //!
 //! ```text
 //! B[y, x] = A[x % 2, y // 2, x // 2]
@@ -38,12 +40,9 @@ pub struct Interleave;
 /// A stage that takes its row apart.
 pub struct Found<'w> {
     stage: &'w Stage,
-    inner: &'w Axis,
-    outer: &'w [Axis],
+    row: Taken<'w>,
     /// By which number.
     factor: i64,
-    /// Where an element is stored.
-    flat: PrimExpr,
     /// The number of an element within its phase, and the value of each phase over it.
     whole: Ref<Var>,
     phases: Vec<PrimExpr>,
@@ -68,22 +67,57 @@ impl Rule for Interleave {
     }
 }
 
+/// A row as the rule sees it.
+struct Taken<'w> {
+    inner: Axis,
+    outer: &'w [Axis],
+    /// Where an element is stored, and its value.
+    flat: PrimExpr,
+    value: PrimExpr,
+}
+
+impl<'w> Taken<'w> {
+    /// The last axis of a stage, with the one in front of it where it is a narrow one.
+    fn of(stage: &'w Stage) -> Option<Taken<'w>> {
+        let (inner, outer) = stage.spatial.split_last()?;
+        let flat = flat_index(&stage.output, &stage.indices);
+        let joined = || {
+            let (next, outer) = outer.split_last()?;
+            let width = inner.extent.as_int().filter(|n| (2..=LARGEST).contains(n))?;
+            let (step, rest) = linear(&flat, &inner.var)?;
+            let (step_of_next, rest) = linear(&rest, &next.var)?;
+            if !step.is_int(1) || !step_of_next.is_int(width) {
+                return None;
+            }
+            let x = Var::dim(next.var.name.clone());
+            let at = || PrimExpr::from(&x);
+            let value = with_var(&stage.value, &inner.var, floormod(at(), int(width)));
+            let value = with_var(&value, &next.var, floordiv(at(), int(width)));
+            let flat = add(&rest, at());
+            let inner = Axis { var: x, extent: mul(&next.extent, int(width)) };
+            Some(Taken { inner, outer, flat, value })
+        };
+        let own = || Taken { inner: inner.clone(), outer, flat: flat.clone(), value: stage.value.clone() };
+        Some(joined().unwrap_or_else(own))
+    }
+}
+
 fn find(stage: &Stage) -> Result<Found<'_>, Refusal> {
-    let Some((inner, outer)) = stage.spatial.split_last() else {
+    let Some(row) = Taken::of(stage) else {
         return Err(Refusal::new("a single element has no vectors"));
     };
-    let Some(factor) = factor_of(&stage.value, &inner.var) else {
+    let inner = &row.inner;
+    let Some(factor) = factor_of(&row.value, &inner.var) else {
         return Err(Refusal::new("no axis is taken apart by a small factor"));
     };
-    let flat = flat_index(&stage.output, &stage.indices);
-    if linear(&flat, &inner.var).is_none_or(|(step, _)| !step.is_int(1)) {
+    if linear(&row.flat, &inner.var).is_none_or(|(step, _)| !step.is_int(1)) {
         return Err(Refusal::new("the output is not contiguous"));
     }
     let whole = Var::dim(format!("{}_whole", inner.var.name));
     let phases: Vec<PrimExpr> = (0..factor)
         .map(|r| {
             let x = mul(PrimExpr::from(&whole), int(factor)) + int(r);
-            Reduce { whole: &whole }.mutate_prim(&with_var(&stage.value, &inner.var, x))
+            Reduce { whole: &whole }.mutate_prim(&with_var(&row.value, &inner.var, x))
         })
         .collect();
     let stays_apart =
@@ -91,12 +125,12 @@ fn find(stage: &Stage) -> Result<Found<'_>, Refusal> {
     if stays_apart {
         return Err(Refusal::new("the phases of a row are not linear"));
     }
-    Ok(Found { stage, inner, outer, factor, flat, whole, phases })
+    Ok(Found { stage, row, factor, whole, phases })
 }
 
 /// The nest of an interleaving stage.
 fn emit(cx: &mut Cx, found: &Found<'_>, lanes: i64) -> Result<Stmt, Refusal> {
-    let Found { stage, inner, outer, factor, flat, whole, phases } = found;
+    let Found { stage, row: Taken { inner, outer, flat, value }, factor, whole, phases } = found;
     let factor = *factor;
     let count = floordiv(&inner.extent, int(factor));
     let t = Var::dim("t");
@@ -107,11 +141,11 @@ fn emit(cx: &mut Cx, found: &Found<'_>, lanes: i64) -> Result<Stmt, Refusal> {
     let tiles = Stmt::serial(t, ceil_div(&count, lanes), Stmt::seq([Stmt::bind(at, base), tile]));
 
     let none = VarMap::new();
-    let (buffer, indices) = (&stage.output, &stage.indices);
+    let (buffer, indices) = (&cx.views.flat(&stage.output), std::slice::from_ref(flat));
     let row = Row { axis: &inner.var, lanes, buffer, indices, map: &none, tail: Tail::Masked, ahead: None };
     let done = mul(&count, int(factor));
-    let behind = row.emit(cx, &done, &sub(&inner.extent, &done), &stage.value)?;
-    let narrow = row.emit(cx, &int(0), &inner.extent, &stage.value)?;
+    let behind = row.emit(cx, &done, &sub(&inner.extent, &done), value)?;
+    let narrow = row.emit(cx, &int(0), &inner.extent, value)?;
     let body = Stmt::if_else(ge(count, int(lanes)), Stmt::seq([tiles, behind]), narrow);
     if outer.is_empty() {
         return Ok(body);
