@@ -28,6 +28,7 @@ compiler:
 PACKAGES = scripts/setup
 COMPILE = cargo build --quiet --release -p relaxide-cli -p relaxide-python -p relaxide-onnxruntime $(ALSO) $(FEATURES)
 build: compiler ## the `relaxide` command and libonnxruntime.so (in build/), and the Python package (in .venv)
+	@echo "Compiling; the first time takes some minutes ..."
 	@($(PACKAGES)) & packages=$$!; trap 'kill $$packages' INT TERM; $(COMPILE) || { kill $$packages; exit 1; }; wait $$packages
 	@mkdir -p build && ln -sf ../target/release/relaxide build/relaxide
 	@for name in libonnxruntime.so libonnxruntime.so.1; do ln -sf ../target/release/libonnxruntime.so build/$$name; done
@@ -59,7 +60,7 @@ test: export PROPTEST_RNG_SEED ?= 20260911
 # Crates of tests ask more of what both use: built together, that is compiled once.
 test: ALSO := -p relaxide-testkit
 test: PACKAGES += && scripts/setup test-tools
-test: COMPILE += && cargo test --quiet --release --workspace --no-run $(FEATURES)
+test: COMPILE += && cargo test --release --workspace --no-run $(FEATURES)
 test: build ## all tests that a change must pass
 	cargo test --release --workspace --no-fail-fast $(FEATURES)
 	cargo xtask tidy

@@ -14,6 +14,9 @@
 //! what they give is stored in 16 bits. An operator that follows computes in 16 bits where all its floating-point arguments
 //! are in 16 bits or constants.
 //!
+//! Whole numbers, which is what integers are that were converted and what is computed of nothing else, stay in 32 bits with the products and
+//! sums of them: who adds up integers in floats counts on their being exact, and in 16 bits they are not, or overflow.
+//!
 //! **Works on** dataflow blocks. **Keeps** the types of what leaves a block, of the function's parameters (except those of
 //! `fp16_input_names`) and of its result.
 //!
@@ -83,7 +86,7 @@ fn function(
     }
     func.params.iter().for_each(|p| b.reserve(&p.name));
     functor::bound_names(&func.body).iter().for_each(|n| b.reserve(n));
-    let mut mixed = Mixed { out, casts: HashMap::new() };
+    let mut mixed = Mixed { out, casts: HashMap::new(), whole: HashSet::new() };
     let body = rewrite_seq(b, &func.body, &mut mixed, &mut replaced)?;
     Ok(Ref::new(Function { params, body, ..Function::clone(func) }))
 }
@@ -92,6 +95,8 @@ struct Mixed {
     out: DataType,
     /// What was cast in this block, and to what.
     casts: HashMap<(Expr, DataType), Expr>,
+    /// Values that are integers, as numbers with a point.
+    whole: HashSet<AnyVar>,
 }
 
 impl Rewrite for Mixed {
@@ -104,6 +109,9 @@ impl Rewrite for Mixed {
     }
 
     fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        if matches!(&value, Expr::Call(call) if self.gives_whole(call)) {
+            self.whole.insert(var.clone());
+        }
         let new = match &value {
             Expr::Call(call) if b.in_dataflow() => self.call(b, call)?,
             Expr::Call(call) => self.keep(b, call)?,
@@ -112,7 +120,9 @@ impl Rewrite for Mixed {
         let stays = matches!(var, AnyVar::Dataflow(_)) && b.in_dataflow();
         let new = match (stays, &new) {
             (false, _) => self.like(b, new, var.ty())?,
-            (true, Expr::Call(call)) if self.is_always(call) && has_dtype(&call.ty, full()) => {
+            (true, Expr::Call(call))
+                if self.is_always(call) && has_dtype(&call.ty, full()) && !self.has_whole(call) =>
+            {
                 self.to(b, new.clone(), low())?
             }
             (true, _) => new,
@@ -133,10 +143,30 @@ impl Mixed {
         def.is_some_and(|d| matches!(d.mixed_precision, MixedPrecision::Always(_)))
     }
 
+    fn has_whole(&self, call: &Call) -> bool {
+        call.args.iter().any(|arg| self.is_whole(arg))
+    }
+
+    fn is_whole(&self, arg: &Expr) -> bool {
+        arg.as_var().is_some_and(|var| self.whole.contains(&var))
+    }
+
+    /// Whether a call makes numbers of integers alone: of tensors of such, and of what was made of such before.
+    fn gives_whole(&self, call: &Call) -> bool {
+        let def = call.op_name().and_then(op::lookup);
+        let follows = def.is_some_and(|d| matches!(d.mixed_precision, MixedPrecision::Follow));
+        let is_integer = |arg: &Expr| tensors(&arg.ty()).iter().all(|t| t.dtype.is_int() || t.dtype.is_uint());
+        let mut given = call.args.iter().filter(|arg| !tensors(&arg.ty()).is_empty()).peekable();
+        follows
+            && has_dtype(&call.ty, full())
+            && given.peek().is_some()
+            && given.all(|arg| is_integer(arg) || self.is_whole(arg) || is_whole_constant(arg))
+    }
+
     fn call(&mut self, b: &mut BlockBuilder, call: &Ref<Call>) -> Result<Expr, BuildError> {
         let Some(def) = call.op_name().and_then(op::lookup) else { return self.keep(b, call) };
         let is_low = match def.mixed_precision {
-            MixedPrecision::Always(_) => call.args.iter().all(is_mixed),
+            MixedPrecision::Always(_) => call.args.iter().all(is_mixed) && !self.has_whole(call),
             MixedPrecision::Follow => call.args.iter().all(may_be_low) && call.args.iter().any(is_mixed_tensor),
             MixedPrecision::Never => return self.keep(b, call),
         };
@@ -251,6 +281,12 @@ fn may_be_low(arg: &Expr) -> bool {
         Expr::Tuple(tuple) => tuple.fields.iter().all(may_be_low),
         _ => tensors(&arg.ty()).iter().all(|t| t.dtype == low()),
     }
+}
+
+/// A constant of which every element is a whole number.
+fn is_whole_constant(arg: &Expr) -> bool {
+    let Expr::Constant(c) = arg else { return false };
+    c.value.dtype() == full() && c.value.to_vec::<f32>().is_ok_and(|values| values.iter().all(|x| x.fract() == 0.0))
 }
 
 fn same_dtypes(a: &Type, b: &Type) -> bool {
