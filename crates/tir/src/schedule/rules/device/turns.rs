@@ -13,9 +13,9 @@
 //!           thread 0: kept[0] = 0;  sync
 //!           for j in range(n[i]):
 //!               stays = B[i, j] > 0 and kept[0] < most   all threads
-//!               if stays:  sync
-//!                   thread 0: kept[0] += 1
-//!                   k = thread, thread + 256, …: if k > j and f(B[i, j], B[i, k]): B[i, k] = -1
+//!               sync
+//!               if stays: thread 0: kept[0] += 1
+//!               if stays: k = thread, thread + 256, …: if k > j and f(B[i, j], B[i, k]): B[i, k] = -1
 //!               sync
 //! ```
 //!
@@ -31,7 +31,9 @@
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, add, call, floordiv, int, is_data, lt, mul, sub};
+use relaxide_ir::prim::{
+    PrimExpr, add, boolean, call, constant, floordiv, if_then_else, int, is_data, lt, mul, not, sub,
+};
 use relaxide_ir::{BinaryOp, Buffer, DataType, Var};
 
 use super::super::super::affine::{loads, same, uses_any};
@@ -43,7 +45,7 @@ use super::scan::loops;
 use super::team::{over_points, power_of_two};
 use super::{limits, threads};
 use crate::lower::stores_packed;
-use crate::stmt::{For, IfThenElse};
+use crate::stmt::{For, IfThenElse, is_barrier};
 use crate::{ForKind, Stmt, StmtMutator};
 
 /// Threads of a block.
@@ -144,7 +146,7 @@ impl Rows {
         let mut team = Together { thread: PrimExpr::from(&thread), threads, since: Since::default() };
         let mut list = vec![Stmt::bind(row, PrimExpr::from(&block))];
         list.extend(if self.axes.is_empty() { Vec::new() } else { binds });
-        team.all(body, &mut list)?;
+        team.all(body, None, &mut list)?;
         Ok(launch(&block, count, &thread, threads, Stmt::seq(list)))
     }
 }
@@ -296,7 +298,8 @@ impl Since {
     }
 }
 
-/// Statements as the threads of a block carry them out.
+/// Statements as the threads of a block carry them out. Barriers stand in loops and in no choice, where PoCL 3.1 loses what threads keep in
+/// registers: what a choice is about asks by itself.
 struct Together {
     thread: PrimExpr,
     threads: i64,
@@ -304,27 +307,27 @@ struct Together {
 }
 
 impl Together {
-    /// A statement that all threads come to.
-    fn all(&mut self, stmt: &Stmt, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
+    /// A statement that all threads come to, and carry out if a condition holds.
+    fn all(&mut self, stmt: &Stmt, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
         match stmt {
             Stmt::Alloc(_) => out.push(stmt.clone()),
             Stmt::Bind(n) => {
-                let value = self.common(&n.value, out);
+                let value = self.common(&n.value, guard, out);
                 out.push(Stmt::bind(n.var.clone(), value));
             }
             Stmt::Seq(n) => {
                 let is_alone = |stmt: &Stmt| !matches!(stmt, Stmt::Alloc(_) | Stmt::Bind(_)) && !is_shared(stmt);
                 for run in n.seq.chunk_by(|a, b| is_alone(a) && is_alone(b)) {
                     match run {
-                        [one] => self.all(one, out)?,
-                        several => self.alone(&Stmt::seq(several.iter().cloned()), out)?,
+                        [one] => self.all(one, guard, out)?,
+                        several => self.alone(&Stmt::seq(several.iter().cloned()), guard, out)?,
                     }
                 }
             }
-            _ if !is_shared(stmt) => self.alone(stmt, out)?,
-            Stmt::For(n) if is_parallel(n) => self.share(n, out)?,
-            Stmt::For(n) => self.turns(n, out)?,
-            Stmt::If(n) => self.choose(n, out)?,
+            _ if !is_shared(stmt) => self.alone(stmt, guard, out)?,
+            Stmt::For(n) if is_parallel(n) => self.share(n, guard, out)?,
+            Stmt::For(n) => self.turns(n, guard, out)?,
+            Stmt::If(n) => self.choose(n, guard, out)?,
             _ => return Err(Refusal::new("it does more than loops and stores")),
         }
         Ok(())
@@ -353,68 +356,72 @@ impl Together {
         Ok(())
     }
 
-    /// A value that is the same in all threads, also where it comes from memory.
-    fn common(&mut self, value: &PrimExpr, out: &mut Vec<Stmt>) -> PrimExpr {
+    /// A value that is the same in all threads, also where it comes from memory; nothing where it is not to be read.
+    fn common(&mut self, value: &PrimExpr, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> PrimExpr {
         let read: HashSet<Ref<Buffer>> = loads(value).iter().map(|load| load.buffer.clone()).collect();
         if read.is_empty() {
             return value.clone();
         }
         self.order(read, HashSet::new(), out);
-        call(value.dtype(), "tirx.tvm_thread_invariant", vec![value.clone()])
+        let value = guarded(value, guard);
+        call(value.dtype(), "tirx.tvm_thread_invariant", vec![value])
     }
 
     /// The same under a name, since what is read may change.
-    fn named(&mut self, name: &str, value: &PrimExpr, out: &mut Vec<Stmt>) -> PrimExpr {
+    fn named(&mut self, name: &str, value: &PrimExpr, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> PrimExpr {
         if loads(value).is_empty() {
-            return value.clone();
+            return guarded(value, guard);
         }
-        let (value, var) = (self.common(value, out), Var::prim(name, value.dtype()));
+        let (value, var) = (self.common(value, guard, out), Var::prim(name, value.dtype()));
         out.push(Stmt::bind(var.clone(), value));
         PrimExpr::from(&var)
     }
 
     /// What the first thread does.
-    fn alone(&mut self, stmt: &Stmt, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
+    fn alone(&mut self, stmt: &Stmt, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
         self.order_stmt(stmt, out)?;
-        out.push(Stmt::when(lt(self.thread.clone(), int(1)), stmt.clone()));
+        out.push(under(guard, Stmt::when(lt(self.thread.clone(), int(1)), stmt.clone())));
         Ok(())
     }
 
     /// Turns that threads share.
-    fn share(&mut self, n: &For, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
-        let extent = self.named("extent", &n.extent, out);
+    fn share(&mut self, n: &For, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
+        let extent = match loads(&n.extent).is_empty() {
+            true => n.extent.clone(),
+            false => self.named("extent", &n.extent, guard, out),
+        };
         self.order_stmt(&n.body, out)?;
         let thread = &self.thread;
-        out.push(match extent.as_int() {
+        let shared = match extent.as_int() {
             Some(few) if few <= self.threads => Stmt::seq([
                 Stmt::bind(n.var.clone(), thread.clone()),
                 Stmt::when(lt(PrimExpr::from(&n.var), extent), n.body.clone()),
             ]),
             _ => {
-                // So many turns are this thread's. A count that all threads have would do as well, but PoCL 3.1 goes wrong in a loop of
-                // such a count that stands in a choice around barriers.
+                // So many turns are this thread's.
                 let turns = floordiv(sub(add(extent, int(self.threads - 1)), thread.clone()), int(self.threads));
                 Stmt::each("turn", turns, |turn| {
                     let at = add(mul(turn, int(self.threads)), thread.clone());
                     Stmt::seq([Stmt::bind(n.var.clone(), at), n.body.clone()])
                 })
             }
-        });
+        };
+        out.push(under(guard, shared));
         Ok(())
     }
 
     /// Turns that follow from each other.
-    fn turns(&mut self, n: &For, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
+    fn turns(&mut self, n: &For, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
         if !n.min.is_int(0) || n.kind != ForKind::Serial {
             return Err(Refusal::new("a loop inside does not count from zero, one after the other"));
         }
-        let extent = self.named("extent", &n.extent, out);
+        let extent = self.named("extent", &n.extent, guard, out);
         // The end of a turn comes before the next one's beginning.
         if !self.since.is_nothing() {
             self.wait(out);
         }
         let mut body = Vec::new();
-        self.all(&n.body, &mut body)?;
+        self.all(&n.body, None, &mut body)?;
         if !self.since.is_nothing() {
             self.wait(&mut body);
         }
@@ -422,19 +429,47 @@ impl Together {
         Ok(())
     }
 
-    fn choose(&mut self, n: &IfThenElse, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
-        let condition = self.named("holds", &n.condition, out);
+    /// Both sides of a choice beside each other: what stands between two barriers of one, with what does of the other.
+    fn choose(&mut self, n: &IfThenElse, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
+        let holds = self.named("holds", &n.condition, guard, out);
         let before = self.since.clone();
         let (mut then, mut other) = (Vec::new(), Vec::new());
-        self.all(&n.then_case, &mut then)?;
+        self.all(&n.then_case, Some(&holds), &mut then)?;
         let behind = std::mem::replace(&mut self.since, before);
-        n.else_case.iter().try_for_each(|stmt| self.all(stmt, &mut other))?;
+        if let Some(stmt) = &n.else_case {
+            let fails = guarded(&not(holds), guard);
+            self.all(stmt, Some(&fails), &mut other)?;
+        }
         self.since.read.extend(behind.read);
         self.since.written.extend(behind.written);
-        out.push(match other.is_empty() {
-            true => Stmt::when(condition, Stmt::seq(then)),
-            false => Stmt::if_else(condition, Stmt::seq(then), Stmt::seq(other)),
-        });
-        Ok(())
+        let is_barrier = |stmt: &Stmt| matches!(stmt, Stmt::Evaluate(n) if is_barrier(&n.value));
+        let (mut then, mut other) = (then.split(is_barrier), other.split(is_barrier));
+        let mut is_first = true;
+        loop {
+            let (one, two) = (then.next(), other.next());
+            if one.is_none() && two.is_none() {
+                return Ok(());
+            }
+            if !std::mem::take(&mut is_first) {
+                out.push(Stmt::barrier());
+            }
+            out.extend([one, two].into_iter().flatten().flatten().cloned());
+        }
+    }
+}
+
+/// A value, or nothing where a condition does not hold: no memory is read then.
+fn guarded(value: &PrimExpr, guard: Option<&PrimExpr>) -> PrimExpr {
+    guard.map_or_else(|| value.clone(), |guard| if_then_else(guard.clone(), value.clone(), zero(value.dtype())))
+}
+
+fn zero(dtype: DataType) -> PrimExpr {
+    if dtype.is_bool() { boolean(false) } else { constant(dtype, 0.0) }
+}
+
+fn under(guard: Option<&PrimExpr>, stmt: Stmt) -> Stmt {
+    match guard {
+        Some(guard) => Stmt::when(guard.clone(), stmt),
+        None => stmt,
     }
 }
