@@ -50,6 +50,54 @@ def test_a_network_computes_what_the_processor_does():
         np.testing.assert_allclose(found.numpy(), run(here, tvm.cpu(), x, at).numpy(), rtol=1e-4, atol=1e-5)
 
 
+SUPPRESSION = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("b", "m", 6), "float32"), n: R.Tensor(("b",), "int32"), i: R.Tensor(("b", "m"), "int32")):
+        y = R.vision.non_max_suppression(x, n, i, iou_threshold=0.5)
+        return y
+
+    @R.function
+    def weakened(x: R.Tensor(("b", "m", 6), "float32"), n: R.Tensor(("b",), "int32"), i: R.Tensor(("b", "m"), "int32")):
+        y = R.vision.non_max_suppression(x, n, i, iou_threshold=0.6, soft_nms_sigma=0.5, score_threshold=0.1)
+        return y
+
+    @R.function
+    def of_classes(x: R.Tensor(("b", "m", 4), "float32"), s: R.Tensor(("b", 5, "m"), "float32"), k: R.Tensor((1,), "int64"),
+                   o: R.Tensor((1,), "float32"), t: R.Tensor((1,), "float32")):
+        y = R.vision.all_class_non_max_suppression(x, s, k, o, t, output_format="onnx")
+        return y
+"""
+
+
+def test_boxes_are_suppressed_by_the_threads_of_a_block():
+    module = from_source(SUPPRESSION)
+    devices = {"llvm": tvm.cpu(), "opencl": tvm.opencl(0)}
+    machines = {to: relax.VirtualMachine(tvm.compile(module, target=to), device) for to, device in devices.items()}
+
+    def check(function, *arrays):
+        here, there = (
+            [part.numpy() for part in machine[function](*(tvm.runtime.tensor(array, devices[to]) for array in arrays))]
+            for to, machine in machines.items()
+        )
+        for ours, theirs in zip(there, here, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+    rng = np.random.default_rng(0)
+    for batch, count, most in [(1, 1, 5), (2, 300, 1000), (3, 512, 20), (1, 64, 0)]:
+        boxes = rng.random((batch, count, 6), dtype="float32")
+        boxes[..., 0] = np.floor(4 * boxes[..., 0])
+        boxes[..., 4:] = boxes[..., 2:4] + 0.3 * boxes[..., 4:]
+        valid = np.minimum(np.arange(batch) * count + count // 2, count).astype("int32")
+        places = np.tile(np.arange(count, dtype="int32"), (batch, 1))
+        check("main", boxes, valid, places)
+        check("weakened", boxes, valid, places)
+        scores = rng.random((batch, 5, count), dtype="float32")
+        numbers = np.array([most]), np.float32([0.4]), np.float32([0.2])
+        check("of_classes", np.ascontiguousarray(boxes[..., 2:]), scores, *numbers)
+
+
 def test_an_index_that_is_data_is_checked_on_the_device():
     executable = tvm.compile(from_source(NETWORK), target="opencl")
     x, _ = inputs(5, 3)

@@ -112,18 +112,52 @@ fn choices() -> Vec<Case> {
         outputs: vec![(vec![7, 1], I64)],
         rule: "shared scan",
     };
+    vec![draws]
+}
+
+fn suppressions() -> Vec<Case> {
     let places: Vec<i32> = (0..40).collect();
-    let boxes = Case {
-        call: "R.vision.non_max_suppression(x, n, i, iou_threshold=0.3, return_indices=False)",
+    let boxes = |call, batch: i64, outputs| Case {
+        call,
         inputs: vec![
-            ("x", between(&[1, 40, 6], 0.0, 4.0)),
-            ("n", Tensor::from_slice(&[33_i32], &[1]).unwrap()),
-            ("i", Tensor::from_slice(&places, &[1, 40]).unwrap()),
+            ("x", between(&[batch, 40, 6], 0.0, 4.0)),
+            ("n", Tensor::from_slice(&[33_i32, 40][..batch as usize], &[batch]).unwrap()),
+            ("i", Tensor::from_slice(&places.repeat(batch as usize), &[batch, 40]).unwrap()),
         ],
-        outputs: vec![(vec![1, 40, 6], F32)],
-        rule: "shared sort",
+        outputs,
+        rule: "shared turns",
     };
-    vec![draws, boxes]
+    let (data, chosen) = ((vec![2, 40, 6], F32), (vec![2, 40], I32));
+    let one = |number: f32| Tensor::from_slice(&[number], &[1]).unwrap();
+    let of_classes = Case {
+        call: "R.vision.all_class_non_max_suppression(x, s, n, o, t, output_format=\"tensorflow\")",
+        inputs: vec![
+            ("x", between(&[2, 50, 4], 0.0, 1.0)),
+            ("s", floats(&[2, 3, 50], 19)),
+            ("n", Tensor::from_slice(&[7_i64], &[1]).unwrap()),
+            ("o", one(0.4)),
+            ("t", one(-2.0)),
+        ],
+        outputs: vec![(vec![2, 150, 2], I64), (vec![2, 150], F32), (vec![2], I64)],
+        rule: "shared turns",
+    };
+    vec![
+        of_classes,
+        boxes("R.vision.non_max_suppression(x, n, i, iou_threshold=0.3, return_indices=False)", 2, vec![data.clone()]),
+        boxes(
+            "R.vision.non_max_suppression(x, n, i, iou_threshold=0.2, force_suppress=True, max_output_size=5, \
+             invalid_to_bottom=True, return_indices=False)",
+            2,
+            vec![data.clone()],
+        ),
+        boxes("R.vision.non_max_suppression(x, n, i, iou_threshold=0.3)", 2, vec![chosen.clone(), (vec![2, 1], I32)]),
+        boxes(
+            "R.vision.non_max_suppression(x, n, i, iou_threshold=0.6, soft_nms_sigma=0.5, score_threshold=0.1, \
+             force_suppress=True)",
+            2,
+            vec![data, chosen, (vec![2, 1], I32)],
+        ),
+    ]
 }
 
 fn check(cases: Vec<Case>) {
@@ -165,6 +199,11 @@ fn orders_and_the_largest_of_them() {
 }
 
 #[test]
-fn draws_and_boxes() {
+fn draws() {
     check(choices());
+}
+
+#[test]
+fn boxes_without_those_that_overlap_better_ones() {
+    check(suppressions());
 }

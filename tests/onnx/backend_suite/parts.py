@@ -18,14 +18,15 @@ from exceptions import read_exceptions
 from pool import Outcome, run_cases
 
 
-def arguments(text, usual):
-    """The command line's; without `--part`, every case under RELAXIDE_DEEP and else one in `usual`."""
+def arguments(text, usual, add=lambda parser: None):
+    """The command line's, with what `add` puts to it; without `--part`, every case under RELAXIDE_DEEP and else one in `usual`."""
     parser = argparse.ArgumentParser(description=text.splitlines()[0])
     parser.add_argument("--part", metavar="I/N", type=_part, help="the I-th of N parts, counted from 0")
     parser.add_argument("-k", metavar="PATTERN", default="", help="only cases whose names match")
     parser.add_argument("--results", metavar="FILE", type=pathlib.Path, help="where outcomes are kept, a line each")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds a case may take")
+    add(parser)
     given = parser.parse_args()
     given.part = given.part or ((0, 1) if os.environ.get("RELAXIDE_DEEP") or given.k else (0, usual))
     return given

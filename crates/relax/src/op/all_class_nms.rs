@@ -1,4 +1,5 @@
-//! Suppression for each class: of each image and class the best boxes that overlap no better one.
+//! Suppression for each class: of each image and class the best boxes that overlap no better one. Where threads share the work it is
+//! [another kernel](super::all_class_on_threads).
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant};
@@ -42,9 +43,9 @@ pub(super) fn all_class(cx: &CallCx, b: &mut crate::BlockBuilder) -> Result<Expr
         return cx.invalid("needs boxes and scores of 3 dimensions");
     }
     let onnx = cx.str("output_format")? == "onnx";
-    let result = b.emit_te("all_class_non_max_suppression", cx.args.to_vec(), |t| match onnx {
-        true => per_class(t, Format::Onnx),
-        false => per_class(t, Format::TensorFlow),
+    let result = b.emit_te("all_class_non_max_suppression", cx.args.to_vec(), |t| {
+        let format = if onnx { Format::Onnx } else { Format::TensorFlow };
+        if cx.over_threads { all_class_on_threads::per_class(t, format) } else { per_class(t, format) }
     });
     let result = result.map_err(plain)?;
     if !onnx {
@@ -64,7 +65,7 @@ pub(super) fn all_class(cx: &CallCx, b: &mut crate::BlockBuilder) -> Result<Expr
 
 /// How rows of kept boxes are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
+pub(super) enum Format {
     Onnx,
     TensorFlow,
 }
@@ -179,7 +180,7 @@ fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
 }
 
 /// A load of the first element of a tensor's buffer, whatever its rank.
-fn first_load(t: &te::Tensor) -> impl Fn(&Ref<Buffer>) -> PrimExpr {
+pub(super) fn first_load(t: &te::Tensor) -> impl Fn(&Ref<Buffer>) -> PrimExpr {
     let ndim = t.ndim();
     move |buffer| prim::load(buffer, vec![PrimExpr::from(0); ndim])
 }

@@ -4,8 +4,8 @@
 //! threshold. The overlap of two boxes is their intersection over their union.
 
 use relaxide_ffi::DataType;
-use relaxide_ir::Type;
 use relaxide_ir::prim::{self, PrimExpr, cast, constant, math};
+use relaxide_ir::{Type, Var};
 use relaxide_tir::{Stmt, te};
 
 use super::loops::{Cell, axes, nest};
@@ -311,7 +311,8 @@ fn suppression(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, Op
             let boxes = Boxes { s: &s, data: &target[0], index: &target[1], i: i.clone() };
             let cells = [0, 1, 2].map(|at| Cell::new(&target[3], at));
             let value = Cell::new(&target[4], 0);
-            let mut keep = cast(I64, prim::load(&source[2], [i.clone()]));
+            // Sorting has refused numbers that are larger.
+            let mut keep = prim::min(cast(I64, prim::load(&source[2], [i.clone()])), dims[1].clone());
             if top > 0 {
                 keep = prim::min(keep, top);
             }
@@ -368,28 +369,29 @@ fn soft(boxes: &Boxes, cells: &[Cell; 3], value: &Cell, count: &PrimExpr) -> Stm
     let s = boxes.s;
     let [kept, best, spare] = cells;
     let scale = constant(s.dtype, -0.5 / s.sigma);
+    // Both are places of boxes, by their form as well.
+    let [own, first] = [kept, best].map(|cell| prim::max(prim::min(cell.get(), &s.dims[1] - 1), 0));
     let find = Stmt::each("j", count.clone(), |j| {
         let better = all([prim::ge(j, kept.get()), prim::ge(boxes.place(j), 0), prim::gt(boxes.score(j), value.get())]);
         Stmt::when(better, Stmt::seq([best.set(j), value.set(boxes.score(j))]))
     });
     let swap = {
         let places = Stmt::seq([
-            spare.set(boxes.place(&kept.get())),
-            boxes.set_place(&kept.get(), boxes.place(&best.get())),
-            boxes.set_place(&best.get(), cast(I32, spare.get())),
+            spare.set(boxes.place(&own)),
+            boxes.set_place(&own, boxes.place(&first)),
+            boxes.set_place(&first, cast(I32, spare.get())),
         ]);
         let numbers = Stmt::each("k", s.dims[2].clone(), |k| {
-            let at = |j: PrimExpr| [boxes.i.clone(), j, k.clone()];
+            let at = |j: &PrimExpr| [boxes.i.clone(), j.clone(), k.clone()];
             Stmt::seq([
-                value.set(prim::load(boxes.data, at(kept.get()))),
-                Stmt::store(boxes.data, at(kept.get()), prim::load(boxes.data, at(best.get()))),
-                Stmt::store(boxes.data, at(best.get()), value.get()),
+                value.set(prim::load(boxes.data, at(&own))),
+                Stmt::store(boxes.data, at(&own), prim::load(boxes.data, at(&first))),
+                Stmt::store(boxes.data, at(&first), value.get()),
             ])
         });
         Stmt::when(prim::ne(best.get(), kept.get()), Stmt::seq([places, numbers]))
     };
     let weaken = Stmt::each("j", count.clone(), |j| {
-        let own = kept.get();
         let takes_part = all([
             prim::gt(j, &own),
             prim::ge(boxes.place(j), 0),
@@ -397,10 +399,12 @@ fn soft(boxes: &Boxes, cells: &[Cell; 3], value: &Cell, count: &PrimExpr) -> Stm
             boxes.rivals(&own, j),
         ]);
         let gone = || boxes.set_place(j, prim::int_of(I32, -1));
-        let lost = boxes.score(j) * math("exp", &scale * value.get() * value.get());
+        let shared = Var::prim("overlap", s.dtype);
+        let overlap = PrimExpr::from(&shared);
+        let lost = boxes.score(j) * math("exp", &scale * &overlap * &overlap);
         let less = Stmt::seq([boxes.set_score(j, lost), Stmt::when(prim::le(boxes.score(j), &s.lowest), gone())]);
-        let effect = Stmt::if_else(prim::ge(value.get(), &s.overlap), gone(), less);
-        Stmt::when(takes_part, Stmt::seq([value.set(boxes.overlap(&own, j)), effect]))
+        let effect = Stmt::if_else(prim::ge(&overlap, &s.overlap), gone(), less);
+        Stmt::when(takes_part, Stmt::seq([Stmt::bind(shared, boxes.overlap(&own, j)), effect]))
     });
     let round = Stmt::seq([
         best.set(-1),

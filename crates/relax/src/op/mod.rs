@@ -7,6 +7,7 @@ pub mod activation;
 pub mod adaptive_pool;
 pub mod advanced_index;
 mod all_class_nms;
+mod all_class_on_threads;
 pub mod attention;
 pub mod backward;
 pub mod binary;

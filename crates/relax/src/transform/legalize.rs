@@ -114,7 +114,7 @@ fn run(mut module: IRModule, default: TargetKind, options: &LegalizeOptions) -> 
             let customized = rewrite_module(PASS.name, module, &mut customize);
             module = customize.failed.take().map_or(customized, Err)?;
         }
-        let mut decompose = Decompose { changed: false, skip: &skip };
+        let mut decompose = Decompose { changed: false, skip: &skip, default };
         module = rewrite_module(PASS.name, module, &mut decompose)?;
         if !decompose.changed {
             break;
@@ -157,6 +157,8 @@ impl Rewrite for Customize<'_> {
 struct Decompose<'a> {
     changed: bool,
     skip: &'a HashSet<String>,
+    /// Where values are that say nothing.
+    default: TargetKind,
 }
 
 impl Rewrite for Decompose<'_> {
@@ -164,7 +166,8 @@ impl Rewrite for Decompose<'_> {
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
         let Some(def) = lookup(name).filter(|d| !self.skip.contains(d.name)) else { return Ok(Action::Bind(value)) };
         let divided = def.divide.filter(|_| divide::is_wide(call) && is_known(call));
-        let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads: false };
+        let over_threads = kind_of(&call.ty).unwrap_or(self.default).is_gpu();
+        let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads };
         if let Some(instead) = def.instead.filter(|_| is_known(call))
             && let Some(other) = instead(&cx, b)?
         {

@@ -87,6 +87,15 @@ struct Hold {
     entry: Vec<Stmt>,
 }
 
+/// A number, and the numbers that it is the least of.
+fn least(e: &PrimExpr) -> Vec<&PrimExpr> {
+    let of = match e {
+        PrimExpr::Binary(n) if n.op == BinaryOp::Min => [&n.a, &n.b].into_iter().flat_map(least).collect(),
+        _ => Vec::new(),
+    };
+    [e].into_iter().chain(of).collect()
+}
+
 /// What was assumed, to be forgotten.
 struct Mark(Assumption, usize);
 
@@ -272,9 +281,10 @@ impl Hold {
         let depends = self.is_data(&min) || self.is_data(&extent);
         if depends {
             self.data.insert(n.var.clone());
-            let (from, end) = (min.clone(), &min + &extent);
-            self.facts.push(Fact { low: from, high: PrimExpr::from(&n.var), strict: false });
-            self.facts.push(Fact { low: PrimExpr::from(&n.var), high: end, strict: true });
+            self.facts.push(Fact { low: min.clone(), high: PrimExpr::from(&n.var), strict: false });
+            let ends = least(&extent).into_iter().map(|extent| &min + extent);
+            let below = |end| Fact { low: PrimExpr::from(&n.var), high: end, strict: true };
+            self.facts.extend(ends.map(below));
             self.conditions += 1;
         } else {
             let _until_forgotten = self.analyzer.assume(&prim::ge(extent.clone(), prim::int_of(extent.dtype(), 1)));

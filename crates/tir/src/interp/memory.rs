@@ -19,7 +19,7 @@ struct Storage {
     written: Option<Vec<u8>>,
     /// Where they came from and go back to.
     tensor: Option<Tensor>,
-    /// Of memory that threads share: who used each byte last.
+    /// Of memory that threads share: who used each byte last, from the first use on by threads that wait for each other.
     users: Option<Vec<Users>>,
 }
 
@@ -46,6 +46,8 @@ pub(super) struct Memory {
     pub by_pointer: ByNode<Var, Pointer>,
     /// The phase and the thread that runs, while threads of a block wait for each other.
     pub running: Option<(u64, u32)>,
+    /// How many phases blocks have had, so that two blocks have none in common.
+    pub phases: u64,
 }
 
 /// A buffer with its dimensions evaluated.
@@ -69,7 +71,8 @@ impl Memory {
             Some(at) => at,
             None => {
                 let bytes = tensor.to_bytes()?;
-                self.storages.push(Storage { bytes, written: None, tensor: Some(tensor.clone()), users: None });
+                let (written, users) = (None, Some(Vec::new()));
+                self.storages.push(Storage { bytes, written, tensor: Some(tensor.clone()), users });
                 self.storages.len() - 1
             }
         };
@@ -79,7 +82,7 @@ impl Memory {
 
     /// Fresh, unwritten memory of that many bytes for a buffer.
     pub fn allocate(&mut self, buffer: &Ref<Buffer>, size: usize) {
-        let users = buffer.scope.starts_with("shared").then(|| vec![Users::default(); size]);
+        let users = (buffer.scope != "local").then(Vec::new);
         let fresh = Storage { bytes: vec![0; size], written: Some(vec![0; size]), tensor: None, users };
         // A buffer that is allocated again, as in a loop, gives up what it had.
         match self.by_pointer.get(&buffer.data).filter(|at| self.storages[at.storage].tensor.is_none()) {
@@ -103,9 +106,11 @@ impl Memory {
 
     /// Notes that the thread at hand uses an element of memory that threads share.
     fn note_use(&mut self, view: &View, indices: &[i64], first_bit: usize, writes: bool) -> Result<()> {
-        let (Some(now), Some(users)) = (self.running, &mut self.storages[view.pointer.storage].users) else {
+        let storage = &mut self.storages[view.pointer.storage];
+        let (Some(now), Some(users)) = (self.running, &mut storage.users) else {
             return Ok(());
         };
+        users.resize(storage.bytes.len(), Users::default());
         let user = &mut users[first_bit / 8];
         let other =
             |then: Option<(u64, u32)>| then.filter(|then| then.0 == now.0 && then.1 != now.1).map(|then| then.1);

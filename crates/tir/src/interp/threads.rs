@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A loop or choice around a barrier is taken by all threads in the same way, or it is an error. Between two barriers no thread may
-//! write an element of shared memory that another one uses: [`InterpError::Race`].
+//! write an element of memory that another one uses, be it the block's or the device's: [`InterpError::Race`].
 
 use relaxide_ir::prim::{PrimExpr, PrimVisitor};
 use relaxide_ir::{Buffer, Ref, Var};
@@ -73,8 +73,9 @@ impl Interp {
             pointers: self.memory.by_pointer.clone(),
             views: self.views.clone(),
         };
-        let mut phase = outside.map_or(0, |(phase, _)| phase);
+        let mut phase = outside.map_or(self.memory.phases, |(phase, _)| phase);
         let done = self.team_loop(n, vec![before.clone()], &mut phase);
+        self.memory.phases = self.memory.phases.max(phase + 1);
         (self.vars, self.memory.by_pointer, self.views) = (before.vars, before.pointers, before.views);
         self.memory.running = outside;
         self.memory.release(mark);
@@ -195,5 +196,42 @@ impl Interp {
             thread.pointers.extend(pointer.map(|at| (buffer.data.clone(), at)));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use relaxide_ffi::{DataType, Tensor};
+    use relaxide_ir::prim::{self, int, sub};
+
+    use super::super::run;
+    use super::*;
+    use crate::PrimFunc;
+
+    /// Eight threads turn the memory of a device around, with or without a barrier between what they read and what they write.
+    fn turned(waits: bool) -> Result<Vec<f32>> {
+        let f32 = DataType::float(32);
+        let (a, own) = (Buffer::new("A", f32, [8]), Buffer::scoped("own", f32, [1], "local"));
+        let [block, thread] = ["block", "thread"].map(Var::dim);
+        let at = PrimExpr::from(&thread);
+        let between = if waits { Stmt::barrier() } else { Stmt::nop() };
+        let body = Stmt::seq([
+            Stmt::alloc(&own),
+            Stmt::store(&own, [int(0)], prim::load(&a, [sub(int(7), at.clone())])),
+            between,
+            Stmt::store(&a, [at], prim::load(&own, [int(0)])),
+            Stmt::barrier(),
+        ]);
+        let func = PrimFunc::over_buffers(&[a], &[], crate::schedule::launch(&block, int(1), &thread, 8, body));
+        let a = Tensor::from_slice(&[0_f32, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], &[8])?;
+        run(&func, &[(&a).into()])?;
+        Ok(a.to_vec()?)
+    }
+
+    #[test]
+    fn threads_that_use_an_element_of_the_device_without_a_barrier_are_found() {
+        assert_eq!(turned(true).unwrap(), [7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
+        let error = turned(false).unwrap_err();
+        assert!(matches!(&error, InterpError::Race { buffer, .. } if buffer == "A"), "{error}");
     }
 }

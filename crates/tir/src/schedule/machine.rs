@@ -39,6 +39,8 @@ pub struct Machine {
     pub parallel_threshold: Option<i64>,
     /// What a block of threads may use, if it is a device, whose threads the loops are for.
     pub device: Option<DeviceLimits>,
+    /// Threads of a device's block where they do not work together, if it is to be others than usual.
+    pub block: Option<i64>,
     /// Whether the threads of a warp multiply small matrices together ([`warp`](crate::warp)).
     pub tensor_cores: bool,
     /// Bytes that a thread of a device loads or stores at once; nothing where that is an element.
@@ -71,6 +73,7 @@ impl Machine {
             l2: 512 << 10,
             parallel_threshold: Some(32 << 10),
             device: None,
+            block: None,
             tensor_cores: false,
             access_bytes: None,
             shuffles: false,
@@ -88,6 +91,7 @@ impl Machine {
             l2: 512 << 10,
             parallel_threshold: Some(0),
             device: Some(DeviceLimits::of(target)),
+            block: None,
             tensor_cores: generation(target).is_some_and(|number| number >= WITH_TENSOR_CORES),
             access_bytes: is_nvidia.then_some(ACCESS),
             shuffles: is_nvidia,

@@ -1,14 +1,15 @@
 //! Loops that rules share: parallel loops that pay, fused outer axes, vector loops with their tails.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::Var;
-use relaxide_ir::prim::{PrimExpr, add, floordiv, floormod, ge, gt, int, min, mul, sub};
+use relaxide_ir::prim::{PrimExpr, add, floordiv, floormod, ge, gt, int, int_of, min, mul, sub};
+use relaxide_ir::{Attrs, Var};
 
 use super::Machine;
 use super::affine::{ceil_div, product};
 use super::lanes::Mask;
 use super::stage::Axis;
-use crate::{AttrStmt, ForKind, Stmt};
+use super::threads::{BLOCK, THREADS};
+use crate::{AttrStmt, For, ForKind, Stmt};
 
 /// The attribute that says when a parallel loop is worth its threads; else one thread runs it.
 pub const PARALLEL_IF: &str = "relaxide.parallel_if";
@@ -21,11 +22,17 @@ pub fn parallel(machine: &Machine, var: Ref<Var>, extent: PrimExpr, work: PrimEx
         return Stmt::seq([Stmt::bind(var, int(0)), body]);
     }
     let Some(threshold) = machine.parallel_threshold else { return Stmt::serial(var, extent, body) };
+    let parallel = |var: Ref<Var>, extent, body| {
+        let block = machine.block.filter(|threads| *threads != THREADS);
+        let annotations = block.map_or_else(Attrs::new, |threads| Attrs::new().with(BLOCK, threads));
+        let (min, kind, thread_tag) = (int_of(var.dtype(), 0), ForKind::Parallel, String::new());
+        Stmt::from(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }))
+    };
     match work.as_int() {
         Some(work) if work < threshold => Stmt::serial(var, extent, body),
-        Some(_) => Stmt::for_loop(ForKind::Parallel, var, extent, body),
+        Some(_) => parallel(var, extent, body),
         None => {
-            let body = Stmt::for_loop(ForKind::Parallel, var, extent, body);
+            let body = parallel(var, extent, body);
             Ref::new(AttrStmt { key: PARALLEL_IF.into(), value: gt(work, int(threshold)), body }).into()
         }
     }

@@ -31,7 +31,10 @@ use crate::lower::stores_packed;
 use crate::stmt::*;
 
 /// Threads of a block, where there are as many. Small: what is left over of a block does nothing.
-const THREADS: i64 = 64;
+pub(super) const THREADS: i64 = 64;
+
+/// The annotation of a parallel loop that says how many threads a block has instead.
+pub(super) const BLOCK: &str = "relaxide.block";
 
 /// A kernel in which all that touches memory is bound to threads. What binds loops itself stays as it is.
 pub fn bind(body: &Stmt) -> Stmt {
@@ -58,12 +61,15 @@ pub fn has_threads(stmt: &Stmt) -> bool {
 /// Binds statements in order; neighbours that one thread carries out are one launch.
 fn bind_list(list: &[Stmt]) -> Vec<Stmt> {
     let (mut out, mut alone): (Vec<Stmt>, Vec<Stmt>) = (Vec::new(), Vec::new());
-    for (at, stmt) in list.iter().enumerate() {
-        // Memory that is a thread's own, and names of what only the device can know, reach to the end of the list.
-        if holds_to_the_end(stmt) {
-            alone.extend(list[at..].iter().map(serial));
-            break;
+    let mut rest = list;
+    while let [stmt, behind @ ..] = rest {
+        let held = held_together(rest);
+        if held > 0 {
+            alone.extend(rest[..held].iter().map(serial));
+            rest = &rest[held..];
+            continue;
         }
+        rest = behind;
         if needs_one_thread(stmt) {
             alone.push(serial(stmt));
             continue;
@@ -81,14 +87,72 @@ fn flush(out: &mut Vec<Stmt>, alone: &mut Vec<Stmt>) {
     }
 }
 
-/// Whether what stands behind belongs to the same thread.
-fn holds_to_the_end(stmt: &Stmt) -> bool {
-    match stmt {
-        Stmt::Alloc(n) => n.buffer.scope != "global",
-        Stmt::Bind(n) => touches_memory(&n.value),
-        Stmt::Decl(n) => !n.is_view(),
-        _ => stmt.has_early_exit() && !is_parallel(stmt) && !is_bound(stmt),
+/// How many of some statements are one thread's, since the first makes memory that is a thread's own, or a name of what only the device can
+/// know: as far as such names are used. What ends a thread early holds all that is behind it.
+fn held_together(list: &[Stmt]) -> usize {
+    if !list.first().is_some_and(|stmt| own_name(stmt).is_some() || may_end(stmt)) {
+        return 0;
     }
+    let (mut at, mut end) = (0, 1);
+    while at < end {
+        if may_end(&list[at]) {
+            return list.len();
+        }
+        if let Some(name) = own_name(&list[at]) {
+            end = end.max(list.iter().rposition(|stmt| mentions(stmt, name)).map_or(0, |last| last + 1));
+        }
+        at += 1;
+    }
+    end
+}
+
+fn may_end(stmt: &Stmt) -> bool {
+    let has_name = matches!(stmt, Stmt::Alloc(_) | Stmt::Bind(_) | Stmt::Decl(_));
+    !has_name && stmt.has_early_exit() && !is_parallel(stmt) && !is_bound(stmt)
+}
+
+/// The name of what one thread alone has.
+fn own_name(stmt: &Stmt) -> Option<&Ref<Var>> {
+    match stmt {
+        Stmt::Alloc(n) => (n.buffer.scope != "global").then_some(&n.buffer.data),
+        Stmt::Bind(n) => touches_memory(&n.value).then_some(&n.var),
+        Stmt::Decl(n) => (!n.is_view()).then_some(&n.buffer.data),
+        _ => None,
+    }
+}
+
+/// Whether a statement uses a name, be it that of a buffer's memory.
+fn mentions(stmt: &Stmt, name: &Ref<Var>) -> bool {
+    struct Mentions<'a>(&'a Ref<Var>, bool);
+    impl PrimVisitor for Mentions<'_> {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.1 |= e.as_var() == Some(self.0);
+            if !self.1 {
+                self.walk_prim(e);
+            }
+        }
+
+        fn visit_buffer_use(&mut self, buffer: &Ref<Buffer>) {
+            self.1 |= buffer.data == *self.0;
+        }
+    }
+    impl StmtVisitor for Mentions<'_> {
+        fn visit_buffer_store(&mut self, buffer: &Ref<Buffer>) {
+            self.1 |= buffer.data == *self.0;
+        }
+
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            if let Stmt::Block(n) = stmt {
+                self.1 |= n.block.match_buffers.iter().any(|alias| alias.source.buffer.data == *self.0);
+            }
+            if !self.1 {
+                self.walk_stmt(stmt);
+            }
+        }
+    }
+    let mut mentions = Mentions(name, false);
+    mentions.visit_stmt(stmt);
+    mentions.1
 }
 
 fn is_bound(stmt: &Stmt) -> bool {
@@ -150,7 +214,8 @@ fn bind_one(stmt: &Stmt) -> Stmt {
 fn spread(n: &For) -> Stmt {
     let dtype = n.var.dtype();
     let number = |value: i64| int_of(dtype, value);
-    let threads = n.extent.as_int().map_or(THREADS, |extent| extent.clamp(1, THREADS));
+    let most = n.annotations.int(BLOCK).unwrap_or(THREADS);
+    let threads = n.extent.as_int().map_or(most, |extent| extent.clamp(1, most));
     let blocks = ceil_div(&n.extent, threads);
     let [block, thread, at] = ["block", "thread", "at"].map(|name| Var::new(name, n.var.ty.clone()));
     let value = add(mul(PrimExpr::from(&block), number(threads)), PrimExpr::from(&thread));
@@ -193,7 +258,9 @@ fn serial(stmt: &Stmt) -> Stmt {
             match stmt {
                 Stmt::For(n) if n.kind == ForKind::Parallel => {
                     let body = self.mutate_stmt(&n.body);
-                    Ref::new(For { kind: ForKind::Serial, body, ..For::clone(n) }).into()
+                    let annotations =
+                        if n.annotations.int(BLOCK).is_some() { Default::default() } else { n.annotations.clone() };
+                    Ref::new(For { kind: ForKind::Serial, annotations, body, ..For::clone(n) }).into()
                 }
                 Stmt::Attr(n) if n.key == PARALLEL_IF => self.mutate_stmt(&n.body),
                 _ => self.remake_stmt(stmt),

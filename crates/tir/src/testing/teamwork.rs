@@ -1,4 +1,5 @@
-//! Random kernels that the threads of a block of a device carry out together: reductions, rows, products, transposes, scans, sorts.
+//! Random kernels that the threads of a block of a device carry out together: reductions, rows, products, transposes, scans, sorts, turns that follow
+//! from each other.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
@@ -22,7 +23,7 @@ const F32: DataType = DataType::float(32);
 const I32: DataType = DataType::int(32);
 
 /// How many kinds of kernels there are.
-pub const KINDS: u64 = 13;
+pub const KINDS: u64 = 14;
 
 /// A kernel of a seed; neighbouring seeds are for different rules.
 pub fn teamwork(seed: u64) -> Result<Teamwork, TeError> {
@@ -40,7 +41,8 @@ pub fn teamwork(seed: u64) -> Result<Teamwork, TeError> {
         9 => sort(random),
         10 => whole(random),
         11 => short_rows(random),
-        _ => transpose(random),
+        12 => transpose(random),
+        _ => turns(random),
     }
 }
 
@@ -403,4 +405,44 @@ fn by_counting([ranks, at, spare_ranks, spare_at, place]: [&Ref<Buffer>; 5], len
     let (min, extent, annotations) = (prim::int(0), prim::int(1), Attrs::new().with(SORTS_RANKS, true));
     let (kind, thread_tag) = (ForKind::Serial, String::new());
     Ref::new(For { var: level, min, extent, kind, thread_tag, annotations, body }).into()
+}
+
+/// Elements that drop others behind them, one after the other: all of a row or as many as another input says, and so many at most.
+fn turns(random: &mut Random) -> Result<Teamwork, TeError> {
+    let (rows, n) = (dim(random, "rows", 1, 3), dim(random, "n", 16, 90));
+    let (told, limited, across) = (random.one_in(2), random.one_in(2), random.one_in(3));
+    let mut maker = Maker { random, inputs: Vec::new() };
+    let dims = if across { [&n, &rows] } else { [&rows, &n] };
+    let (a, counts) = (maker.input("A", &dims, I32), maker.input("counts", &[&rows], I32));
+    let wide = DataType::int(64);
+    let outs = [("left".to_string(), exprs(&dims), I32), ("kept".to_string(), vec![prim::int(2)], wide)];
+    let outs = te::extern_stage("turns", &[a, counts], outs, |source, target| {
+        let [left, kept] = target else { return Stmt::nop() };
+        let size = || n.expr.clone();
+        Stmt::each("i", rows.expr.clone(), |i| {
+            let at = |k: &PrimExpr| if across { [k.clone(), i.clone()] } else { [i.clone(), k.clone()] };
+            let (own, many) = (|k: &PrimExpr| prim::load(left, at(k)), || prim::load(kept, [prim::int(1)]));
+            let count = prim::floormod(prim::cast(wide, prim::load(&source[1], [i.clone()])), size() + 1);
+            let count = if told { prim::min(count, size()) } else { size() };
+            let copy = Stmt::each("k", size(), |k| Stmt::store(left, at(k), prim::load(&source[0], at(k))));
+            let none = Stmt::store(kept, [prim::int(1)], prim::int(0));
+            let sweep = Stmt::each("j", count.clone(), |j| {
+                let next = Stmt::store(kept, [prim::int(1)], many() + prim::int(1));
+                let drop = Stmt::each("k", count.clone(), |k| {
+                    let meets = prim::eq(prim::floormod(own(j) + own(k), prim::int_of(I32, 3)), prim::int_of(I32, 0));
+                    let behind = prim::and(prim::gt(k.clone(), j.clone()), meets);
+                    Stmt::when(behind, Stmt::store(left, at(k), prim::int_of(I32, -1)))
+                });
+                let stays = prim::gt(own(j), prim::int_of(I32, 0));
+                let stays = if limited { prim::and(stays, prim::lt(many(), prim::int(4))) } else { stays };
+                Stmt::if_else(stays, Stmt::seq([next, drop]), Stmt::store(left, at(j), prim::int_of(I32, -2)))
+            });
+            let rest = Stmt::each("k", size(), |k| {
+                Stmt::when(prim::ge(k.clone(), many()), Stmt::store(left, at(k), own(k) + prim::int_of(I32, 7)))
+            });
+            Stmt::seq([copy, none, sweep, rest])
+        })
+    });
+    let shape = sizes(&dims);
+    maker.sample("shared turns", outs[0].clone(), shape)
 }

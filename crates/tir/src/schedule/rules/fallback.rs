@@ -8,7 +8,7 @@
 //!     C[i, j] = epilogue(acc[0])
 //! ```
 //!
-//! No parameters. No roof: whatever spends time here deserves a rule.
+//! On devices a parameter: the threads of a block. No roof: whatever spends time here deserves a rule.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
@@ -18,48 +18,49 @@ use super::super::affine::{cost, product};
 use super::super::inline::freshen_lets;
 use super::super::parameters::Choices;
 use super::super::{Cx, Machine, Reduce, Refusal, Stage, nest};
+use super::device;
 use super::rule::Rule;
 use crate::{For, ForKind, IterKind, Stmt};
 
-/// The rule for injective stages. It decides nothing.
+/// The rule for injective stages.
 pub struct Elements;
 
 impl Rule for Elements {
     type Work = Stage;
     type Found<'w> = &'w Stage;
-    type Decided = ();
+    type Decided = Option<i64>;
 
     fn find<'w>(_: &Machine, stage: &'w Stage) -> Result<&'w Stage, Refusal> {
         Ok(stage)
     }
 
-    fn decide(_: &Machine, _: &&Stage, _: &mut Choices<'_>) -> Result<(), Refusal> {
-        Ok(())
+    fn decide(machine: &Machine, _: &&Stage, choices: &mut Choices<'_>) -> Result<Option<i64>, Refusal> {
+        Ok(device::alone(machine, choices))
     }
 
-    fn emit(cx: &mut Cx, stage: &&Stage, _: &()) -> Result<Stmt, Refusal> {
-        map(cx, stage)
+    fn emit(cx: &mut Cx, stage: &&Stage, threads: &Option<i64>) -> Result<Stmt, Refusal> {
+        device::with_blocks_of(cx, *threads, |cx| map(cx, stage))
     }
 }
 
-/// The rule for reductions. It decides nothing.
+/// The rule for reductions.
 pub struct Sums;
 
 impl Rule for Sums {
     type Work = Reduce;
     type Found<'w> = &'w Reduce;
-    type Decided = ();
+    type Decided = Option<i64>;
 
     fn find<'w>(_: &Machine, reduce: &'w Reduce) -> Result<&'w Reduce, Refusal> {
         Ok(reduce)
     }
 
-    fn decide(_: &Machine, _: &&Reduce, _: &mut Choices<'_>) -> Result<(), Refusal> {
-        Ok(())
+    fn decide(machine: &Machine, _: &&Reduce, choices: &mut Choices<'_>) -> Result<Option<i64>, Refusal> {
+        Ok(device::alone(machine, choices))
     }
 
-    fn emit(cx: &mut Cx, found: &&Reduce, _: &()) -> Result<Stmt, Refusal> {
-        reduce(cx, found)
+    fn emit(cx: &mut Cx, found: &&Reduce, threads: &Option<i64>) -> Result<Stmt, Refusal> {
+        device::with_blocks_of(cx, *threads, |cx| reduce(cx, found))
     }
 }
 

@@ -99,16 +99,24 @@ fn behind(stmt: &Stmt, loops: usize) -> &Stmt {
 
 /// Every access of a statement to memory that it does not allocate itself.
 #[derive(Default)]
-struct Accesses {
-    written: HashSet<Ref<Buffer>>,
-    places: Vec<(Ref<Buffer>, Vec<PrimExpr>)>,
+pub(super) struct Accesses {
+    pub written: HashSet<Ref<Buffer>>,
+    /// Where buffers are read and written.
+    pub places: Vec<(Ref<Buffer>, Vec<PrimExpr>)>,
     inside: HashSet<Ref<Var>>,
     strange: bool,
+    /// Whether an index that is data is checked.
+    pub checks: bool,
 }
 
 impl Accesses {
-    /// `None` where something is done to memory, or to the flow of control, that accesses do not say.
+    /// `None` where something is done to memory, or to the flow of control, that accesses do not say, or where an index is checked.
     fn of(stmt: &Stmt) -> Option<Accesses> {
+        Accesses::with_checks(stmt).filter(|accesses| !accesses.checks)
+    }
+
+    /// The same where checks of indices do not matter.
+    pub fn with_checks(stmt: &Stmt) -> Option<Accesses> {
         let mut found = Accesses::default();
         found.visit_stmt(stmt);
         let inside = std::mem::take(&mut found.inside);
@@ -121,7 +129,7 @@ impl Accesses {
     }
 
     /// Whether iterations of different values of a counter never meet at an element that one of them writes.
-    fn is_row(&self, counter: &Ref<Var>, own: &[Ref<Buffer>]) -> bool {
+    pub fn is_row(&self, counter: &Ref<Var>, own: &[Ref<Buffer>]) -> bool {
         self.written.iter().filter(|b| !own.contains(b)).all(|buffer| {
             (0..buffer.ndim()).any(|dim| {
                 let mut places = self.places.iter().filter(|(b, _)| b == buffer);
@@ -137,7 +145,9 @@ impl PrimVisitor for Accesses {
             PrimExpr::Load(n) => self.places.push((n.buffer.clone(), n.indices.clone())),
             PrimExpr::Call(n) => {
                 let harmless = is_lanewise(&n.op) || matches!(n.op.as_str(), "tirx.if_then_else" | "tirx.likely");
-                self.strange |= !harmless;
+                let checks = n.op == "tirx.checked_index";
+                self.checks |= checks;
+                self.strange |= !harmless && !checks;
             }
             _ => {}
         }
@@ -164,7 +174,7 @@ impl StmtVisitor for Accesses {
 }
 
 /// Whether a buffer is a handful of numbers that only this statement knows.
-fn is_own(cx: &Cx, buffer: &Ref<Buffer>, stmt: &Stmt, around: &Stmt) -> bool {
+pub(super) fn is_own(cx: &Cx, buffer: &Ref<Buffer>, stmt: &Stmt, around: &Stmt) -> bool {
     let few = buffer.num_elements().as_int().is_some_and(|n| n <= FEW);
     few && cx.private.contains(buffer)
         && (std::ptr::eq(stmt, around) || count_uses(around, buffer) == count_uses(stmt, buffer))
@@ -178,14 +188,14 @@ fn count_uses(stmt: &Stmt, buffer: &Ref<Buffer>) -> usize {
 
 /// The elements of a buffer that have been written for certain.
 #[derive(Clone)]
-struct Assigned<'a> {
+pub(super) struct Assigned<'a> {
     buffer: &'a Ref<Buffer>,
     elements: HashSet<Vec<i64>>,
 }
 
 impl<'a> Assigned<'a> {
     /// Whether a statement writes each element of a buffer before it reads it, whatever way it takes.
-    fn before_read(buffer: &'a Ref<Buffer>, stmt: &Stmt) -> bool {
+    pub fn before_read(buffer: &'a Ref<Buffer>, stmt: &Stmt) -> bool {
         Assigned { buffer, elements: HashSet::new() }.follow(stmt)
     }
 
@@ -262,7 +272,7 @@ fn work(stmt: &Stmt) -> PrimExpr {
 }
 
 /// Puts buffers in the place of others.
-struct Rename(HashMap<Ref<Buffer>, Ref<Buffer>>);
+pub(super) struct Rename(pub HashMap<Ref<Buffer>, Ref<Buffer>>);
 
 impl PrimMutator for Rename {
     fn mutate_buffer_use(&mut self, buffer: &Ref<Buffer>) -> Ref<Buffer> {

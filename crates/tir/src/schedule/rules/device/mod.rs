@@ -11,6 +11,7 @@ mod sort;
 mod team;
 mod tensor_core;
 mod transpose;
+mod turns;
 mod vectors;
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use sort::SORTS_RANKS;
 
 use super::super::parameters::{Choices, Domain, Guess};
 use super::super::record::Record;
+use super::super::threads::THREADS as ALONE;
 use super::super::{Cx, Machine, Reduce, Refusal, ScheduleError, Stage, Work};
 use super::rule::{Entry, apply, first};
 use super::{fallback, independent, merge};
@@ -30,7 +32,6 @@ use crate::lower::DeviceLimits;
 /// Bytes of the largest access of a thread.
 const ACCESS: i64 = 16;
 
-// Scans, sorts and what goes to one thread each decide by constants: their numbers are no parameters yet.
 const MAPS: &[Entry<Stage>] = &[
     Entry { name: "shared transpose", apply: transpose::apply },
     Entry { name: "vector elements", apply: apply::<vectors::Vectors> },
@@ -45,9 +46,10 @@ const REDUCTIONS: &[Entry<Reduce>] = &[
 ];
 
 const OPAQUE: &[Entry<Stmt>] = &[
-    Entry { name: "shared scan", apply: |cx, stmt, _| inside(stmt, |body| scan::apply(cx, body)) },
-    Entry { name: "shared sort", apply: |cx, stmt, _| inside(stmt, |body| sort::apply(cx, body)) },
-    Entry { name: "independent", apply: |cx, stmt, _| rows_apart(cx, stmt) },
+    Entry { name: "shared scan", apply: |cx, stmt, choices| inside(stmt, |body| scan::apply(cx, body, choices)) },
+    Entry { name: "shared sort", apply: |cx, stmt, choices| inside(stmt, |body| sort::apply(cx, body, choices)) },
+    Entry { name: "shared turns", apply: |cx, stmt, choices| inside(stmt, |body| turns::apply(cx, body, choices)) },
+    Entry { name: "independent", apply: rows_apart },
     Entry { name: "opaque", apply: |_, stmt, _| Ok(fallback::opaque(stmt)) },
 ];
 
@@ -106,8 +108,30 @@ fn inside(stmt: &Stmt, apply: impl FnOnce(&Stmt) -> Result<Stmt, Refusal>) -> Re
 }
 
 /// Loops whose turns have nothing to do with each other, a thread each.
-fn rows_apart(cx: &mut Cx, stmt: &Stmt) -> Result<Stmt, Refusal> {
-    independent::apply(cx, stmt).ok_or_else(|| Refusal::new("its turns depend on each other"))
+fn rows_apart(cx: &mut Cx, stmt: &Stmt, choices: &mut Choices<'_>) -> Result<Stmt, Refusal> {
+    let threads = alone(&cx.machine, choices);
+    let made = with_blocks_of(cx, threads, |cx| independent::apply(cx, stmt));
+    made.ok_or_else(|| Refusal::new("its turns depend on each other"))
+}
+
+/// Threads of a block where threads do not work together; none on processors.
+pub(super) fn alone(machine: &Machine, choices: &mut Choices<'_>) -> Option<i64> {
+    let most = team::power_of_two(machine.device?.threads);
+    Some(choices.choose(Guess {
+        name: "threads",
+        value: ALONE.min(most),
+        domain: Domain::powers_of_two(ALONE.min(32).min(most), most),
+        reason: "few, since what is left over of the last block does nothing",
+        limit: "a block has at least a warp, and no more threads than the target allows",
+    }))
+}
+
+/// Emits loops whose turns go to blocks of so many threads.
+pub(super) fn with_blocks_of<T>(cx: &mut Cx, threads: Option<i64>, emit: impl FnOnce(&mut Cx) -> T) -> T {
+    let outside = std::mem::replace(&mut cx.machine.block, threads);
+    let made = emit(cx);
+    cx.machine.block = outside;
+    made
 }
 
 /// The limits of the device that rules of this folder are asked for.

@@ -166,7 +166,7 @@ fn one_launch(reduce: &Reduce, shape: &Shape, of_block: &Block) -> Result<Stmt, 
     let whole = results.as_int().is_some_and(|n| n % groups == 0);
     let wanted = (!whole).then(|| lt(PrimExpr::from(&point), results.clone()));
     let mut body = vec![Stmt::alloc(&red), Stmt::bind(group, group_of), Stmt::bind(term, term_of)];
-    body.push(Stmt::bind(point.clone(), if axes.is_empty() { int(0) } else { at }));
+    body.push(Stmt::bind(point.clone(), at));
     if !axes.is_empty() {
         body.extend(binds);
     }

@@ -25,10 +25,12 @@ use relaxide_ir::{Buffer, DataType, Var};
 
 use super::super::super::affine::{ceil_div, loads, product, same, uses_any};
 use super::super::super::inline::freshen_lets;
+use super::super::super::parameters::{Choices, Domain, Guess};
 use super::super::super::threads::launch;
 use super::super::super::{Axis, Cx, Refusal, nest};
-use super::limits;
 use super::team::{ends_threads, identity, power_of_two};
+use super::{limits, threads};
+use crate::lower::DeviceLimits;
 use crate::{ForKind, Stmt};
 
 /// Threads of a block.
@@ -37,8 +39,8 @@ const THREADS: i64 = 256;
 const OWN: i64 = 4;
 /// Elements of a piece of a long row.
 const PIECE: i64 = 4096;
-/// Elements from which a row is cut into pieces.
-const LONG: i64 = 4 * PIECE;
+/// From how many pieces on a row is cut into them.
+const LONG: i64 = 4;
 /// Rows from which there are blocks enough without pieces.
 const MANY: i64 = 64;
 /// Rows side by side from which a thread each is better: neighbours read neighbours then.
@@ -46,10 +48,54 @@ const BESIDE: i64 = 1024;
 /// Elements below which a row is a thread's.
 const FEW: i64 = 32;
 
+/// What the rule decides.
+#[derive(Clone, Copy)]
+struct Decided {
+    /// Threads of a block.
+    threads: i64,
+    /// Elements of a thread at a time.
+    elements: i64,
+    /// Elements of a piece.
+    piece: i64,
+    /// Elements from which a row is cut into pieces.
+    long: i64,
+}
+
+impl Decided {
+    fn of(choices: &mut Choices<'_>, limits: DeviceLimits) -> Decided {
+        let guess = THREADS.min(power_of_two(limits.threads));
+        let threads =
+            threads(choices, limits, guess, "they put their sums together in as many steps as that is doubled");
+        let elements = choices.choose(Guess {
+            name: "elements",
+            value: OWN,
+            domain: Domain::powers_of_two(1, 16),
+            reason: "a thread adds so many by itself before threads wait for each other",
+            limit: "they are kept in registers",
+        });
+        let piece = choices.choose(Guess {
+            name: "piece",
+            value: PIECE,
+            domain: Domain::powers_of_two(256, 1 << 16),
+            reason: "a block goes through so many elements of a long row, a few at a time for each thread",
+            limit: "a shorter piece is no work for a block, and a longer one leaves others without",
+        });
+        let pieces = choices.choose(Guess {
+            name: "pieces_from",
+            value: LONG,
+            domain: Domain::powers_of_two(2, 64),
+            reason: "from so many pieces in a row on blocks share it, for which everything is read twice",
+            limit: "one piece is no cut",
+        });
+        Decided { threads, elements, piece, long: pieces * piece }
+    }
+}
+
 /// Makes the nest of a scan.
-pub fn apply(cx: &mut Cx, stmt: &Stmt) -> Result<Stmt, Refusal> {
-    let scan = Scan::read(stmt)?;
-    let threads = power_of_two(limits(cx)?.threads.min(THREADS));
+pub fn apply(cx: &mut Cx, stmt: &Stmt, choices: &mut Choices<'_>) -> Result<Stmt, Refusal> {
+    let decided = Decided::of(choices, limits(cx)?);
+    let scan = Scan::read(stmt, decided)?;
+    let Decided { threads, long, .. } = decided;
     let (rows, length) = (product(scan.rows.iter().map(|a| &a.extent)), scan.along.extent.clone());
     if length.as_int().is_some_and(|n| n < FEW) {
         return Err(Refusal::new("rows are short"));
@@ -63,9 +109,9 @@ pub fn apply(cx: &mut Cx, stmt: &Stmt) -> Result<Stmt, Refusal> {
         return whole();
     }
     match length.as_int() {
-        Some(n) if n < LONG => whole(),
+        Some(n) if n < long => whole(),
         Some(_) => scan.in_pieces(threads),
-        None => Ok(Stmt::if_else(ge(length, int(LONG)), scan.in_pieces(threads)?, whole()?)),
+        None => Ok(Stmt::if_else(ge(length, int(long)), scan.in_pieces(threads)?, whole()?)),
     }
 }
 
@@ -78,6 +124,7 @@ struct Scan {
     op: BinaryOp,
     /// What is added at a place.
     element: PrimExpr,
+    decided: Decided,
 }
 
 /// Loops around one statement, which count from zero and know nothing of each other.
@@ -95,7 +142,7 @@ pub fn loops(stmt: &Stmt) -> (Vec<Axis>, &Stmt) {
 }
 
 impl Scan {
-    fn read(stmt: &Stmt) -> Result<Scan, Refusal> {
+    fn read(stmt: &Stmt, decided: Decided) -> Result<Scan, Refusal> {
         let no = || Refusal::new("it is no scan");
         let (mut axes, inner) = loops(stmt);
         let Stmt::Store(store) = inner else { return Err(no()) };
@@ -146,7 +193,7 @@ impl Scan {
             false => if_then_else(eq(PrimExpr::from(&along.var), int(0)), first.clone(), own.clone()),
         };
         let (output, indices) = (store.buffer.clone(), store.indices.clone());
-        Ok(Scan { rows: axes, along, output, indices, op, element })
+        Ok(Scan { rows: axes, along, output, indices, op, element, decided })
     }
 
     /// A block for each row.
@@ -164,7 +211,7 @@ impl Scan {
     /// A block for each piece of a row; then what comes before each piece.
     fn in_pieces(&self, threads: i64) -> Result<Stmt, Refusal> {
         let length = &self.along.extent;
-        let pieces = ceil_div(length, PIECE);
+        let pieces = ceil_div(length, self.decided.piece);
         let dims = self.rows.iter().map(|axis| axis.extent.clone()).chain([pieces.clone()]);
         let totals = Buffer::new("totals", self.output.dtype, dims.collect::<Vec<_>>());
         let before = Buffer::new("before", self.output.dtype, &totals.shape);
@@ -175,8 +222,8 @@ impl Scan {
         let mut axes = self.rows.clone();
         axes.push(Axis { var: piece.clone(), extent: pieces.clone() });
         let (count, binds) = nest::fuse(&axes, &number);
-        let start = mul(PrimExpr::from(&piece), int(PIECE));
-        let end = min(add(&start, int(PIECE)), length);
+        let start = mul(PrimExpr::from(&piece), int(self.decided.piece));
+        let end = min(add(&start, int(self.decided.piece)), length);
         let (body, carry) = self.span(&thread, threads, (&start, &end))?;
         let total = Stmt::store(&totals, at(&PrimExpr::from(&piece)), carry);
         let mut all = vec![Stmt::bind(number.clone(), PrimExpr::from(&block))];
@@ -192,6 +239,7 @@ impl Scan {
             indices: at(&PrimExpr::from(&inner)),
             op: self.op,
             element: load(&totals, at(&PrimExpr::from(&inner))),
+            decided: self.decided,
         };
         let added = self.add_before(threads, &before, &at);
         Ok(Stmt::seq([Stmt::alloc(&totals), Stmt::alloc(&before), alone, of_totals.whole(threads)?, added]))
@@ -204,9 +252,9 @@ impl Scan {
         axes.push(self.along.clone());
         let (count, binds) = nest::fuse(&axes, &point);
         let k = PrimExpr::from(&self.along.var);
-        let carried = load(before, at(&sub(floordiv(&k, int(PIECE)), int(1))));
+        let carried = load(before, at(&sub(floordiv(&k, int(self.decided.piece)), int(1))));
         let both = binary(self.op, carried, load(&self.output, self.indices.clone()));
-        let store = Stmt::when(ge(&k, int(PIECE)), Stmt::store(&self.output, self.indices.clone(), both));
+        let store = Stmt::when(ge(&k, int(self.decided.piece)), Stmt::store(&self.output, self.indices.clone(), both));
         let inside = Stmt::seq(binds.into_iter().chain([store]));
         let body = Stmt::seq([
             Stmt::bind(point.clone(), add(mul(PrimExpr::from(&block), int(threads)), PrimExpr::from(&thread))),
@@ -223,33 +271,33 @@ impl Scan {
         (start, end): (&PrimExpr, &PrimExpr),
     ) -> Result<(Stmt, PrimExpr), Refusal> {
         let dtype = self.output.dtype;
-        let neutral = identity(self.op, dtype)?;
+        let (neutral, own) = (identity(self.op, dtype)?, self.decided.elements);
         let op = |a: PrimExpr, b: PrimExpr| binary(self.op, a, b);
         let shared = |name: &str| Buffer::scoped(name, dtype, [int(threads)], "shared");
         let sums = [shared("sums"), shared("more")];
         let (carry, part) =
-            (Buffer::scoped("carry", dtype, [int(1)], "local"), Buffer::scoped("part", dtype, [int(OWN)], "local"));
+            (Buffer::scoped("carry", dtype, [int(1)], "local"), Buffer::scoped("part", dtype, [int(own)], "local"));
         let (t, carried) = (PrimExpr::from(thread), load(&carry, [int(0)]));
         let turn = Var::dim("turn");
         let first = Var::dim("first");
-        let of_turn = mul(PrimExpr::from(&turn), int(threads * OWN));
+        let of_turn = mul(PrimExpr::from(&turn), int(threads * own));
         let place = |v: i64| add(PrimExpr::from(&first), int(v));
-        let mut body = vec![Stmt::bind(first.clone(), add(add(start.clone(), of_turn), mul(t.clone(), int(OWN))))];
-        for v in 0..OWN {
+        let mut body = vec![Stmt::bind(first.clone(), add(add(start.clone(), of_turn), mul(t.clone(), int(own))))];
+        for v in 0..own {
             let k = Var::dim("k");
-            let own =
+            let term =
                 freshen_lets(&substitute(&self.element, &VarMap::from([(self.along.var.clone(), PrimExpr::from(&k))])));
-            let own = if_then_else(lt(PrimExpr::from(&k), end.clone()), own, neutral.clone());
-            let sum = if v == 0 { own } else { op(load(&part, [int(v - 1)]), own) };
+            let term = if_then_else(lt(PrimExpr::from(&k), end.clone()), term, neutral.clone());
+            let sum = if v == 0 { term } else { op(load(&part, [int(v - 1)]), term) };
             body.extend([Stmt::bind(k, place(v)), Stmt::store(&part, [int(v)], sum)]);
         }
-        body.extend([Stmt::store(&sums[0], [t.clone()], load(&part, [int(OWN - 1)])), Stmt::barrier()]);
+        body.extend([Stmt::store(&sums[0], [t.clone()], load(&part, [int(own - 1)])), Stmt::barrier()]);
         let (mut step, mut from) = (1, 0);
         while step < threads {
             let (old, new) = (&sums[from], &sums[1 - from]);
-            let own = load(old, [t.clone()]);
-            let both = op(load(old, [sub(t.clone(), int(step))]), own.clone());
-            let sum = if_then_else(ge(t.clone(), int(step)), both, own);
+            let alone = load(old, [t.clone()]);
+            let both = op(load(old, [sub(t.clone(), int(step))]), alone.clone());
+            let sum = if_then_else(ge(t.clone(), int(step)), both, alone);
             body.extend([Stmt::store(new, [t.clone()], sum), Stmt::barrier()]);
             (step, from) = (2 * step, 1 - from);
         }
@@ -257,7 +305,7 @@ impl Scan {
         let ahead = op(carried.clone(), load(sums_of_all, [sub(t.clone(), int(1))]));
         let before = Var::prim("before", dtype);
         body.push(Stmt::bind(before.clone(), if_then_else(gt(t.clone(), int(0)), ahead, carried.clone())));
-        for v in 0..OWN {
+        for v in 0..own {
             let k = Var::dim("k");
             let at = VarMap::from([(self.along.var.clone(), PrimExpr::from(&k))]);
             let at: Vec<PrimExpr> = self.indices.iter().map(|index| substitute(index, &at)).collect();
@@ -267,7 +315,7 @@ impl Scan {
         }
         let all = op(carried.clone(), load(sums_of_all, [int(threads - 1)]));
         body.extend([Stmt::store(&carry, [int(0)], all), Stmt::barrier()]);
-        let turns = ceil_div(&sub(end.clone(), start.clone()), threads * OWN);
+        let turns = ceil_div(&sub(end.clone(), start.clone()), threads * own);
         let span = Stmt::seq([
             Stmt::alloc(&sums[0]),
             Stmt::alloc(&sums[1]),

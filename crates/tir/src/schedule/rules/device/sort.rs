@@ -28,13 +28,14 @@ use relaxide_ir::prim::{
 };
 use relaxide_ir::{BinaryOp, Buffer, DataType, Var};
 
-use super::super::super::affine::{ceil_div, loads, product};
+use super::super::super::affine::{ceil_div, loads};
 use super::super::super::inline::freshen_lets;
+use super::super::super::parameters::{Choices, Domain, Guess};
 use super::super::super::threads::launch;
 use super::super::super::{Axis, Cx, Refusal, nest};
 use super::limits;
 use super::scan::loops;
-use super::team::{ends_threads, power_of_two};
+use super::team::{ends_threads, over_points, power_of_two};
 use crate::stmt::{AssertStmt, For};
 use crate::{Stmt, StmtMutator};
 
@@ -49,29 +50,49 @@ const PIECE: i64 = 1024;
 const OWN: i64 = 4;
 /// Elements below which a row is a thread's.
 const FEW: i64 = 16;
-/// Threads of a block where threads do not work together.
-const THREADS: i64 = 64;
 /// Pairs of passes over a row whose length nobody knows.
 const PAIRS: i64 = 24;
 
 const PLACE: DataType = DataType::int(64);
 const WITHIN: DataType = DataType::int(32);
 
+/// What the rule decides.
+struct Decided {
+    /// Elements of a piece.
+    piece: i64,
+    /// Threads of the block that sorts one.
+    threads: i64,
+}
+
 /// Makes the nest of a sort.
-pub fn apply(cx: &mut Cx, stmt: &Stmt) -> Result<Stmt, Refusal> {
+pub fn apply(cx: &mut Cx, stmt: &Stmt, choices: &mut Choices<'_>) -> Result<Stmt, Refusal> {
     let sort = Sort::read(stmt)?;
     let limits = limits(cx)?;
     let size = sort.size.as_int();
     if size.is_some_and(|n| n < FEW) {
         return Err(Refusal::new("rows are short"));
     }
+    let elements = choices.choose(Guess {
+        name: "elements",
+        value: OWN,
+        domain: Domain::powers_of_two(1, 16),
+        reason: "a thread finds the places of so many, one after the other",
+        limit: "with more of them a block has too few threads",
+    });
     let bytes = 2 * (sort.ranks.dtype.bytes() + WITHIN.bytes()) as i64;
-    let most = power_of_two((limits.shared_bytes / bytes).min(limits.threads * OWN)).min(PIECE);
-    let piece = size.map_or(most, |n| most.min(power_of_two(2 * n - 1)));
-    if piece < FEW {
+    let most = power_of_two((limits.shared_bytes / bytes).min(limits.threads * elements));
+    if most < FEW {
         return Err(Refusal::new("a block has too few threads or too little shared memory"));
     }
-    Ok(sort.emit(piece))
+    let guess = size.map_or(PIECE, |n| PIECE.min(power_of_two(2 * n - 1)));
+    let piece = choices.choose(Guess {
+        name: "piece",
+        value: guess.min(most),
+        domain: Domain::powers_of_two(FEW, most),
+        reason: "a block sorts so many elements in shared memory, or a whole row; longer ones take passes over all elements",
+        limit: "so many have room in the shared memory of a block and threads to sort them",
+    });
+    Ok(sort.emit(&Decided { piece, threads: (piece / elements).max(1) }))
 }
 
 /// A sort of rows.
@@ -160,7 +181,8 @@ impl<'a> Sort<'a> {
         })
     }
 
-    fn emit(&self, piece: i64) -> Stmt {
+    fn emit(&self, decided: &Decided) -> Stmt {
+        let piece = decided.piece;
         let dims: Vec<PrimExpr> = self.rows.iter().map(|axis| &axis.extent).chain([&self.size]).cloned().collect();
         let ranks = |name: &str| Buffer::new(name, self.ranks.dtype, &dims);
         let places = |name: &str| Buffer::new(name, PLACE, &dims);
@@ -171,7 +193,7 @@ impl<'a> Sort<'a> {
         if !is_one_piece {
             list.extend([Stmt::alloc(&spare.0), Stmt::alloc(&spare.1)]);
         }
-        list.push(self.sort_pieces(piece, &sorted));
+        list.push(self.sort_pieces(decided, &sorted));
         if !is_one_piece {
             let pairs = match self.size.as_int() {
                 Some(n) => (i64::from((n - 1).ilog2()) + 2 - i64::from(piece.ilog2())) / 2,
@@ -208,8 +230,8 @@ impl<'a> Sort<'a> {
     }
 
     /// Blocks sort pieces of rows.
-    fn sort_pieces(&self, piece: i64, sorted: &(Ref<Buffer>, Ref<Buffer>)) -> Stmt {
-        let threads = (piece / OWN).max(1);
+    fn sort_pieces(&self, decided: &Decided, sorted: &(Ref<Buffer>, Ref<Buffer>)) -> Stmt {
+        let &Decided { piece, threads } = decided;
         let [block, thread, number, part, start, count] =
             ["block", "thread", "number", "piece", "start", "count"].map(Var::dim);
         let mut axes = self.rows.clone();
@@ -222,7 +244,7 @@ impl<'a> Sort<'a> {
         let (first, most) = (PrimExpr::from(&start), PrimExpr::from(&count));
         // The thread's elements of the piece.
         let own = |body: &dyn Fn(&PrimExpr) -> Stmt| {
-            Stmt::each("turn", OWN, |turn| {
+            Stmt::each("turn", piece / threads, |turn| {
                 let i = Var::dim("i");
                 let at = PrimExpr::from(&i);
                 Stmt::seq([
@@ -324,19 +346,6 @@ impl<'a> Sort<'a> {
             Stmt::seq([Stmt::bind(self.end.var.clone(), k.clone()), body])
         })
     }
-}
-
-/// A point a thread.
-fn over_points(axes: &[Axis], body: Stmt) -> Stmt {
-    let [block, thread, point] = ["block", "thread", "point"].map(Var::dim);
-    let (_, binds) = nest::fuse(axes, &point);
-    let count = product(axes.iter().map(|axis| &axis.extent));
-    let inside = Stmt::seq(binds.into_iter().chain([body]));
-    let inside = Stmt::seq([
-        Stmt::bind(point.clone(), add(mul(PrimExpr::from(&block), int(THREADS)), PrimExpr::from(&thread))),
-        Stmt::when(lt(PrimExpr::from(&point), count.clone()), inside),
-    ]);
-    launch(&block, ceil_div(&count, THREADS), &thread, THREADS, inside)
 }
 
 fn shifted(level: &PrimExpr) -> PrimExpr {

@@ -29,8 +29,9 @@ use relaxide_ir::prim::{
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
-use super::super::super::affine::product;
+use super::super::super::affine::{ceil_div, product};
 use super::super::super::inline::freshen_lets;
+use super::super::super::threads::{THREADS as ALONE, launch};
 use super::super::super::{Axis, Reduce, Refusal, nest};
 use crate::stmt::For;
 use crate::warp::WARP;
@@ -188,6 +189,19 @@ impl Team {
             Stmt::store(&reduce.output, reduce.indices.clone(), freshen_lets(&epilogue)),
         ]))
     }
+}
+
+/// A point a thread, where threads do not work together. Without axes there is one.
+pub fn over_points(axes: &[Axis], body: Stmt) -> Stmt {
+    let [block, thread, point] = ["block", "thread", "point"].map(Var::dim);
+    let binds = if axes.is_empty() { Vec::new() } else { nest::fuse(axes, &point).1 };
+    let count = product(axes.iter().map(|axis| &axis.extent));
+    let inside = Stmt::seq(binds.into_iter().chain([body]));
+    let inside = Stmt::seq([
+        Stmt::bind(point.clone(), add(mul(PrimExpr::from(&block), int(ALONE)), PrimExpr::from(&thread))),
+        Stmt::when(lt(PrimExpr::from(&point), count.clone()), inside),
+    ]);
+    launch(&block, ceil_div(&count, ALONE), &thread, ALONE, inside)
 }
 
 /// Whether a thread can give another an element.

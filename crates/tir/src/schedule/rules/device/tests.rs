@@ -10,7 +10,7 @@ fn check(seed: u64, target: &Target) {
     let Teamwork { sample, rule } = teamwork(seed).unwrap();
     let scheduled = apply(&sample.func, target).unwrap();
     let notes: Vec<&str> = scheduled.notes.iter().map(|note| note.rule).collect();
-    assert!(notes.contains(&rule), "seed {seed}: {notes:?} for {rule}\n{}", sample.func);
+    assert!(notes.contains(&rule), "seed {seed}: {rule}: {:?}\n{}", scheduled.notes, scheduled.func);
     let lowered = lower_with(&scheduled.func, LowerOptions { keep_loops: true, ..Default::default() });
     let lowered = lowered.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", scheduled.func));
     let expected = sample.interpret(&sample.func).unwrap();
@@ -41,9 +41,17 @@ fn a_device_of_few_threads_and_little_memory_gets_blocks_that_fit() {
 #[test]
 fn what_rules_decide_may_be_replaced() {
     let mut replaced = 0;
-    for (seed, target) in
-        [(0, "opencl"), (3, "cuda -arch=sm_80"), (4, "opencl"), (5, "cuda -arch=sm_80"), (12, "opencl")]
-    {
+    for (seed, target) in [
+        (0, "opencl"),
+        (3, "cuda -arch=sm_80"),
+        (4, "opencl"),
+        (5, "cuda -arch=sm_80"),
+        (8, "opencl"),
+        (9, "opencl"),
+        (12, "opencl"),
+        (13, "opencl"),
+        (23, "opencl"),
+    ] {
         let target: Target = target.parse().unwrap();
         let sample = teamwork(seed).unwrap().sample;
         let expected = sample.interpret(&sample.func).unwrap();
