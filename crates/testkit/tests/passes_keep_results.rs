@@ -239,6 +239,10 @@ fn tensor(seed: usize, dims: &[i64], dtype: DataType) -> Option<Tensor> {
         (DataType::FLOAT, 32) => Tensor::from_slice(&(0..count).map(number).collect::<Vec<f32>>(), dims).ok(),
         (DataType::INT, 64) => Tensor::from_slice(&(0..count).map(|i| (i % 2) as i64).collect::<Vec<_>>(), dims).ok(),
         (DataType::INT, 32) => Tensor::from_slice(&(0..count).map(|i| (i % 2) as i32).collect::<Vec<_>>(), dims).ok(),
+        (DataType::UINT | DataType::INT, 8) => {
+            let bytes: Vec<u8> = (0..count).map(|i| (i * 37 + seed * 11) as u8).collect();
+            Tensor::from_bytes(&bytes, dims, dtype).ok()
+        }
         (DataType::BOOL, _) => Tensor::from_bytes(&vec![1; count], dims, dtype).ok(),
         _ => None,
     }
