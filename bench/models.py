@@ -89,7 +89,7 @@ def measure(name, threads, contenders, rounds):
         for entry in entries:
             if entry.refused is None:
                 entry.run()
-                # Idle threads of some runtimes spin for tens of milliseconds; let them come to rest before the next turn.
+                # Idle threads of some runtimes spin for tens of milliseconds; let them come to rest before the next call.
                 time.sleep(0.05)
     for entry in entries:
         entry.close()

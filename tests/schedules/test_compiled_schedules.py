@@ -1,4 +1,4 @@
-"""A kernel that was scheduled by hand is compiled as it stands, and computes what it says."""
+"""A kernel that was scheduled manually is compiled as it stands, and computes what it says."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Schedules by hand beside TVM's: the same steps give the same program and the same trace, and what TVM refuses is refused."""
+"""Schedule primitives beside TVM's: the same steps give the same program and the same trace, and what TVM refuses is refused."""
 
 import pytest
 from kernels import KERNELS

@@ -125,7 +125,7 @@ fn suppressions() -> Vec<Case> {
             ("i", Tensor::from_slice(&places.repeat(batch as usize), &[batch, 40]).unwrap()),
         ],
         outputs,
-        rule: "shared turns",
+        rule: "shared loops",
     };
     let (data, chosen) = ((vec![2, 40, 6], F32), (vec![2, 40], I32));
     let one = |number: f32| Tensor::from_slice(&[number], &[1]).unwrap();
@@ -139,7 +139,7 @@ fn suppressions() -> Vec<Case> {
             ("t", one(-2.0)),
         ],
         outputs: vec![(vec![2, 150, 2], I64), (vec![2, 150], F32), (vec![2], I64)],
-        rule: "shared turns",
+        rule: "shared loops",
     };
     vec![
         of_classes,

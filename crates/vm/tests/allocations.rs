@@ -78,7 +78,7 @@ fn symbolic_chain(steps: i64) -> Module {
     })
 }
 
-/// A loop with a tensor in each turn, or a recursion with one at each level, through a call or a closure.
+/// A loop with a tensor in each iteration, or a recursion with one at each level, through a call or a closure.
 fn turns(how: &str) -> Module {
     program(&|b| {
         let shape = b.constant(Shape::from([2]));

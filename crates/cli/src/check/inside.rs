@@ -2,7 +2,7 @@
 //!
 //! Every value of the graph becomes an output on both sides, and the first node in its order whose result differs is named: what
 //! it was given was still the same. If that node has graphs inside, what ran of them is [written out](super::unfold) beside it, and
-//! the search goes on there. What cannot be looked into is said: later turns of a loop, functions of the model.
+//! the search goes on there. What cannot be looked into is said: later iterations of a loop, functions of the model.
 
 use prost::Message;
 use relaxide::ffi::{DataType, Tensor};
@@ -46,7 +46,7 @@ pub(super) fn first_different(
         let Some(unfolded) = unfold(&node, kept.taken(&node)) else { break left("it cannot be written out") };
         let (part, title) = (unfolded.part, title(&node));
         bytes = insert(&bytes, &node, unfolded)?;
-        // What does not run by itself, as the first turn of a loop that has none, is left at that.
+        // What does not run by itself, as the first iteration of a loop that has none, is left at that.
         let Ok(next) = Kept::of(&bytes, runtime, args, form) else { break left("they do not run outside of it") };
         let Some((inner, of_inner)) = next.first() else { break left("they agree where they are written out") };
         if inner.output == node.output {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A copy of the graph that runs stands in front of the node, under names of its own, so that its values can be outputs of the model
-//! like any others: the branch that is taken, the first turn of a `Loop`, the first element of a `Scan`. What later turns
+//! like any others: the branch that is taken, the first iteration of a `Loop`, the first element of a `Scan`. What later iterations
 //! compute is not shown.
 
 use std::collections::HashMap;
@@ -52,13 +52,13 @@ pub fn unfold(node: &NodeProto, taken: Option<bool>) -> Option<Unfolded> {
         }
         "Loop" => {
             let body = graph(node, "body")?;
-            let [turn, condition, state @ ..] = &body.input[..] else { return None };
-            copy.constant(&turn.name, ElementType::Int64, &0i64.to_le_bytes());
+            let [iteration, condition, state @ ..] = &body.input[..] else { return None };
+            copy.constant(&iteration.name, ElementType::Int64, &0i64.to_le_bytes());
             copy.constant(&condition.name, ElementType::Bool, &[1]);
             for (inner, outer) in state.iter().zip(node.input.get(2..)?) {
                 copy.renames.insert(inner.name.clone(), outer.clone());
             }
-            copy.graph(body, "the first turn")
+            copy.graph(body, "the first iteration")
         }
         "Scan" => {
             let body = graph(node, "body")?;

@@ -122,7 +122,7 @@ codes! {
          report the program and the pass.";
     /// A step of a schedule that is not legal.
     ScheduleStep = "E0306",
-        "A step of a schedule by hand would change what the kernel computes, or names a block or loop that is not there. The \
+        "A step of a manual schedule would change what the kernel computes, or names a block or loop that is not there. The \
          kernel is left as it was before the step. The message shows the place; docs of each step say when it is legal.";
 
     /// A target that does not exist or cannot be compiled for.

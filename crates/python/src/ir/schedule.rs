@@ -1,4 +1,4 @@
-//! Schedules by hand to Python: steps by the names of their kinds, traces, and what random variables stand for.
+//! Schedule primitives to Python: steps by the names of their kinds, traces, and what random variables stand for.
 //!
 //! All steps go through [`PySchedule::step`]; the Python package gives each its method and its signature.
 

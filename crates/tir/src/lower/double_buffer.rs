@@ -1,4 +1,4 @@
-//! What a turn of a loop writes for itself is written by the turn before it.
+//! What an iteration of a loop writes for itself is written by the iteration before it.
 //!
 //! ```text
 //! for i in range(n):                                 B = T.alloc_buffer((2, 4))
@@ -19,7 +19,7 @@ use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{PrimExpr, PrimMutator, add, floormod, gt, int_of, sub};
 use relaxide_ir::{Buffer, Var};
 
-use super::versions::{Uses, of_turn, with_versions};
+use super::versions::{Uses, of_iteration, with_versions};
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::analysis::regions::shared_memory;
@@ -31,7 +31,7 @@ const SCOPE: &str = "double_buffer_scope";
 
 pub(super) const PASS: PassInfo = kernel_pass!(
     "s_tir.transform.InjectDoubleBuffer",
-    "What a turn of a loop writes for itself is written by the turn before it.",
+    "What an iteration of a loop writes for itself is written by the iteration before it.",
     inject_double_buffers
 );
 
@@ -85,7 +85,7 @@ fn refused(n: &For, what: &str) -> LowerError {
 
 fn doubled(n: &For) -> Result<Stmt, LowerError> {
     if !matches!(n.kind, ForKind::Serial | ForKind::Unrolled) || n.body.has_early_exit() {
-        return Err(refused(n, "turns are to be one after the other, without `break` and `continue`"));
+        return Err(refused(n, "iterations are to be one after the other, without `break` and `continue`"));
     }
     let list = statements(&n.body);
     let allocated: Vec<&Ref<Buffer>> = list.iter().filter_map(allocated).collect();
@@ -95,7 +95,10 @@ fn doubled(n: &For) -> Result<Stmt, LowerError> {
     let mut twice: HashMap<Ref<Buffer>, Ref<Buffer>> = HashMap::new();
     for stmt in &ahead {
         if undefined_vars(stmt).iter().any(|var| own.contains(var)) {
-            return Err(refused(n, "what is written ahead depends on a name of the same turn; put its value there"));
+            return Err(refused(
+                n,
+                "what is written ahead depends on a name of the same iteration; put its value there",
+            ));
         }
         let written = Uses::of(stmt).written;
         if written.is_empty()
@@ -110,11 +113,11 @@ fn doubled(n: &For) -> Result<Stmt, LowerError> {
     }
     let dtype = n.var.dtype();
     let one = int_of(dtype, 1);
-    // Which of two it is, of a turn that is counted from zero.
-    let turn = |stmt: &Stmt, counted: PrimExpr| {
+    // Which of two it is, of an iteration that is counted from zero.
+    let iteration = |stmt: &Stmt, counted: PrimExpr| {
         let at = floormod(&counted, int_of(dtype, 2));
         let buffers = twice.iter().map(|(old, new)| (old.clone(), (new.clone(), at.clone()))).collect();
-        of_turn(stmt, (&n.var, &add(&n.min, counted)), &buffers)
+        of_iteration(stmt, (&n.var, &add(&n.min, counted)), &buffers)
     };
     let inside = |stmt: &Stmt| match stmt {
         Stmt::Attr(n) if n.key == SCOPE => n.body.clone(),
@@ -122,14 +125,15 @@ fn doubled(n: &For) -> Result<Stmt, LowerError> {
     };
     let rest = || list.iter().filter(|stmt| !allocated_of(stmt, &twice));
     let mut made: Vec<Stmt> = twice.values().map(Stmt::alloc).collect();
-    made.extend(ahead.iter().map(|stmt| turn(&inside(stmt), int_of(dtype, 0))));
+    made.extend(ahead.iter().map(|stmt| iteration(&inside(stmt), int_of(dtype, 0))));
     let counter = Var::new(n.var.name.clone(), n.var.ty.clone());
     let here = PrimExpr::from(&counter);
-    let body = rest().map(|stmt| turn(&inside(stmt), if is_ahead(stmt) { add(&here, &one) } else { here.clone() }));
+    let body =
+        rest().map(|stmt| iteration(&inside(stmt), if is_ahead(stmt) { add(&here, &one) } else { here.clone() }));
     let body = Stmt::seq(body);
     let (min, extent) = (int_of(dtype, 0), sub(&n.extent, &one));
     made.push(Ref::new(For { var: counter, min, extent: extent.clone(), body, ..For::clone(n) }).into());
-    made.extend(rest().filter(|stmt| !is_ahead(stmt)).map(|stmt| turn(stmt, extent.clone())));
+    made.extend(rest().filter(|stmt| !is_ahead(stmt)).map(|stmt| iteration(stmt, extent.clone())));
     let made = Stmt::seq(made);
     Ok(match n.extent.as_int() {
         Some(1..) => made,
@@ -160,8 +164,8 @@ mod tests {
 
     const F32: DataType = DataType::float(32);
 
-    /// `C[i] = 2 A[i] + 1` by scratch of each turn, for as many turns as a scalar says.
-    fn sample(turns: i64, named: bool) -> Sample {
+    /// `C[i] = 2 A[i] + 1` by scratch of each iteration, for as many iterations as a scalar says.
+    fn sample(iterations: i64, named: bool) -> Sample {
         let (a, c) = (Buffer::new("A", F32, [8]), Buffer::new("C", F32, [8]));
         let b = Buffer::scoped("B", F32, [int(1)], "local");
         let [n, place] = ["n", "place"].map(Var::dim);
@@ -175,23 +179,23 @@ mod tests {
         });
         let func = PrimFunc::over_buffers(&[a, c], &[n], Stmt::seq([zeros, loop_]));
         let inputs = vec![Tensor::from_slice(&[1.0_f32, 2.0, -3.0, 0.5, 4.0, 7.0, 8.0, 9.0], &[8]).unwrap()];
-        Sample { func, inputs, outputs: vec![(vec![8], F32)], scalars: vec![turns] }
+        Sample { func, inputs, outputs: vec![(vec![8], F32)], scalars: vec![iterations] }
     }
 
     #[test]
     fn a_turn_writes_for_the_next() {
-        for turns in 0..5 {
-            let sample = sample(turns, false);
+        for iterations in 0..5 {
+            let sample = sample(iterations, false);
             let made = inject_double_buffers(&sample.func).unwrap();
             assert!(!made.to_string().contains(SCOPE), "{made}");
             let (found, expected) = (sample.interpret(&made).unwrap(), sample.interpret(&sample.func).unwrap());
-            assert_eq!(found, expected, "{turns} turns\n{made}");
+            assert_eq!(found, expected, "{iterations} iterations\n{made}");
         }
     }
 
     #[test]
     fn names_of_the_turn_are_refused() {
         let error = inject_double_buffers(&sample(3, true).func).unwrap_err().to_string();
-        assert!(error.contains("a name of the same turn"), "{error}");
+        assert!(error.contains("a name of the same iteration"), "{error}");
     }
 }

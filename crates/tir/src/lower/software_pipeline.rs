@@ -1,4 +1,4 @@
-//! Statements of different turns of a loop side by side.
+//! Statements of different iterations of a loop side by side.
 //!
 //! ```text
 //! for i in range(16, annotations={                          B = T.alloc_buffer((2, 4))
@@ -9,8 +9,8 @@
 //!     C[i, …] = B[…]                                        C[15, …] = B[1, …]
 //! ```
 //!
-//! A statement of stage `s` is executed `s` turns later than it stands there; at one time, statements stand in the order that is given.
-//! Scratch of the loop that a later stage reads has a version for each turn that is under way. In front of the loop are the times at
+//! A statement of stage `s` is executed `s` iterations later than it stands there; at one time, statements stand in the order that is given.
+//! Scratch of the loop that a later stage reads has a version for each iteration that is under way. In front of the loop are the times at
 //! which the last stages have nothing to do yet, and behind it those at which the first have nothing to do any more.
 //!
 //! Needs: a loop whose statements are as many as its annotations say, in the block form with or without a block around them. Leaves out
@@ -24,7 +24,7 @@ use relaxide_ir::prim::{PrimExpr, PrimMutator, add, floormod, int_of, lt, max, s
 use relaxide_ir::{Buffer, Var};
 
 use super::double_buffer::statements;
-use super::versions::{Uses, of_turn, with_versions};
+use super::versions::{Uses, of_iteration, with_versions};
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::analysis::regions::shared_memory;
@@ -37,7 +37,7 @@ const ASYNC: &str = "software_pipeline_async_stages";
 
 pub(super) const PASS: PassInfo = kernel_pass!(
     "s_tir.transform.InjectSoftwarePipeline",
-    "Statements of different turns of a loop stand side by side, as its annotations say.",
+    "Statements of different iterations of a loop stand side by side, as its annotations say.",
     inject_software_pipelines
 );
 
@@ -92,7 +92,7 @@ struct Pipeline<'a> {
 impl<'a> Pipeline<'a> {
     fn of(n: &'a For) -> Result<Pipeline<'a>, LowerError> {
         if !matches!(n.kind, ForKind::Serial | ForKind::Unrolled) || n.body.has_early_exit() {
-            return Err(refused(n, "turns are to be one after the other, without `break` and `continue`"));
+            return Err(refused(n, "iterations are to be one after the other, without `break` and `continue`"));
         }
         if n.annotations.get(ASYNC).is_some() {
             return Err(refused(n, format!("there are no asynchronous stages (`{ASYNC}`)")));
@@ -116,7 +116,7 @@ impl<'a> Pipeline<'a> {
         if list.iter().any(|stmt| matches!(stmt, Stmt::Bind(_) | Stmt::Decl(_))) {
             return Err(refused(
                 n,
-                "a name that the loop defines is known to statements of one turn only; put its value there",
+                "a name that the loop defines is known to statements of one iteration only; put its value there",
             ));
         }
         let shared = shared_memory(&n.body);
@@ -146,15 +146,15 @@ impl<'a> Pipeline<'a> {
             .map(|(buffer, count)| if *count == 1 { buffer.clone() } else { with_versions(buffer, *count) })
             .collect();
         let mut list: Vec<Stmt> = buffers.iter().map(Stmt::alloc).collect();
-        // Statements of one time, which is counted from zero; `asks` says whether a statement's turn may lie behind the last.
+        // Statements of one time, which is counted from zero; `asks` says whether a statement's iteration may lie behind the last.
         let at_time = |time: &PrimExpr, takes: &dyn Fn(i64) -> bool, asks: bool| {
             let statements = self.statements.iter().filter(|(_, stage)| takes(*stage)).map(|(stmt, stage)| {
-                let turn = sub(time, number(*stage));
+                let iteration = sub(time, number(*stage));
                 let versions = self.scratch.iter().zip(&buffers).filter(|((_, count), _)| *count > 1);
-                let versions =
-                    versions.map(|((old, count), new)| (old.clone(), (new.clone(), floormod(&turn, number(*count)))));
-                let stmt = of_turn(stmt, (&n.var, &add(&n.min, &turn)), &versions.collect::<HashMap<_, _>>());
-                if asks { Stmt::when(lt(turn, n.extent.clone()), stmt) } else { stmt }
+                let versions = versions
+                    .map(|((old, count), new)| (old.clone(), (new.clone(), floormod(&iteration, number(*count)))));
+                let stmt = of_iteration(stmt, (&n.var, &add(&n.min, &iteration)), &versions.collect::<HashMap<_, _>>());
+                if asks { Stmt::when(lt(iteration, n.extent.clone()), stmt) } else { stmt }
             });
             Stmt::seq(statements)
         };
@@ -199,7 +199,7 @@ fn keep(stmt: &Stmt, scratch: &mut Vec<Ref<Buffer>>) -> bool {
     !matches!(stmt, Stmt::Alloc(_))
 }
 
-/// How many turns are under way from a buffer's first writer to its last user.
+/// How many iterations are under way from a buffer's first writer to its last user.
 fn versions(n: &For, buffer: &Ref<Buffer>, uses: &[Uses], stages: &[i64], order: &[i64]) -> Result<i64, LowerError> {
     let writers: Vec<usize> = (0..uses.len()).filter(|at| uses[*at].written.contains(buffer)).collect();
     let users = (0..uses.len()).filter(|at| uses[*at].written.contains(buffer) || uses[*at].read.contains(buffer));
@@ -234,13 +234,13 @@ mod tests {
         AttrValue::List(numbers.iter().map(|number| AttrValue::Int(*number)).collect())
     }
 
-    /// Three statements of a loop over as many turns as a scalar says; `C[i] = (2 A[i] + 1) 2 A[i]`.
-    fn sample(turns: i64, stages: &[i64], order: &[i64]) -> Sample {
-        sample_of(turns, stages, order, false)
+    /// Three statements of a loop over as many iterations as a scalar says; `C[i] = (2 A[i] + 1) 2 A[i]`.
+    fn sample(iterations: i64, stages: &[i64], order: &[i64]) -> Sample {
+        sample_of(iterations, stages, order, false)
     }
 
     /// The same, perhaps with a block around the statements, which has the scratch.
-    fn sample_of(turns: i64, stages: &[i64], order: &[i64], in_block: bool) -> Sample {
+    fn sample_of(iterations: i64, stages: &[i64], order: &[i64], in_block: bool) -> Sample {
         let (a, c) = (Buffer::new("A", F32, [8]), Buffer::new("C", F32, [8]));
         let [b, d] = ["B", "D"].map(|name| Buffer::scoped(name, F32, [int(1)], "local"));
         let [i, n] = ["i", "n"].map(Var::dim);
@@ -261,7 +261,7 @@ mod tests {
         let zeros = Stmt::each("j", 8, |j| Stmt::store(&c, [j.clone()], constant(F32, 0.0)));
         let func = PrimFunc::over_buffers(&[a, c], &[n], Stmt::seq([zeros, loop_]));
         let inputs = vec![Tensor::from_slice(&[1.0_f32, 2.0, -3.0, 0.5, 4.0, 7.0, 8.0, 9.0], &[8]).unwrap()];
-        Sample { func, inputs, outputs: vec![(vec![8], F32)], scalars: vec![turns] }
+        Sample { func, inputs, outputs: vec![(vec![8], F32)], scalars: vec![iterations] }
     }
 
     /// An opaque block.
@@ -283,12 +283,12 @@ mod tests {
 
     #[test]
     fn blocks_are_lowered_behind_it() {
-        for turns in 0..4 {
-            let sample = sample_of(turns, &[0, 1, 1], &[0, 1, 2], true);
+        for iterations in 0..4 {
+            let sample = sample_of(iterations, &[0, 1, 1], &[0, 1, 2], true);
             let made = inject_software_pipelines(&sample.func).unwrap();
             let lowered = crate::lower::lower(&made).unwrap_or_else(|error| panic!("{error}\n{made}"));
             let (found, expected) = (sample.interpret(&lowered).unwrap(), sample.interpret(&sample.func).unwrap());
-            assert_eq!(found, expected, "{turns} turns\n{made}\n{lowered}");
+            assert_eq!(found, expected, "{iterations} iterations\n{made}\n{lowered}");
         }
     }
 
@@ -302,11 +302,11 @@ mod tests {
             (&[0, 2, 3], &[2, 0, 1]),
         ];
         for (stages, order) in pipelines {
-            for turns in 0..6 {
-                let sample = sample(turns, stages, order);
+            for iterations in 0..6 {
+                let sample = sample(iterations, stages, order);
                 let made = inject_software_pipelines(&sample.func).unwrap();
                 let (found, expected) = (sample.interpret(&made).unwrap(), sample.interpret(&sample.func).unwrap());
-                assert_eq!(found, expected, "{turns} turns, {stages:?}, {order:?}\n{made}");
+                assert_eq!(found, expected, "{iterations} iterations, {stages:?}, {order:?}\n{made}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Barriers where threads read what others have written to memory that they share.
 //!
-//! A kernel that was scheduled by hand says what its threads share and not when they wait for each other. Before a statement that reads a
+//! A kernel that was scheduled manually says what its threads share and not when they wait for each other. Before a statement that reads a
 //! shared buffer that was written since the last barrier, or writes one that was read, stands a barrier:
 //!
 //! ```text
@@ -215,8 +215,8 @@ mod tests {
     use crate::schedule;
     use crate::testing::{KINDS, teamwork};
 
-    /// Eight threads that turn a row around `turns` times, by shared memory.
-    fn turned(turns: i64) -> PrimFunc {
+    /// Eight threads that turn a row around `iterations` times, by shared memory.
+    fn turned(iterations: i64) -> PrimFunc {
         let f32 = DataType::float(32);
         let (a, b) = (Buffer::new("A", f32, [8]), Buffer::new("B", f32, [8]));
         let s = Buffer::scoped("s", f32, [8], "shared");
@@ -225,7 +225,7 @@ mod tests {
         let body = Stmt::seq([
             Stmt::alloc(&s),
             Stmt::store(&b, [own.clone()], prim::load(&a, [own.clone()])),
-            Stmt::each("i", turns, |_| {
+            Stmt::each("i", iterations, |_| {
                 Stmt::seq([
                     Stmt::store(&s, [own.clone()], prim::load(&b, [own.clone()])),
                     Stmt::store(&b, [own.clone()], prim::load(&s, [int(7) - own.clone()])),

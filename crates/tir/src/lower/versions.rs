@@ -1,4 +1,4 @@
-//! Scratch in several versions: what one turn of a loop reads while another writes it.
+//! Scratch in several versions: what one iteration of a loop reads while another writes it.
 //!
 //! ```text
 //! B = T.alloc_buffer((4,))               B = T.alloc_buffer((2, 4))
@@ -22,8 +22,8 @@ pub fn with_versions(buffer: &Buffer, versions: i64) -> Ref<Buffer> {
     Buffer::scoped(buffer.name.clone(), buffer.dtype, shape, &buffer.scope)
 }
 
-/// A statement of a turn: a copy whose counter has a value, and whose buffers are versions.
-pub fn of_turn(
+/// A statement of an iteration: a copy whose counter has a value, and whose buffers are versions.
+pub fn of_iteration(
     stmt: &Stmt,
     (counter, value): (&Ref<Var>, &PrimExpr),
     buffers: &HashMap<Ref<Buffer>, (Ref<Buffer>, PrimExpr)>,

@@ -1,4 +1,4 @@
-//! Schedules by hand: a kernel in block form changed step by step, each step checked.
+//! Schedule primitives: a kernel in block form changed step by step, each step checked.
 //!
 //! A rule ([`crate::schedule`]) looks at what a kernel computes and builds the loops that suit the target. A [`Schedule`]
 //! goes the other way: whoever writes it names blocks and loops and says what happens to them, and every step is refused

@@ -15,7 +15,7 @@
 //! makes of both; its doc names the roof that it is held to. Parameters are guesses with reasons, which [`Overrides`] replace.
 //! Refusals are kept with their reasons ([`Note`]); the last rule of each table never refuses.
 //!
-//! A kernel that was [scheduled by hand](scheduled_by_hand) stays as it is.
+//! A kernel that was [scheduled manually](manually_scheduled) stays as it is.
 //!
 //! Needs: a kernel as `create_prim_func` or fusion makes it. Gives: loops without blocks, except where a statement was not
 //! understood (sorting, scans, hand-written kernels), which stays as it was. The order in which a reduction adds its terms
@@ -23,7 +23,7 @@
 
 pub mod affine;
 mod below_maximum;
-mod by_hand;
+mod manual;
 mod compact;
 mod declare;
 pub mod group;
@@ -50,7 +50,7 @@ use std::collections::{HashMap, HashSet};
 use relaxide_ffi::Ref;
 use relaxide_ir::{Buffer, Target, Var, prim};
 
-pub use by_hand::{IS_SCHEDULED, scheduled_by_hand};
+pub use manual::{IS_SCHEDULED, manually_scheduled};
 pub(crate) use declare::declare_views;
 pub use group::{Reduce, Work};
 use lanes::Views;
@@ -161,10 +161,10 @@ fn behind_assertions(body: &Stmt, checks: Vec<Stmt>) -> Stmt {
 
 fn schedule(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -> Result<PrimFunc, ScheduleError> {
     if !recurrence::any(func)
-        && let Some(reason) = scheduled_by_hand(func)
+        && let Some(reason) = manually_scheduled(func)
     {
         let stage = func.global_symbol().unwrap_or("kernel").to_string();
-        record.leave(stage, "by hand", ("all rules", Refusal::new(reason)))?;
+        record.leave(stage, "manual", ("all rules", Refusal::new(reason)))?;
         let bind = target.is_gpu() && !threads::has_threads(&func.body);
         return Ok(if bind { func.with_body(threads::bind(&func.body)) } else { func.clone() });
     }

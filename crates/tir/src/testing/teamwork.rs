@@ -1,4 +1,4 @@
-//! Random kernels that the threads of a block of a device carry out together: reductions, rows, products, transposes, scans, sorts, turns that follow
+//! Random kernels that the threads of a block of a device carry out together: reductions, rows, products, transposes, scans, sorts, iterations that follow
 //! from each other.
 
 use relaxide_ffi::DataType;
@@ -42,7 +42,7 @@ pub fn teamwork(seed: u64) -> Result<Teamwork, TeError> {
         10 => whole(random),
         11 => short_rows(random),
         12 => transpose(random),
-        _ => turns(random),
+        _ => iterations(random),
     }
 }
 
@@ -408,7 +408,7 @@ fn by_counting([ranks, at, spare_ranks, spare_at, place]: [&Ref<Buffer>; 5], len
 }
 
 /// Elements that drop others behind them, one after the other: all of a row or as many as another input says, and so many at most.
-fn turns(random: &mut Random) -> Result<Teamwork, TeError> {
+fn iterations(random: &mut Random) -> Result<Teamwork, TeError> {
     let (rows, n) = (dim(random, "rows", 1, 3), dim(random, "n", 16, 90));
     let (told, limited, across) = (random.one_in(2), random.one_in(2), random.one_in(3));
     let mut maker = Maker { random, inputs: Vec::new() };
@@ -416,7 +416,7 @@ fn turns(random: &mut Random) -> Result<Teamwork, TeError> {
     let (a, counts) = (maker.input("A", &dims, I32), maker.input("counts", &[&rows], I32));
     let wide = DataType::int(64);
     let outs = [("left".to_string(), exprs(&dims), I32), ("kept".to_string(), vec![prim::int(2)], wide)];
-    let outs = te::extern_stage("turns", &[a, counts], outs, |source, target| {
+    let outs = te::extern_stage("iterations", &[a, counts], outs, |source, target| {
         let [left, kept] = target else { return Stmt::nop() };
         let size = || n.expr.clone();
         Stmt::each("i", rows.expr.clone(), |i| {
@@ -444,5 +444,5 @@ fn turns(random: &mut Random) -> Result<Teamwork, TeError> {
         })
     });
     let shape = sizes(&dims);
-    maker.sample("shared turns", outs[0].clone(), shape)
+    maker.sample("shared loops", outs[0].clone(), shape)
 }

@@ -1,6 +1,6 @@
-//! Lists that a program fills turn by turn, and the tensor that their rows make.
+//! Lists that a program fills iteration by iteration, and the tensor that their rows make.
 //!
-//! A loop that gives a row in each turn appends it to a list, which costs the same in every turn, and joins the rows once.
+//! A loop that gives a row in each iteration appends it to a list, which costs the same in every iteration, and joins the rows once.
 
 use relaxide_ffi::{Any, Array, DataType, Device, Error, ErrorKind, List, Shape, Tensor};
 use relaxide_runtime::device;

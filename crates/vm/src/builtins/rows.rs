@@ -1,6 +1,6 @@
-//! [`Rows`]: what the turns of a loop give, row by row, and the tensor that it makes.
+//! [`Rows`]: what the iterations of a loop give, row by row, and the tensor that it makes.
 //!
-//! A loop that gives a small row in each of 10⁵ turns must not keep 10⁵ tensors: each has a header, an allocation of its own and
+//! A loop that gives a small row in each of 10⁵ iterations must not keep 10⁵ tensors: each has a header, an allocation of its own and
 //! a place in a list, which is many times the row. So rows are copied into pieces of memory as they come, and their tensor is
 //! filled from those, each of which is given back when it was read. What is no tensor is kept as the value that it is.
 //!

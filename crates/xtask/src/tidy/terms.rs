@@ -13,6 +13,14 @@ const COINED: &[(&str, &str)] = &[
     (concat!("kept", "_row"), "cached_row"),
     (concat!("read", "_ahead"), "prefetch"),
     (concat!("put", "_together"), "shuffle, or combine"),
+    (concat!("filled", "_before_read"), "written before read"),
+    (concat!("long", "_columns"), "the name of what the columns are reduced by"),
+    (concat!("schedules by", " hand"), "schedule primitives"),
+    (concat!("scheduled by", " hand"), "scheduled manually"),
+    (concat!("next", " turn"), "the next iteration"),
+    (concat!("each", " turn"), "each iteration"),
+    (concat!("Va", "cate"), "Release"),
+    (concat!("Re", "cycle"), "CachedAllocation"),
 ];
 
 /// Checks the sources and the documents.

@@ -1,4 +1,4 @@
-"""Schedules by hand: steps on the blocks and loops of kernels, each checked, and the traces that they leave."""
+"""Schedule primitives: steps on the blocks and loops of kernels, each checked, and the traces that they leave."""
 
 from ..sblock_scope import Dependency, DepKind, SBlockScope, StmtSRef
 from .rv import ExprRV, LoopRV, SBlockRV, ScheduleError

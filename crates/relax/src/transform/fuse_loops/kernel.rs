@@ -1,4 +1,4 @@
-//! The kernel of a loop: what a turn does, in a loop over its number.
+//! The kernel of a loop: what an iteration does, in a loop over its number.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,17 +18,17 @@ use crate::op::core::{CallTir, call_tir};
 use crate::shape::{substitute_type, vars_of};
 use crate::*;
 
-/// What the next turn gets as a part of the state.
+/// What the next iteration gets as a part of the state.
 enum Next {
-    /// What this turn made: which of its results.
+    /// What this iteration made: which of its results.
     Made(usize),
-    /// What this turn was given: which parameter of the loop.
+    /// What this iteration was given: which parameter of the loop.
     Given(usize),
 }
 
 /// A loop in the words of its caller.
 pub(super) struct IterationKernel {
-    /// What a turn computes, as a primitive function: parameters are those of the loop that are tensors, and a shape.
+    /// What an iteration computes, as a primitive function: parameters are those of the loop that are tensors, and a shape.
     func: Function,
     /// Which parameter of the loop each of those is.
     given: Vec<usize>,
@@ -41,7 +41,7 @@ pub(super) struct IterationKernel {
     results: Vec<usize>,
     /// Types of what the kernel gives: results, then rows.
     outputs: Vec<Type>,
-    /// The number of the turn and of turns, in the kernel's words.
+    /// The number of the iteration and of iterations, in the kernel's words.
     index: Ref<Var>,
     limit: PrimExpr,
     /// What the kernel's symbolic variables are outside.
@@ -75,7 +75,7 @@ impl Given {
 pub(super) enum Gives {
     /// An output of the kernel.
     Output(usize),
-    /// What the loop was given, and no turn changes.
+    /// What the loop was given, and no iteration changes.
     Argument(usize),
 }
 
@@ -121,7 +121,7 @@ impl Own {
 /// For each row which value it is and whether the last one comes first; the types of all rows together, outside.
 type Rows = (Vec<(usize, bool)>, Vec<Type>);
 
-/// What a turn makes, each value once.
+/// What an iteration makes, each value once.
 struct Values<'a> {
     of: &'a Loop,
     symbols: &'a VarMap,
@@ -140,7 +140,7 @@ impl Values<'_> {
         })
     }
 
-    /// What each state is in the next turn; none where its type would be another.
+    /// What each state is in the next iteration; none where its type would be another.
     fn next(&mut self, tensors: &[usize], type_of: impl Fn(usize) -> Type) -> Option<Vec<(usize, Next)>> {
         let mut analyzer = Analyzer::new();
         let mut next = Vec::new();
@@ -197,7 +197,7 @@ impl IterationKernel {
     pub(super) fn new(of: &Loop, called: Called<'_>, dims: &VarMap, from_end: Vec<bool>) -> Option<IterationKernel> {
         let Called { args, types, index, limit } = called;
         let Own { inner, outer, dims: kernel_dims } = Own::of(types, &limit);
-        let own_index = Var::dim("turn");
+        let own_index = Var::dim("iteration");
         let mut symbols: VarMap = dims.iter().map(|(var, value)| (var.clone(), substitute(value, &inner))).collect();
         for var in dims.values().flat_map(free_vars) {
             if !inner.contains_key(&var) {
@@ -287,7 +287,7 @@ impl IterationKernel {
                     arguments.push(Given::Constant(constant.clone()));
                     parts.params.push((param.clone(), buffer.clone()));
                 }
-                // The number of the turn is the loop's.
+                // The number of the iteration is the loop's.
                 _ if *param == self.index => {}
                 _ => {
                     arguments.push(Given::Dim(self.outer.get(param).cloned().unwrap_or_else(|| PrimExpr::from(param))));
@@ -297,9 +297,9 @@ impl IterationKernel {
         }
         let made: Vec<Ref<Buffer>> = merged.kernel.buffers[count..].iter().flatten().cloned().collect();
         parts.scratch.extend(made.iter().cloned());
-        let (mut scratch, turn) = without_allocations(&merged.kernel.body);
+        let (mut scratch, iteration) = without_allocations(&merged.kernel.body);
         parts.scratch.append(&mut scratch);
-        let turn = self.turn(&mut parts, turn, &made);
+        let iteration = self.iteration(&mut parts, iteration, &made);
         let for_all = For {
             var: self.index.clone(),
             min: prim::int(0),
@@ -307,7 +307,7 @@ impl IterationKernel {
             kind: ForKind::Serial,
             thread_tag: String::new(),
             annotations: Attrs::new().with(RECURRENCE, true),
-            body: turn,
+            body: iteration,
         };
         let kept: Vec<usize> = self.results.iter().copied().filter(|i| self.parts[*i] == Part::State).collect();
         let states: Vec<Ref<Buffer>> = kept.iter().map(|of| alike(&parts.given[of], "last")).collect();
@@ -328,15 +328,15 @@ impl IterationKernel {
         Ok(Made { func, name: self.name.clone(), arguments, outputs, states: kept.len(), results, span })
     }
 
-    /// What a turn does, its rows and its state put away.
-    fn turn(&self, parts: &mut Parts, body: Stmt, made: &[Ref<Buffer>]) -> Stmt {
+    /// What an iteration does, its rows and its state put away.
+    fn iteration(&self, parts: &mut Parts, body: Stmt, made: &[Ref<Buffer>]) -> Stmt {
         let mut list = vec![body];
         for (row, from_end) in &self.rows {
             let row = &made[*row];
             let all: Vec<PrimExpr> = [self.limit.clone()].into_iter().chain(row.shape.iter().cloned()).collect();
             let rows = Buffer::new("rows", row.dtype, all);
-            let turn = PrimExpr::from(&self.index);
-            let place = if *from_end { &self.limit - 1 - turn } else { turn };
+            let iteration = PrimExpr::from(&self.index);
+            let place = if *from_end { &self.limit - 1 - iteration } else { iteration };
             list.push(copy(&rows, Some(place), row));
             parts.rows.push(rows);
         }

@@ -1,4 +1,4 @@
-//! FuseLoops: a loop over the rows of tensors whose turns are kernels becomes one kernel.
+//! FuseLoops: a loop over the rows of tensors whose iterations are kernels becomes one kernel.
 //!
 //! ```text
 //! def loop(at: R.Shape([i, m, n]), s, rows, x):               @T.prim_func
@@ -15,14 +15,14 @@
 //! y = rows_stack(rows, …)                                     y = r[1]
 //! ```
 //!
-//! A turn of the virtual machine costs a call and an allocation for each kernel, which is more than the kernels of a small recurrence do. Here
-//! it costs the kernels, and what lies between them is memory that all turns share.
+//! An iteration of the virtual machine costs a call and an allocation for each kernel, which is more than the kernels of a small recurrence do. Here
+//! it costs the kernels, and what lies between them is memory that all iterations share.
 //!
-//! **Which loops.** Those that end by their number of turns alone, which is the length of a tensor that they are given: such a
-//! kernel does no more than its arguments are large, so that nobody need interrupt it. State keeps its shape from turn to turn. A turn
+//! **Which loops.** Those that end by their number of iterations alone, which is the length of a tensor that they are given: such a
+//! kernel does no more than its arguments are large, so that nobody need interrupt it. State keeps its shape from iteration to iteration. An iteration
 //! consists of calls of kernels; one that does anything else (a branch, an inner loop, a check) stays a loop of the machine.
 //!
-//! **Where.** On processors, behind FuseTIR; the loop of the kernel is laid out turn by turn (`relaxide_tir::schedule`). Programs over several devices are
+//! **Where.** On processors, behind FuseTIR; the loop of the kernel is laid out iteration by iteration (`relaxide_tir::schedule`). Programs over several devices are
 //! left alone.
 
 mod kernel;
@@ -46,7 +46,7 @@ use read::{Loop, Part};
 
 pub(super) const PASS: PassInfo = PassInfo::new(
     "FuseLoops",
-    "A loop over the rows of tensors whose turns are kernels becomes one kernel.",
+    "A loop over the rows of tensors whose iterations are kernels becomes one kernel.",
     |module, context, _| if context.target.is_gpu() || !module.vdevices.is_empty() { Ok(module) } else { run(module) },
 );
 
@@ -78,7 +78,7 @@ fn run(module: IRModule) -> PassResult {
 /// A call of a loop that becomes a call of a kernel.
 struct Site {
     /// The loop in the caller's words.
-    turns: kernel::IterationKernel,
+    iterations: kernel::IterationKernel,
     /// The lists that it fills, in the order of its rows: which variable, and whether the last row comes first.
     lists: Vec<(AnyVar, bool)>,
 }
@@ -167,8 +167,8 @@ impl Bound {
         }
         let from_end = lists.iter().map(|(_, from_end)| *from_end).collect();
         let called = kernel::Called { args: &call.args, types: &types, index, limit };
-        let turns = kernel::IterationKernel::new(of, called, &map, from_end)?;
-        Some(Site { turns, lists })
+        let iterations = kernel::IterationKernel::new(of, called, &map, from_end)?;
+        Some(Site { iterations, lists })
     }
 }
 
@@ -220,7 +220,7 @@ impl Rewrite for Fuse {
             return Ok(Action::Bind(joined.clone()));
         }
         let (Some(site), Expr::Call(call)) = (self.calls.get(var), &value) else { return Ok(Action::Bind(value)) };
-        let made = site.turns.kernel(b.module()).map_err(|e| BuildError::Program(e.to_string()))?;
+        let made = site.iterations.kernel(b.module()).map_err(|e| BuildError::Program(e.to_string()))?;
         let name = b.module().fresh_name(&made.name);
         let args = made.arguments.iter().map(|argument| argument.of(&call.args)).collect::<Vec<_>>();
         b.module_mut().insert(name.clone(), Ref::new(made.func));

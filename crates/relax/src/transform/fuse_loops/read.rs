@@ -12,17 +12,17 @@ use crate::*;
 /// What a parameter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The shape with the number of the turn and the dimensions of the outside.
+    /// The shape with the number of the iteration and the dimensions of the outside.
     At,
-    /// What a turn gives to the next.
+    /// What an iteration gives to the next.
     State,
     /// A list of rows.
     List,
-    /// The same in all turns.
+    /// The same in all iterations.
     Same,
 }
 
-/// A row that each turn adds to a list.
+/// A row that each iteration adds to a list.
 pub(super) struct Row {
     /// The parameter of the list.
     pub(super) list: usize,
@@ -32,15 +32,15 @@ pub(super) struct Row {
 
 /// A loop.
 pub(super) struct Loop {
-    /// The number of the turn, then what the caller hands over.
+    /// The number of the iteration, then what the caller hands over.
     pub(super) dims: Vec<Ref<Var>>,
-    /// How many turns there are: one of those.
+    /// How many iterations there are: one of those.
     pub(super) limit: Ref<Var>,
     pub(super) params: Vec<Ref<Var>>,
     pub(super) parts: Vec<Part>,
-    /// What a turn computes: calls of kernels and fields of what they give.
+    /// What an iteration computes: calls of kernels and fields of what they give.
     pub(super) bindings: Vec<Ref<VarBinding>>,
-    /// What the next turn gets, for each parameter.
+    /// What the next iteration gets, for each parameter.
     pub(super) next: Vec<Expr>,
     pub(super) rows: Vec<Row>,
     /// Which parameters are the result.
@@ -64,11 +64,11 @@ impl Loop {
             return None;
         }
         let results = results_of(&choice.false_branch, &func.params)?;
-        let mut turn = plain(&choice.true_branch)?;
+        let mut iteration = plain(&choice.true_branch)?;
         // The last thing that happens is the call; what it gives is the result.
         let mut result = choice.true_branch.body.as_var()?;
         let again = loop {
-            let (var, value) = turn.pop()?;
+            let (var, value) = iteration.pop()?;
             if var != result {
                 return None;
             }
@@ -89,7 +89,7 @@ impl Loop {
             _ => return None,
         }
         let (mut rows, mut bindings) = (Vec::new(), Vec::new());
-        for (var, value) in turn {
+        for (var, value) in iteration {
             match &value {
                 Expr::Call(call) if external(call) == Some(ROWS_APPEND) => {
                     let [list, row] = call.args.as_slice() else { return None };

@@ -7,11 +7,11 @@ mod product;
 mod reduction;
 mod rowwise;
 mod scan;
+mod shared_loops;
 mod sort;
 mod team;
 mod tensor_core;
 mod transpose;
-mod turns;
 mod vectors;
 
 #[cfg(test)]
@@ -48,7 +48,10 @@ const REDUCTIONS: &[Entry<Reduce>] = &[
 const OPAQUE: &[Entry<Stmt>] = &[
     Entry { name: "shared scan", apply: |cx, stmt, choices| inside(stmt, |body| scan::apply(cx, body, choices)) },
     Entry { name: "shared sort", apply: |cx, stmt, choices| inside(stmt, |body| sort::apply(cx, body, choices)) },
-    Entry { name: "shared turns", apply: |cx, stmt, choices| inside(stmt, |body| turns::apply(cx, body, choices)) },
+    Entry {
+        name: "shared loops",
+        apply: |cx, stmt, choices| inside(stmt, |body| shared_loops::apply(cx, body, choices)),
+    },
     Entry { name: "independent", apply: rows_apart },
     Entry { name: "opaque", apply: |_, stmt, _| Ok(fallback::opaque(stmt)) },
 ];
@@ -107,11 +110,11 @@ fn inside(stmt: &Stmt, apply: impl FnOnce(&Stmt) -> Result<Stmt, Refusal>) -> Re
     Ok(Stmt::seq(realize.block.alloc_buffers.iter().map(Stmt::alloc).chain([body])))
 }
 
-/// Loops whose turns have nothing to do with each other, a thread each.
+/// Loops whose iterations have nothing to do with each other, a thread each.
 fn rows_apart(cx: &mut Cx, stmt: &Stmt, choices: &mut Choices<'_>) -> Result<Stmt, Refusal> {
     let threads = alone(&cx.machine, choices);
     let made = with_blocks_of(cx, threads, |cx| independent::apply(cx, stmt));
-    made.ok_or_else(|| Refusal::new("its turns depend on each other"))
+    made.ok_or_else(|| Refusal::new("its iterations depend on each other"))
 }
 
 /// Threads of a block where threads do not work together; none on processors.
@@ -126,7 +129,7 @@ pub(super) fn alone(machine: &Machine, choices: &mut Choices<'_>) -> Option<i64>
     }))
 }
 
-/// Emits loops whose turns go to blocks of so many threads.
+/// Emits loops whose iterations go to blocks of so many threads.
 pub(super) fn with_blocks_of<T>(cx: &mut Cx, threads: Option<i64>, emit: impl FnOnce(&mut Cx) -> T) -> T {
     let outside = std::mem::replace(&mut cx.machine.block, threads);
     let made = emit(cx);

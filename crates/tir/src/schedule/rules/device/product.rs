@@ -237,8 +237,8 @@ impl<'a> Tiled<'a> {
         (ty, tx): (&Ref<Var>, &Ref<Var>),
     ) -> Vec<Stmt> {
         let Shape { side, depth, .. } = self.shape;
-        let turns = side * depth / self.shape.threads();
-        let own = |name: &str| Buffer::scoped(name, acc.dtype, [int(turns)], "local");
+        let iterations = side * depth / self.shape.threads();
+        let own = |name: &str| Buffer::scoped(name, acc.dtype, [int(iterations)], "local");
         let (own_a, own_b) = (own("own_a"), own("own_b"));
         let (of_rows, of_columns) = (Operand::rows(self, m0), Operand::columns(self, n0));
         let fetch = |step: PrimExpr| {
@@ -268,16 +268,16 @@ impl<'a> Tiled<'a> {
 
     /// A thread's elements of a tile of an operand, into registers; zero beyond the ends.
     fn fetch(&self, operand: &Operand<'_>, own: &Ref<Buffer>, at: (&Ref<Var>, &Ref<Var>)) -> Stmt {
-        self.each_element(operand, at.0, |turn, (k, place)| {
+        self.each_element(operand, at.0, |iteration, (k, place)| {
             let (binds, value) = self.element(operand, own.dtype, at.1, (k, place), true);
-            Stmt::seq(binds.into_iter().chain([Stmt::store(own, [int(turn)], value)]))
+            Stmt::seq(binds.into_iter().chain([Stmt::store(own, [int(iteration)], value)]))
         })
     }
 
     /// The same elements into the tile.
     fn put(&self, operand: &Operand<'_>, own: &Ref<Buffer>, tile: &Ref<Buffer>, thread: &Ref<Var>) -> Stmt {
-        self.each_element(operand, thread, |turn, (k, place)| {
-            Stmt::store(tile, [PrimExpr::from(k), PrimExpr::from(place)], load(own, [int(turn)]))
+        self.each_element(operand, thread, |iteration, (k, place)| {
+            Stmt::store(tile, [PrimExpr::from(k), PrimExpr::from(place)], load(own, [int(iteration)]))
         })
     }
 
@@ -287,15 +287,15 @@ impl<'a> Tiled<'a> {
         thread: &Ref<Var>,
         body: impl Fn(i64, (&Ref<Var>, &Ref<Var>)) -> Stmt,
     ) -> Stmt {
-        let turns = self.shape.side * self.shape.depth / self.shape.threads();
-        Stmt::seq((0..turns).map(|turn| {
+        let iterations = self.shape.side * self.shape.depth / self.shape.threads();
+        Stmt::seq((0..iterations).map(|iteration| {
             let [at, k, place] = ["at", "k", "place"].map(Var::dim);
             let (of_k, of_place) = self.within(operand, &PrimExpr::from(&at));
             Stmt::seq([
-                Stmt::bind(at, add(int(turn * self.shape.threads()), PrimExpr::from(thread))),
+                Stmt::bind(at, add(int(iteration * self.shape.threads()), PrimExpr::from(thread))),
                 Stmt::bind(k.clone(), of_k),
                 Stmt::bind(place.clone(), of_place),
-                body(turn, (&k, &place)),
+                body(iteration, (&k, &place)),
             ])
         }))
     }
@@ -346,18 +346,18 @@ impl<'a> Tiled<'a> {
 
     /// Each thread's part of a tile of an operand, zero beyond its ends.
     fn fill(&self, operand: &Operand<'_>, tile: &Ref<Buffer>, (thread, k0): (&Ref<Var>, &Ref<Var>)) -> Stmt {
-        let turns = self.shape.side * self.shape.depth / self.shape.threads();
-        let [turn, at, k, place] = ["turn", "at", "k", "place"].map(Var::dim);
+        let iterations = self.shape.side * self.shape.depth / self.shape.threads();
+        let [iteration, at, k, place] = ["iteration", "at", "k", "place"].map(Var::dim);
         let (of_k, of_place) = self.within(operand, &PrimExpr::from(&at));
         let (binds, value) = self.element(operand, tile.dtype, k0, (&k, &place), false);
         let mut body = vec![
-            Stmt::bind(at, add(mul(PrimExpr::from(&turn), int(self.shape.threads())), PrimExpr::from(thread))),
+            Stmt::bind(at, add(mul(PrimExpr::from(&iteration), int(self.shape.threads())), PrimExpr::from(thread))),
             Stmt::bind(k.clone(), of_k),
             Stmt::bind(place.clone(), of_place),
         ];
         body.extend(binds);
         body.push(Stmt::store(tile, [PrimExpr::from(&k), PrimExpr::from(&place)], value));
-        unrolled(turn, turns, Stmt::seq(body))
+        unrolled(iteration, iterations, Stmt::seq(body))
     }
 
     fn multiply(

@@ -278,11 +278,11 @@ impl Scan {
         let (carry, part) =
             (Buffer::scoped("carry", dtype, [int(1)], "local"), Buffer::scoped("part", dtype, [int(own)], "local"));
         let (t, carried) = (PrimExpr::from(thread), load(&carry, [int(0)]));
-        let turn = Var::dim("turn");
+        let iteration = Var::dim("iteration");
         let first = Var::dim("first");
-        let of_turn = mul(PrimExpr::from(&turn), int(threads * own));
+        let of_iteration = mul(PrimExpr::from(&iteration), int(threads * own));
         let place = |v: i64| add(PrimExpr::from(&first), int(v));
-        let mut body = vec![Stmt::bind(first.clone(), add(add(start.clone(), of_turn), mul(t.clone(), int(own))))];
+        let mut body = vec![Stmt::bind(first.clone(), add(add(start.clone(), of_iteration), mul(t.clone(), int(own))))];
         for v in 0..own {
             let k = Var::dim("k");
             let term =
@@ -315,14 +315,14 @@ impl Scan {
         }
         let all = op(carried.clone(), load(sums_of_all, [int(threads - 1)]));
         body.extend([Stmt::store(&carry, [int(0)], all), Stmt::barrier()]);
-        let turns = ceil_div(&sub(end.clone(), start.clone()), threads * own);
+        let iterations = ceil_div(&sub(end.clone(), start.clone()), threads * own);
         let span = Stmt::seq([
             Stmt::alloc(&sums[0]),
             Stmt::alloc(&sums[1]),
             Stmt::alloc(&carry),
             Stmt::alloc(&part),
             Stmt::store(&carry, [int(0)], neutral.clone()),
-            Stmt::serial(turn, turns, Stmt::seq(body)),
+            Stmt::serial(iteration, iterations, Stmt::seq(body)),
         ]);
         Ok((span, carried))
     }

@@ -145,7 +145,7 @@ impl<'a> Sort<'a> {
         if asked.op != BinaryOp::Lt || sorted != ranks || sorted_places != places || places.dtype != PLACE {
             return Err(no());
         }
-        // What uses the places asks for nothing else of the sort, and its turns never meet.
+        // What uses the places asks for nothing else of the sort, and its iterations never meet.
         let Stmt::Store(store) = &end.body else { return Err(Refusal::new("what uses the order is no element")) };
         let along = store.indices.iter().filter(|index| index.as_var() == Some(&end.var)).count();
         let own = |load: &Ref<relaxide_ir::prim::BufferLoad>| {
@@ -244,11 +244,11 @@ impl<'a> Sort<'a> {
         let (first, most) = (PrimExpr::from(&start), PrimExpr::from(&count));
         // The thread's elements of the piece.
         let own = |body: &dyn Fn(&PrimExpr) -> Stmt| {
-            Stmt::each("turn", piece / threads, |turn| {
+            Stmt::each("iteration", piece / threads, |iteration| {
                 let i = Var::dim("i");
                 let at = PrimExpr::from(&i);
                 Stmt::seq([
-                    Stmt::bind(i.clone(), add(mul(turn, int(threads)), PrimExpr::from(&thread))),
+                    Stmt::bind(i.clone(), add(mul(iteration, int(threads)), PrimExpr::from(&thread))),
                     Stmt::when(lt(at.clone(), most.clone()), body(&at)),
                 ])
             })

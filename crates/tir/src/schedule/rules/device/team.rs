@@ -1,6 +1,6 @@
 //! Threads of a block that share the terms of reductions.
 //!
-//! A block has `groups * terms` threads. Each group makes a result of its own: its threads go through the terms by turns, and what they
+//! A block has `groups * terms` threads. Each group makes a result of its own: its threads go through the terms alternately, and what they
 //! have is put together by a tree in shared memory, half as many threads in each step.
 //!
 //! ```text
@@ -89,7 +89,7 @@ impl Team {
     /// This thread's part of the points of some axes: `body` once for each, with the axes bound.
     pub fn each(&self, axes: &[Axis], mut body: impl FnMut() -> Stmt) -> Stmt {
         let count = product(axes.iter().map(|a| &a.extent));
-        let at = |turn: &PrimExpr| add(mul(turn, int(self.terms)), &self.term);
+        let at = |iteration: &PrimExpr| add(mul(iteration, int(self.terms)), &self.term);
         let point = |number: PrimExpr, body: Stmt| match axes {
             [] => body,
             _ => {
@@ -99,14 +99,14 @@ impl Team {
             }
         };
         let full = floordiv(&count, int(self.terms));
-        let turn = Var::dim("turn");
+        let iteration = Var::dim("iteration");
         let loop_ = match full.as_int() {
             Some(0) => Stmt::nop(),
             _ => {
-                let body = point(at(&PrimExpr::from(&turn)), body());
+                let body = point(at(&PrimExpr::from(&iteration)), body());
                 let annotations = relaxide_ir::Attrs::new().with("unroll_count", UNROLL);
                 let (min, extent, kind) = (int(0), full.clone(), ForKind::Serial);
-                Ref::new(For { var: turn, min, extent, kind, thread_tag: String::new(), annotations, body }).into()
+                Ref::new(For { var: iteration, min, extent, kind, thread_tag: String::new(), annotations, body }).into()
             }
         };
         let rest = match count.as_int() {

@@ -93,7 +93,7 @@ pub fn apply(cx: &mut Cx, stage: &Stage, choices: &mut Choices<'_>) -> Result<St
     let number = PrimExpr::from(&thread);
     // One pass over the tile: along `fast` neighbours are neighbours.
     let pass = |fast: (&Axis, &Ref<Var>), slow: (&Axis, &Ref<Var>), store: &dyn Fn(&PrimExpr, &PrimExpr) -> Stmt| {
-        Stmt::each("turn", SIDE / rows, |turn| {
+        Stmt::each("iteration", SIDE / rows, |iteration| {
             let line = Var::dim("line");
             let inside = and(
                 lt(PrimExpr::from(&fast.0.var), fast.0.extent.clone()),
@@ -103,7 +103,7 @@ pub fn apply(cx: &mut Cx, stage: &Stage, choices: &mut Choices<'_>) -> Result<St
                 add(mul(PrimExpr::from(first), int(SIDE)), PrimExpr::from(within))
             };
             Stmt::seq([
-                Stmt::bind(line.clone(), add(mul(turn, int(rows)), PrimExpr::from(&ty))),
+                Stmt::bind(line.clone(), add(mul(iteration, int(rows)), PrimExpr::from(&ty))),
                 Stmt::bind(fast.0.var.clone(), at(fast.1, &tx)),
                 Stmt::bind(slow.0.var.clone(), at(slow.1, &line)),
                 Stmt::when(inside, store(&PrimExpr::from(&line), &PrimExpr::from(&tx))),

@@ -132,13 +132,13 @@ impl<'f> Operand<'f> {
     }
 
     /// How often each of some threads loads a group.
-    fn turns(&self, threads: i64) -> i64 {
+    fn iterations(&self, threads: i64) -> i64 {
         (self.side * self.depth + threads * self.group - 1) / (threads * self.group)
     }
 
     /// A thread's elements of a tile.
     pub fn own(&self, threads: i64) -> Ref<Buffer> {
-        Buffer::scoped("own", self.dtype(), [int(self.turns(threads) * self.group)], "local")
+        Buffer::scoped("own", self.dtype(), [int(self.iterations(threads) * self.group)], "local")
     }
 
     /// Where a tile has an element.
@@ -149,7 +149,7 @@ impl<'f> Operand<'f> {
     /// `body` for each group of a thread: its number, and line and term of its first element.
     fn each(&self, thread: &Ref<Var>, threads: i64, body: impl Fn(i64, (&Ref<Var>, &Ref<Var>)) -> Stmt) -> Stmt {
         let groups = self.side * self.depth / self.group;
-        Stmt::seq((0..self.turns(threads)).map(|turn| {
+        Stmt::seq((0..self.iterations(threads)).map(|iteration| {
             let [at, line, term] = ["at", "line", "term"].map(Var::dim);
             let number = PrimExpr::from(&at);
             let run = if self.is_along_terms { self.depth } else { self.side } / self.group;
@@ -158,11 +158,11 @@ impl<'f> Operand<'f> {
             let inside = Stmt::seq([
                 Stmt::bind(line.clone(), of_line),
                 Stmt::bind(term.clone(), of_term),
-                body(turn, (&line, &term)),
+                body(iteration, (&line, &term)),
             ]);
-            let is_whole = (turn + 1) * threads <= groups;
+            let is_whole = (iteration + 1) * threads <= groups;
             let inside = if is_whole { inside } else { Stmt::when(lt(&number, int(groups)), inside) };
-            Stmt::seq([Stmt::bind(at, add(int(turn * threads), PrimExpr::from(thread))), inside])
+            Stmt::seq([Stmt::bind(at, add(int(iteration * threads), PrimExpr::from(thread))), inside])
         }))
     }
 
@@ -174,7 +174,7 @@ impl<'f> Operand<'f> {
         aligned: &Ref<Var>,
         (beyond, threads): (bool, i64),
     ) -> Stmt {
-        self.each(thread, threads, |turn, (line, term)| {
+        self.each(thread, threads, |iteration, (line, term)| {
             let [of_line, of_term] = ["of_line", "of_term"].map(Var::dim);
             let mut list = vec![
                 Stmt::bind(of_line.clone(), add(PrimExpr::from(first), PrimExpr::from(line))),
@@ -184,12 +184,12 @@ impl<'f> Operand<'f> {
             list.extend(nest::fuse(&self.found.c.inner, &of_term).1);
             let inside = self.inside(&of_line, &of_term, beyond);
             list.push(match self.plain_load().filter(|_| self.group > 1) {
-                Some(load) => self.fetch_group(own, turn, load, (inside, aligned)),
+                Some(load) => self.fetch_group(own, iteration, load, (inside, aligned)),
                 None => {
                     let value = freshen_lets(self.value);
                     let zero = constant(self.dtype(), 0.0);
                     let value = inside.map_or(value.clone(), |inside| if_then_else(inside, value, zero));
-                    Stmt::store(own, [int(turn)], value)
+                    Stmt::store(own, [int(iteration)], value)
                 }
             });
             Stmt::seq(list)
@@ -208,12 +208,12 @@ impl<'f> Operand<'f> {
     fn fetch_group(
         &self,
         own: &Ref<Buffer>,
-        turn: i64,
+        iteration: i64,
         from: &Ref<BufferLoad>,
         (inside, aligned): (Option<PrimExpr>, &Ref<Var>),
     ) -> Stmt {
         let group = self.group;
-        let to = |i: i64| int(turn * group + i);
+        let to = |i: i64| int(iteration * group + i);
         let (buffer, indices) = (&from.buffer, &from.indices);
         let at = |i: i64| {
             let mut indices = indices.clone();
@@ -234,9 +234,9 @@ impl<'f> Operand<'f> {
 
     /// The same elements into the tile.
     pub fn put(&self, own: &Ref<Buffer>, tile: &Ref<Buffer>, thread: &Ref<Var>, threads: i64) -> Stmt {
-        self.each(thread, threads, |turn, (line, term)| {
+        self.each(thread, threads, |iteration, (line, term)| {
             let (line, term) = (PrimExpr::from(line), PrimExpr::from(term));
-            let from = |i: i64| int(turn * self.group + i);
+            let from = |i: i64| int(iteration * self.group + i);
             if self.group > 1 && self.is_along_terms == self.is_tile_along_terms {
                 let [row, at] = self.place(line, term);
                 let value = load(own, [ramp(from(0), 1, self.group)]);

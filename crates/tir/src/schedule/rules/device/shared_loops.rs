@@ -1,4 +1,4 @@
-//! Loops whose turns follow from each other, around loops whose turns do not: the threads of a block go through the outer ones together.
+//! Loops whose iterations follow from each other, around loops whose iterations do not: the threads of a block go through the outer ones together.
 //!
 //! ```text
 //! for i:                                                 # rows
@@ -19,14 +19,14 @@
 //!               sync
 //! ```
 //!
-//! Suppression of boxes is such. Turns do not depend on each other where each element that they write has their number as an index, and what
-//! they read of others' is one that none of them writes: the conditions around all stores say that they are not that turn. A barrier stands
+//! Suppression of boxes is such. Iterations do not depend on each other where each element that they write has their number as an index, and what
+//! they read of others' is one that none of them writes: the conditions around all stores say that they are not that iteration. A barrier stands
 //! where threads come to a buffer that others have written, or write one that others have read, since the last one. What no threads share is
 //! the first thread's. Conditions and lengths that come from memory are read by all threads between two barriers, and so are the same.
 //!
-//! What stands in a row is cut where nothing of a row's own numbers goes on: parts whose turns do not depend on each other are an element a
+//! What stands in a row is cut where nothing of a row's own numbers goes on: parts whose iterations do not depend on each other are an element a
 //! thread, others a row a thread. Indices that are data are checked there alone, since a check ends a thread for which others would wait.
-//! Parameters: 256 threads, or fewer for shorter inner loops. Roof: a barrier or two a turn.
+//! Parameters: 256 threads, or fewer for shorter inner loops. Roof: a barrier or two an iteration.
 
 use std::collections::HashSet;
 
@@ -50,7 +50,7 @@ use crate::{ForKind, Stmt, StmtMutator};
 
 /// Threads of a block.
 const THREADS: i64 = 256;
-/// Turns of an inner loop from which threads share them.
+/// Iterations of an inner loop from which threads share them.
 const FEW: i64 = 16;
 /// Threads of a block at least: those that a device runs in step.
 const FEWEST: i64 = 32;
@@ -60,8 +60,12 @@ pub fn apply(cx: &mut Cx, stmt: &Stmt, choices: &mut Choices<'_>) -> Result<Stmt
     let limits = limits(cx)?;
     let found = Rows::read(cx, stmt)?;
     let guess = found.longest.map_or(THREADS, |n| power_of_two(2 * n - 1).clamp(FEWEST, THREADS));
-    let threads =
-        threads(choices, limits, guess, "the longest inner loop has as many turns or more, or nobody knows how many");
+    let threads = threads(
+        choices,
+        limits,
+        guess,
+        "the longest inner loop has as many iterations or more, or nobody knows how many",
+    );
     let parts = found.parts.iter().map(|part| found.emit(part, threads));
     Ok(Stmt::seq(parts.collect::<Result<Vec<_>, _>>()?))
 }
@@ -72,13 +76,13 @@ struct Rows {
     parts: Vec<Part>,
     /// Numbers that each row has for itself.
     own: Vec<Ref<Buffer>>,
-    /// Turns of the longest loop that threads share, if they are known.
+    /// Iterations of the longest loop that threads share, if they are known.
     longest: Option<i64>,
 }
 
 /// A part of a row.
 enum Part {
-    /// Turns of a loop, a thread each.
+    /// Iterations of a loop, a thread each.
     Elements(Axis, Stmt),
     /// What the threads of a block do together.
     Together(Stmt),
@@ -100,11 +104,13 @@ impl Rows {
         let parts: Vec<Part> = parts(body, &own).into_iter().map(part).collect();
         let mut shared =
             parts.iter().filter_map(|part| if let Part::Together(stmt) = part { Some(stmt) } else { None });
-        let turns: Vec<Option<i64>> = shared.by_ref().flat_map(|stmt| shared_turns(stmt, false)).collect();
-        if turns.is_empty() || turns.iter().all(|n| n.is_some_and(|n| n < FEW)) {
-            return Err(Refusal::new("no loop whose turns follow from each other has one inside whose turns do not"));
+        let iterations: Vec<Option<i64>> = shared.by_ref().flat_map(|stmt| shared_loops(stmt, false)).collect();
+        if iterations.is_empty() || iterations.iter().all(|n| n.is_some_and(|n| n < FEW)) {
+            return Err(Refusal::new(
+                "no loop whose iterations follow from each other has one inside whose iterations do not",
+            ));
         }
-        let longest = turns.into_iter().try_fold(1, |longest, n| Some(n?.max(longest)));
+        let longest = iterations.into_iter().try_fold(1, |longest, n| Some(n?.max(longest)));
         let of_part = |part: &Part| match part {
             Part::Elements(_, stmt) | Part::Together(stmt) | Part::Alone(stmt) => {
                 own.iter().all(|b| Assigned::before_read(b, stmt))
@@ -176,18 +182,18 @@ fn part(stmt: Stmt) -> Part {
         return Part::Elements(Axis { var: n.var.clone(), extent: n.extent.clone() }, n.body.clone());
     }
     let is_checked = Accesses::with_checks(&stmt).is_none_or(|accesses| accesses.checks);
-    if is_checked || shared_turns(&stmt, false).is_empty() { Part::Alone(stmt) } else { Part::Together(stmt) }
+    if is_checked || shared_loops(&stmt, false).is_empty() { Part::Alone(stmt) } else { Part::Together(stmt) }
 }
 
-/// How many turns loops have that threads can share, inside of loops whose turns follow from each other.
-fn shared_turns(stmt: &Stmt, is_inside: bool) -> Vec<Option<i64>> {
+/// How many iterations loops have that threads can share, inside of loops whose iterations follow from each other.
+fn shared_loops(stmt: &Stmt, is_inside: bool) -> Vec<Option<i64>> {
     match stmt {
         Stmt::For(n) if is_parallel(n) => is_inside.then(|| n.extent.as_int()).into_iter().collect(),
-        Stmt::For(n) => shared_turns(&n.body, true),
-        Stmt::Seq(n) => n.seq.iter().flat_map(|stmt| shared_turns(stmt, is_inside)).collect(),
+        Stmt::For(n) => shared_loops(&n.body, true),
+        Stmt::Seq(n) => n.seq.iter().flat_map(|stmt| shared_loops(stmt, is_inside)).collect(),
         Stmt::If(n) => {
             let branches = [Some(&n.then_case), n.else_case.as_ref()];
-            branches.into_iter().flatten().flat_map(|stmt| shared_turns(stmt, is_inside)).collect()
+            branches.into_iter().flatten().flat_map(|stmt| shared_loops(stmt, is_inside)).collect()
         }
         _ => Vec::new(),
     }
@@ -195,42 +201,42 @@ fn shared_turns(stmt: &Stmt, is_inside: bool) -> Vec<Option<i64>> {
 
 /// Whether threads share something of a statement.
 fn is_shared(stmt: &Stmt) -> bool {
-    !shared_turns(stmt, true).is_empty()
+    !shared_loops(stmt, true).is_empty()
 }
 
-/// Whether the turns of a loop have nothing to do with each other.
+/// Whether the iterations of a loop have nothing to do with each other.
 fn is_parallel(n: &For) -> bool {
     let counts = n.min.is_int(0) && n.kind == ForKind::Serial && n.annotations.0.is_empty();
     let Some(accesses) = Accesses::with_checks(&n.body) else { return false };
     if !counts || n.var.dtype() != DataType::int(64) {
         return false;
     }
-    let mut turn = Turn::default();
-    turn.inside.insert(n.var.clone());
-    turn.follow(&n.body, &mut Vec::new());
+    let mut iteration = Iteration::default();
+    iteration.inside.insert(n.var.clone());
+    iteration.follow(&n.body, &mut Vec::new());
     accesses.written.iter().all(|buffer| {
         (0..buffer.ndim()).any(|dim| {
             let own = |index: Option<&PrimExpr>| index.and_then(PrimExpr::as_var) == Some(&n.var);
-            let mut stores = turn.stores.iter().filter(|(stored, ..)| stored == buffer);
+            let mut stores = iteration.stores.iter().filter(|(stored, ..)| stored == buffer);
             let mut places = accesses.places.iter().filter(|(used, _)| used == buffer);
             stores.all(|(_, indices, _)| own(indices.get(dim)))
                 && places.all(|(_, indices)| {
                     let Some(index) = indices.get(dim) else { return false };
-                    own(Some(index)) || turn.is_apart(buffer, &PrimExpr::from(&n.var), index, &accesses.written)
+                    own(Some(index)) || iteration.is_apart(buffer, &PrimExpr::from(&n.var), index, &accesses.written)
                 })
         })
     })
 }
 
-/// What a turn stores, and the names that it makes.
+/// What an iteration stores, and the names that it makes.
 #[derive(Default)]
-struct Turn {
+struct Iteration {
     /// Buffers, indices, and the conditions around.
     stores: Vec<(Ref<Buffer>, Vec<PrimExpr>, Vec<PrimExpr>)>,
     inside: HashSet<Ref<Var>>,
 }
 
-impl Turn {
+impl Iteration {
     fn follow(&mut self, stmt: &Stmt, around: &mut Vec<PrimExpr>) {
         match stmt {
             Stmt::Store(n) => self.stores.push((n.buffer.clone(), n.indices.clone(), around.clone())),
@@ -254,11 +260,11 @@ impl Turn {
         }
     }
 
-    /// Whether an index is the same in all turns, and no turn that stores is that one.
+    /// Whether an index is the same in all iterations, and no iteration that stores is that one.
     fn is_apart(
         &self,
         buffer: &Ref<Buffer>,
-        turn: &PrimExpr,
+        iteration: &PrimExpr,
         index: &PrimExpr,
         written: &HashSet<Ref<Buffer>>,
     ) -> bool {
@@ -267,7 +273,7 @@ impl Turn {
         let differs = |condition: &PrimExpr| {
             let PrimExpr::Binary(n) = condition else { return false };
             let compares = matches!(n.op, BinaryOp::Lt | BinaryOp::Gt | BinaryOp::Ne);
-            compares && (same(&n.a, turn) && same(&n.b, index) || same(&n.b, turn) && same(&n.a, index))
+            compares && (same(&n.a, iteration) && same(&n.b, index) || same(&n.b, iteration) && same(&n.a, index))
         };
         let mut stores = self.stores.iter().filter(|(stored, ..)| stored == buffer);
         is_fixed && stores.all(|(.., around)| around.iter().any(differs))
@@ -326,7 +332,7 @@ impl Together {
             }
             _ if !is_shared(stmt) => self.alone(stmt, guard, out)?,
             Stmt::For(n) if is_parallel(n) => self.share(n, guard, out)?,
-            Stmt::For(n) => self.turns(n, guard, out)?,
+            Stmt::For(n) => self.iterations(n, guard, out)?,
             Stmt::If(n) => self.choose(n, guard, out)?,
             _ => return Err(Refusal::new("it does more than loops and stores")),
         }
@@ -384,7 +390,7 @@ impl Together {
         Ok(())
     }
 
-    /// Turns that threads share.
+    /// Iterations that threads share.
     fn share(&mut self, n: &For, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
         let extent = match loads(&n.extent).is_empty() {
             true => n.extent.clone(),
@@ -398,10 +404,10 @@ impl Together {
                 Stmt::when(lt(PrimExpr::from(&n.var), extent), n.body.clone()),
             ]),
             _ => {
-                // So many turns are this thread's.
-                let turns = floordiv(sub(add(extent, int(self.threads - 1)), thread.clone()), int(self.threads));
-                Stmt::each("turn", turns, |turn| {
-                    let at = add(mul(turn, int(self.threads)), thread.clone());
+                // So many iterations are this thread's.
+                let iterations = floordiv(sub(add(extent, int(self.threads - 1)), thread.clone()), int(self.threads));
+                Stmt::each("iteration", iterations, |iteration| {
+                    let at = add(mul(iteration, int(self.threads)), thread.clone());
                     Stmt::seq([Stmt::bind(n.var.clone(), at), n.body.clone()])
                 })
             }
@@ -410,13 +416,13 @@ impl Together {
         Ok(())
     }
 
-    /// Turns that follow from each other.
-    fn turns(&mut self, n: &For, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
+    /// Iterations that follow from each other.
+    fn iterations(&mut self, n: &For, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
         if !n.min.is_int(0) || n.kind != ForKind::Serial {
             return Err(Refusal::new("a loop inside does not count from zero, one after the other"));
         }
         let extent = self.named("extent", &n.extent, guard, out);
-        // The end of a turn comes before the next one's beginning.
+        // The end of an iteration comes before the next one's beginning.
         if !self.since.is_nothing() {
             self.wait(out);
         }

@@ -1,4 +1,4 @@
-//! Whether a kernel was scheduled by hand, so that rules leave it as it is.
+//! Whether a kernel was scheduled manually, so that rules leave it as it is.
 //!
 //! Computes and fusion make plain nests: one serial loop for each axis of a block, in the order of its axes, and nothing
 //! else. Whoever wrote a [schedule](crate::s_tir) made something else of them: loops of other kinds or with hints, axes at
@@ -16,8 +16,8 @@ use crate::{ForKind, IterKind, PrimFunc};
 /// The attribute of kernels that rules leave alone.
 pub const IS_SCHEDULED: &str = "tirx.is_scheduled";
 
-/// Why a kernel counts as scheduled by hand; `None` where rules are to schedule it.
-pub fn scheduled_by_hand(func: &PrimFunc) -> Option<String> {
+/// Why a kernel counts as scheduled manually; `None` where rules are to schedule it.
+pub fn manually_scheduled(func: &PrimFunc) -> Option<String> {
     if func.attrs.bool(IS_SCHEDULED) == Some(true) {
         return Some(format!("the kernel says {IS_SCHEDULED}"));
     }
@@ -72,9 +72,9 @@ mod tests {
 
     #[test]
     fn plain_kernels_are_for_the_rules() {
-        assert_eq!(scheduled_by_hand(&sum_of_rows()), None);
+        assert_eq!(manually_scheduled(&sum_of_rows()), None);
         let marked = PrimFunc { attrs: sum_of_rows().attrs.with(IS_SCHEDULED, true), ..sum_of_rows() };
-        assert!(scheduled_by_hand(&marked).is_some());
+        assert!(manually_scheduled(&marked).is_some());
     }
 
     #[test]
