@@ -45,7 +45,7 @@ def branches():
 
 
 def loop():
-    """A state, a condition, an output for each turn, and a name from outside."""
+    """A state, a condition, an output for each iteration, and a name from outside."""
     body = helper.make_graph(
         [node("Add", "s x", "next"), node("Less", "i limit", "goes"), node("Mul", "next next", "each")],
         "body",
