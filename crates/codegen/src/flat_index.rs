@@ -3,10 +3,19 @@
 use relaxide_ir::{Buffer, PrimExpr};
 use relaxide_tir::analysis::wide::in_64_bits;
 
+/// An access with more or fewer indices than its buffer has dimensions.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{indices} indices for `{buffer}` of {dimensions} dimensions")]
+pub(crate) struct IndexCount {
+    buffer: String,
+    indices: usize,
+    dimensions: usize,
+}
+
 /// The index into the buffer's memory, in elements, as one expression; otherwise what is wrong with the access.
-pub(crate) fn flat_index(buffer: &Buffer, indices: &[PrimExpr]) -> Result<PrimExpr, String> {
+pub(crate) fn flat_index(buffer: &Buffer, indices: &[PrimExpr]) -> Result<PrimExpr, IndexCount> {
     if indices.len() > 1 && indices.len() != buffer.ndim() {
-        return Err(format!("{} indices for `{}` of {} dimensions", indices.len(), buffer.name, buffer.ndim()));
+        return Err(IndexCount { buffer: buffer.name.clone(), indices: indices.len(), dimensions: buffer.ndim() });
     }
     let mut flat = match indices {
         [] => PrimExpr::from(0),

@@ -111,7 +111,7 @@ fn external(proto: &TensorProto, expected: u64, beside: Option<&Beside>) -> Resu
     };
     let number = |key: &str| entry(key).map_or(Ok(None), |v| v.parse::<usize>().map(Some)).map_err(|_| refuse(key));
     let (start, length) = (number("offset")?.unwrap_or(0), number("length")?);
-    let file = beside.file(location).map_err(|why| refuse(&why))?;
+    let file = beside.file(location).map_err(|why| refuse(&why.to_string()))?;
     let needed = usize::try_from(expected).map_err(|_| refuse("it is larger than memory"))?;
     let part = FilePart::map(&file, start, length.unwrap_or(needed));
     let part = part.map_err(|e| refuse(&format!("cannot read it: {e}")))?;

@@ -61,6 +61,29 @@ pub enum ModelError {
     },
 }
 
+/// Why an input of a model has no type.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InputError {
+    #[error("it is not a tensor, and only tensors are supported")]
+    NoTensor,
+    #[error("the file does not say its type")]
+    NoType,
+    #[error("the file does not say how many dimensions it has")]
+    NoRank,
+    #[error("the given shape has the dimension {0}")]
+    GivenDimension(i64),
+    #[error(transparent)]
+    ElementType(#[from] TensorError),
+}
+
+impl InputError {
+    /// What to try.
+    pub fn help(&self) -> Option<&'static str> {
+        let shape = "give it a shape (`shape_dict` in Python, `--shape` on the command line)";
+        matches!(self, InputError::NoRank).then_some(shape)
+    }
+}
+
 /// A tensor of the file cannot be read.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TensorError {

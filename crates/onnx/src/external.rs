@@ -26,6 +26,19 @@ pub struct Beside {
     within: Vec<PathBuf>,
 }
 
+/// Why a file beside a model is not read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotBeside {
+    #[error("the path must lie below the model's folder")]
+    Path,
+    #[error("cannot read it: {0}")]
+    Read(#[from] io::Error),
+    #[error("a link leads out of the model's folder")]
+    Link,
+    #[error("it is no file")]
+    NoFile,
+}
+
 impl Beside {
     /// The folder of a model's file.
     pub fn model(path: &Path) -> Beside {
@@ -40,20 +53,19 @@ impl Beside {
     }
 
     /// The file that a location means, or why it may not be read.
-    pub(crate) fn file(&self, location: &str) -> Result<PathBuf, String> {
+    pub(crate) fn file(&self, location: &str) -> Result<PathBuf, NotBeside> {
         let is_inside = Path::new(location).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
         if location.is_empty() || !is_inside {
-            return Err("the path must lie below the model's folder".into());
+            return Err(NotBeside::Path);
         }
         let file = self.folder.join(location);
-        let unreadable = |error: io::Error| format!("cannot read it: {error}");
-        let resolved = file.canonicalize().map_err(unreadable)?;
+        let resolved = file.canonicalize()?;
         if !self.within.iter().any(|folder| resolved.starts_with(folder)) {
-            return Err("a link leads out of the model's folder".into());
+            return Err(NotBeside::Link);
         }
         // Whoever opens a pipe waits for its writer.
-        if !resolved.metadata().map_err(unreadable)?.is_file() {
-            return Err("it is no file".into());
+        if !resolved.metadata()?.is_file() {
+            return Err(NotBeside::NoFile);
         }
         Ok(resolved)
     }

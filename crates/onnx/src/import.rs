@@ -22,7 +22,7 @@ use relaxide_relax::{BlockBuilder, Expr, transform};
 
 use crate::constant;
 use crate::dim_name;
-use crate::error::{ImportError, Location, NodeError, Problem};
+use crate::error::{ImportError, InputError, Location, NodeError, Problem};
 use crate::flow::optional::{Held, Optional};
 use crate::flow::sequence::{self, Sequence};
 use crate::graph::Graphs;
@@ -129,8 +129,8 @@ impl<'m> Importer<'m> {
             if is_texts(info) {
                 let dims = match self.input_type(info) {
                     Ok(ty) => ty.as_tensor().and_then(|ty| ty.shape.clone()).unwrap_or_default(),
-                    Err((reason, help)) => {
-                        self.problem(Location::Input(info.name.clone()), reason, help);
+                    Err(error) => {
+                        self.problem(Location::Input(info.name.clone()), error.to_string(), error.help());
                         continue;
                     }
                 };
@@ -145,7 +145,7 @@ impl<'m> Importer<'m> {
                     self.params.push(var.clone());
                     self.graphs.names.set(&info.name, Known::Value(Value::Computed(Expr::Var(var))));
                 }
-                Err((reason, help)) => self.problem(Location::Input(info.name.clone()), reason, help),
+                Err(error) => self.problem(Location::Input(info.name.clone()), error.to_string(), error.help()),
             }
         }
         // Names of dimensions have variables where a tensor binds them, which the others may come before.
@@ -209,24 +209,22 @@ impl<'m> Importer<'m> {
         }
     }
 
-    fn input_type(&mut self, info: &ValueInfoProto) -> Result<Type, (String, Option<&'static str>)> {
+    fn input_type(&mut self, info: &ValueInfoProto) -> Result<Type, InputError> {
         let tensor = match info.r#type.as_ref().and_then(|t| t.value.as_ref()) {
             Some(TypeKind::Tensor(tensor)) => tensor,
-            Some(_) => return Err(("it is not a tensor, and only tensors are supported".into(), None)),
-            None => return Err(("the file does not say its type".into(), None)),
+            Some(_) => return Err(InputError::NoTensor),
+            None => return Err(InputError::NoType),
         };
         let dtype = match self.given(&self.options.dtypes, &info.name) {
             Some(&dtype) => dtype,
             // The type of the places of texts.
             None if is_texts(info) => DataType::int(64),
-            None => constant::dtype_of(tensor.elem_type.into()).map_err(|e| (e.to_string(), None))?,
+            None => constant::dtype_of(tensor.elem_type.into())?,
         };
         if let Some(given) = self.given(&self.options.shapes, &info.name) {
-            return self.given_shape(given).map(|dims| Type::tensor(dims, dtype)).map_err(|reason| (reason, None));
+            return self.given_shape(given).map(|dims| Type::tensor(dims, dtype));
         }
-        let help = "give it a shape (`shape_dict` in Python, `--shape` on the command line)";
-        let shape =
-            tensor.shape.as_ref().ok_or(("the file does not say how many dimensions it has".into(), Some(help)))?;
+        let shape = tensor.shape.as_ref().ok_or(InputError::NoRank)?;
         let mut dims = Vec::new();
         for (i, dim) in shape.dim.iter().enumerate() {
             dims.push(match &dim.value {
@@ -245,12 +243,12 @@ impl<'m> Importer<'m> {
         options.get(name).or_else(|| options.get(&written).filter(|_| !taken()))
     }
 
-    fn given_shape(&mut self, given: &[InputDim]) -> Result<Vec<PrimExpr>, String> {
+    fn given_shape(&mut self, given: &[InputDim]) -> Result<Vec<PrimExpr>, InputError> {
         given
             .iter()
             .map(|dim| match dim {
                 InputDim::Fixed(n) if *n >= 0 => Ok(prim::int(*n)),
-                InputDim::Fixed(n) => Err(format!("the given shape has the dimension {n}")),
+                InputDim::Fixed(n) => Err(InputError::GivenDimension(*n)),
                 InputDim::Named(name) => Ok(self.named_dim(name)),
             })
             .collect()

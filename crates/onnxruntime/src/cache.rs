@@ -74,12 +74,15 @@ impl Entry {
     }
 
     /// Keeps what `export` writes. An entry that cannot be kept is a warning: the model runs without.
-    pub fn keep(&self, export: impl FnOnce(&Path) -> Result<(), String>, log: &Log) {
+    pub fn keep<E: std::error::Error>(&self, export: impl FnOnce(&Path) -> Result<(), E>, log: &Log) {
         let fresh = self.folder.join(format!("{}.new.so", unique()));
-        let kept = export(&fresh).and_then(|()| fs::rename(&fresh, &self.library).map_err(|error| error.to_string()));
-        if let Err(error) = kept {
+        let failed = |error: &dyn std::error::Error| {
             let _ = fs::remove_file(&fresh);
             log.warn(&format!("the compiled model cannot be kept in {}: {error}", self.folder.display()));
+        };
+        match export(&fresh) {
+            Ok(()) => fs::rename(&fresh, &self.library).unwrap_or_else(|error| failed(&error)),
+            Err(error) => failed(&error),
         }
         make_room(&self.folder);
     }

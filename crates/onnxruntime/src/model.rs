@@ -127,7 +127,7 @@ pub fn program(
     }
     let executable = relaxide::ffi::signal::stoppable(cancelled, || compile(model, head, shaping, cancelled))?;
     if let Some(place) = place {
-        place.keep(|path| executable.export_library(path).map_err(|error| error.to_string()), log);
+        place.keep(|path| executable.export_library(path), log);
         // What lies there need not be written once more to be loaded.
         if let Some(program) = place.find().and_then(|library| load(library).ok()) {
             return Ok(program);

@@ -6,7 +6,7 @@ use pyo3::exceptions::PySyntaxError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use relaxide::ffi::{Any, Ref};
-use relaxide::script::{Host, Local, Macro, ParseOptions, ScopeIndex, parse_module_with};
+use relaxide::script::{Host, HostError, Local, Macro, ParseOptions, ScopeIndex, parse_module_with};
 
 use crate::convert;
 use crate::ir::module::IRModule;
@@ -19,13 +19,13 @@ struct Surroundings {
 
 impl Surroundings {
     /// What a method of the object gives; its exception is kept and becomes a message.
-    fn ask<T>(&self, answer: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Result<T, String> {
+    fn ask<T>(&self, answer: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Result<T, HostError> {
         Python::attach(|py| {
             answer(py, self.object.bind(py)).map_err(|error| {
                 let kind = error.get_type(py).name().map_or_else(|_| "an exception".into(), |name| name.to_string());
                 let text = format!("{kind}: {}", error.value(py));
                 *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                text
+                HostError(text)
             })
         })
     }
@@ -40,7 +40,7 @@ impl Host for Surroundings {
         self.ask(|_, object| object.call_method1("knows", (place, name))?.extract::<bool>()).unwrap_or(false)
     }
 
-    fn evaluate(&self, place: ScopeIndex, source: &str, locals: &[Local]) -> Result<Any, String> {
+    fn evaluate(&self, place: ScopeIndex, source: &str, locals: &[Local]) -> Result<Any, HostError> {
         self.ask(|py, object| {
             let values = PyDict::new(py);
             for (name, value) in locals {
@@ -50,14 +50,14 @@ impl Host for Surroundings {
         })
     }
 
-    fn items(&self, value: &Any) -> Result<Vec<Any>, String> {
+    fn items(&self, value: &Any) -> Result<Vec<Any>, HostError> {
         self.ask(|py, _| {
             let value = convert::to_py(py, value.clone())?;
             value.try_iter()?.map(|item| convert::from_py(&item?)).collect()
         })
     }
 
-    fn truth(&self, value: &Any) -> Result<bool, String> {
+    fn truth(&self, value: &Any) -> Result<bool, HostError> {
         self.ask(|py, _| convert::to_py(py, value.clone())?.is_truthy())
     }
 

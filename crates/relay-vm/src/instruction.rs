@@ -11,6 +11,29 @@ use crate::executable::Form;
 /// A register of a frame.
 pub type Register = i64;
 
+/// What a form has no fields for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoForm {
+    /// Later forms give tensors offsets.
+    #[error("a tensor without an offset, as in 0.6, has no form in {0}")]
+    NoOffset(Form),
+    /// The first form has none.
+    #[error("0.6 has no offsets of tensors")]
+    Offset,
+    /// Later forms have alignments as numbers.
+    #[error("an alignment in a register has no form in {0}")]
+    AlignmentInRegister(Form),
+    /// The first form has alignments in registers.
+    #[error("0.6 keeps alignments in registers")]
+    AlignmentAsNumber,
+    /// Earlier forms have sizes only.
+    #[error("a storage of a given shape has no form in {0}")]
+    StorageOfShape(Form),
+    /// Earlier forms let registers live on.
+    #[error("KillRegister came with 0.9 and has no form in {0}")]
+    KillRegister(Form),
+}
+
 /// How large a storage is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Size {
@@ -234,7 +257,7 @@ impl Instruction {
     }
 
     /// The fields in the order of a form; an error says what the form does not have.
-    pub fn encode(&self, form: Form) -> Result<Vec<i64>, String> {
+    pub fn encode(&self, form: Form) -> Result<Vec<i64>, NoForm> {
         let counted = |first: i64, list: &[i64], dst: i64| {
             let mut fields = vec![first, list.len() as i64, dst];
             fields.extend(list);
@@ -243,8 +266,8 @@ impl Instruction {
         let offset = |offset: &Option<Register>| match (offset, form.has_offsets()) {
             (Some(register), true) => Ok(vec![*register]),
             (None, false) => Ok(Vec::new()),
-            (None, true) => Err(format!("a tensor without an offset, as in 0.6, has no form in {form}")),
-            (Some(_), false) => Err("0.6 has no offsets of tensors".to_string()),
+            (None, true) => Err(NoForm::NoOffset(form)),
+            (Some(_), false) => Err(NoForm::Offset),
         };
         Ok(match self {
             Instruction::Move { from, dst } => vec![*from, *dst],
@@ -276,7 +299,7 @@ impl Instruction {
             Instruction::ReshapeTensor { tensor, shape, dst } => vec![*tensor, *shape, *dst],
             Instruction::DeviceCopy { src, src_device, dst_device, dst } => vec![*src, *src_device, *dst_device, *dst],
             Instruction::KillRegister { .. } if form < Form::V0_9 => {
-                return Err(format!("KillRegister came with 0.9 and has no form in {form}"));
+                return Err(NoForm::KillRegister(form));
             }
             Instruction::KillRegister { dst } => vec![*dst],
         })
@@ -348,12 +371,12 @@ fn encode_storage(
     dtype: DataType,
     device: i64,
     dst: Register,
-) -> Result<Vec<i64>, String> {
+) -> Result<Vec<i64>, NoForm> {
     let alignment = match (alignment, form) {
         (Alignment::Register(register), Form::V0_6) => register,
         (Alignment::Bytes(bytes), form) if form != Form::V0_6 => bytes,
-        (Alignment::Register(_), _) => return Err(format!("an alignment in a register has no form in {form}")),
-        (Alignment::Bytes(_), _) => return Err("0.6 keeps alignments in registers".into()),
+        (Alignment::Register(_), _) => return Err(NoForm::AlignmentInRegister(form)),
+        (Alignment::Bytes(_), _) => return Err(NoForm::AlignmentAsNumber),
     };
     let head = |size: i64| [vec![size, alignment], dtype_fields(dtype).to_vec()].concat();
     match size {
@@ -363,6 +386,6 @@ fn encode_storage(
         Size::Shape(shape) if form.has_constant_devices() && !shape.is_empty() => {
             Ok([head(0), vec![device, shape.len() as i64, dst], shape.clone()].concat())
         }
-        Size::Shape(_) => Err(format!("a storage of a given shape has no form in {form}")),
+        Size::Shape(_) => Err(NoForm::StorageOfShape(form)),
     }
 }

@@ -22,11 +22,11 @@ mod verify;
 mod write;
 
 pub use executable::{Constant, Executable, Form, VirtualDevice, VmFunction};
-pub use instruction::{Alignment, Instruction, Register, Size};
+pub use instruction::{Alignment, Instruction, NoForm, Register, Size};
 pub use machine::{Limits, MachineOptions, ProfileRow, VirtualMachine, register};
 pub use object::{Adt, Closure};
 pub use read::read;
 pub use relaxide_vm::RefValue;
 pub use relaxide_vm::executable::stream::ReadError;
-pub use verify::{VerifiedExecutable, VerifyError, verify};
+pub use verify::{Fault, VerifiedExecutable, VerifyError, verify};
 pub use write::write;

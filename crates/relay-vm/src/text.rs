@@ -5,7 +5,7 @@ use std::fmt::Write;
 use relaxide_ffi::DataType;
 
 use crate::executable::{Constant, Executable, Form};
-use crate::instruction::{Alignment, Instruction, Size};
+use crate::instruction::{Alignment, Instruction, NoForm, Size};
 
 fn registers(list: &[i64], separator: &str) -> String {
     list.iter().map(|r| format!("${r}")).collect::<Vec<_>>().join(separator)
@@ -92,7 +92,7 @@ impl Instruction {
 
 impl Executable {
     /// The code of all functions in words.
-    pub fn bytecode(&self) -> Result<String, String> {
+    pub fn bytecode(&self) -> Result<String, NoForm> {
         let mut text = String::new();
         for (i, function) in self.functions.iter().enumerate() {
             let _ = writeln!(text, "VM Function[{i}]: {}({})", function.name, function.params.join(", "));

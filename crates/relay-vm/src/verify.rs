@@ -36,8 +36,72 @@ pub enum VerifyError {
         /// In words.
         text: String,
         /// What is wrong.
-        problem: String,
+        problem: Fault,
     },
+}
+
+/// What is wrong with an instruction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// A jump to where there is no instruction of the function.
+    #[error("it jumps to {0}, outside of the function")]
+    JumpOutside(i64),
+    /// A jump by nothing, or by more than there are numbers.
+    #[error("it jumps to itself or to nowhere")]
+    JumpNowhere,
+    /// A register that the function does not have.
+    #[error("there is no register {register}: the function has {count}")]
+    Register {
+        /// The register.
+        register: i64,
+        /// How many there are.
+        count: i64,
+    },
+    /// An entry that a table does not have.
+    #[error("there is no {what} {index}: there are {count}")]
+    Index {
+        /// What the table holds.
+        what: &'static str,
+        /// The entry.
+        index: i64,
+        /// How many there are.
+        count: usize,
+    },
+    /// A dimension below zero.
+    #[error("a dimension is {0}")]
+    Dimension(i64),
+    /// A call with more or fewer arguments than the function has parameters.
+    #[error("{callee} takes {wanted} arguments, not {found}")]
+    Arguments {
+        /// The function.
+        callee: String,
+        /// Its parameters.
+        wanted: usize,
+        /// The arguments.
+        found: usize,
+    },
+    /// A closure over more values than the function has parameters.
+    #[error("{captured} values are captured by a function of {params} parameters")]
+    Captured {
+        /// The values.
+        captured: usize,
+        /// The parameters.
+        params: usize,
+    },
+    /// More outputs than arguments.
+    #[error("{outputs} of {args} arguments are outputs")]
+    Outputs {
+        /// The outputs.
+        outputs: i64,
+        /// The arguments.
+        args: usize,
+    },
+    /// A constructor's number that does not fit.
+    #[error("a constructor's number has 32 bits, and this is {0}")]
+    Tag(i64),
+    /// A field that no value has.
+    #[error("there is no field {0}")]
+    Field(i64),
 }
 
 /// An executable that may run.
@@ -108,11 +172,11 @@ fn check_function(executable: &Executable, function: &VmFunction) -> Result<(), 
 }
 
 /// Whether an instruction may jump by an offset.
-fn check_jump(function: &VmFunction, pc: usize, offset: i64) -> Result<(), String> {
+fn check_jump(function: &VmFunction, pc: usize, offset: i64) -> Result<(), Fault> {
     match (pc as i64).checked_add(offset) {
         Some(target) if offset != 0 && (0..function.instructions.len() as i64).contains(&target) => Ok(()),
-        Some(target) if offset != 0 => Err(format!("it jumps to {target}, outside of the function")),
-        _ => Err("it jumps to itself or to nowhere".to_string()),
+        Some(target) if offset != 0 => Err(Fault::JumpOutside(target)),
+        _ => Err(Fault::JumpNowhere),
     }
 }
 
@@ -121,29 +185,27 @@ fn check_instruction(
     function: &VmFunction,
     pc: usize,
     instruction: &Instruction,
-) -> Result<(), String> {
+) -> Result<(), Fault> {
     let registers = function.register_file_size;
     if let Some(bad) = instruction.reads().into_iter().chain(instruction.writes()).find(|r| !(0..registers).contains(r))
     {
-        return Err(format!("there is no register {bad}: the function has {registers}"));
+        return Err(Fault::Register { register: bad, count: registers });
     }
-    let within = |what: &str, index: i64, count: usize| {
-        if (0..count as i64).contains(&index) {
-            Ok(())
-        } else {
-            Err(format!("there is no {what} {index}: there are {count}"))
-        }
+    let within = |what: &'static str, index: i64, count: usize| {
+        if (0..count as i64).contains(&index) { Ok(()) } else { Err(Fault::Index { what, index, count }) }
     };
     let jump = |offset: i64| check_jump(function, pc, offset);
     let dims = |shape: &[i64]| match shape.iter().find(|dim| **dim < 0) {
-        Some(dim) => Err(format!("a dimension is {dim}")),
+        Some(dim) => Err(Fault::Dimension(*dim)),
         None => Ok(()),
     };
     let takes = |index: i64, args: usize| {
         let callee = usize::try_from(index).ok().and_then(|i| executable.functions.get(i));
         match callee {
             Some(callee) if callee.params.len() == args => Ok(()),
-            Some(callee) => Err(format!("{} takes {} arguments, not {args}", callee.name, callee.params.len())),
+            Some(callee) => {
+                Err(Fault::Arguments { callee: callee.name.clone(), wanted: callee.params.len(), found: args })
+            }
             None => Ok(()),
         }
     };
@@ -158,14 +220,14 @@ fn check_instruction(
                 usize::try_from(*func).ok().and_then(|i| executable.functions.get(i)).map_or(0, |f| f.params.len());
             match free.len() <= params {
                 true => Ok(()),
-                false => Err(format!("{} values are captured by a function of {params} parameters", free.len())),
+                false => Err(Fault::Captured { captured: free.len(), params }),
             }
         }
         Instruction::InvokePacked { index, outputs, args } => {
             within("kernel", *index, executable.primitives.len())?;
             match (0..=args.len() as i64).contains(outputs) {
                 true => Ok(()),
-                false => Err(format!("{outputs} of {} arguments are outputs", args.len())),
+                false => Err(Fault::Outputs { outputs: *outputs, args: args.len() }),
             }
         }
         Instruction::LoadConst { index, device, .. } => {
@@ -177,10 +239,8 @@ fn check_instruction(
         }
         Instruction::If { then, other, .. } => jump(*then).and_then(|()| jump(*other)),
         Instruction::Goto { offset } => jump(*offset),
-        Instruction::AllocAdt { tag, .. } if i32::try_from(*tag).is_err() => {
-            Err(format!("a constructor's number has 32 bits, and this is {tag}"))
-        }
-        Instruction::GetField { index, .. } if *index < 0 => Err(format!("there is no field {index}")),
+        Instruction::AllocAdt { tag, .. } if i32::try_from(*tag).is_err() => Err(Fault::Tag(*tag)),
+        Instruction::GetField { index, .. } if *index < 0 => Err(Fault::Field(*index)),
         Instruction::AllocTensor { shape, .. } => dims(shape),
         Instruction::AllocStorage { size, device, .. } => {
             within("device", *device, executable.virtual_devices.len())?;

@@ -107,7 +107,7 @@ fn write_function(out: &mut Writer, executable: &Executable, function: &VmFuncti
             (other, _) => other.clone(),
         };
         let opcode = instruction.opcode();
-        let fields = instruction.encode(executable.form).map_err(refuse)?;
+        let fields = instruction.encode(executable.form).map_err(|why| refuse(why.to_string()))?;
         let words = [vec![check_word(opcode, &fields), opcode], fields].concat();
         out.i64_list(&words);
     }

@@ -20,13 +20,18 @@ impl DimNames {
     }
 }
 
+/// A type that is not one of tensors and tuples, where Relax is to have it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("operators take tensors and tuples of them, not {0}")]
+pub struct NotOfTensors(pub Type);
+
 /// A type of tensors and tuples as Relax's. Each unknown dimension becomes a variable of its own.
-pub fn to_relax(ty: &Type) -> Result<RxType, String> {
+pub fn to_relax(ty: &Type) -> Result<RxType, NotOfTensors> {
     to_relax_named(ty, &mut DimNames::default())
 }
 
 /// The same. Variables that are to be told apart by their names, such as those of a function's parameters, share the names.
-pub fn to_relax_named(ty: &Type, names: &mut DimNames) -> Result<RxType, String> {
+pub fn to_relax_named(ty: &Type, names: &mut DimNames) -> Result<RxType, NotOfTensors> {
     match ty {
         Type::Tensor(t) => {
             let dim = |dim: &i64| match *dim {
@@ -39,7 +44,7 @@ pub fn to_relax_named(ty: &Type, names: &mut DimNames) -> Result<RxType, String>
             let fields = t.fields.iter().map(|field| to_relax_named(field, names));
             Ok(RxType::tuple(fields.collect::<Result<Vec<_>, _>>()?))
         }
-        other => Err(format!("operators take tensors and tuples of them, not {other}")),
+        other => Err(NotOfTensors(other.clone())),
     }
 }
 

@@ -174,7 +174,7 @@ impl Interpreter {
             .into()),
             // The others became functions.
             Expr::Op(op) => Err(error(match crate::transform::as_function(op, None) {
-                Err(why) => why,
+                Err(why) => why.to_string(),
                 Ok(_) => format!("the operator {} is no operand", op.name),
             })),
             other => Err(error(format!("{} is no operand", other.type_key()))),

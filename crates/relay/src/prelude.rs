@@ -11,12 +11,12 @@ use crate::{Function, Module, TypeData};
 /// The prelude's text.
 pub const TEXT: &str = include_str!("prelude.rly");
 
-static MODULE: LazyLock<Result<Module, String>> =
-    LazyLock::new(|| parse(&Source::new("prelude.rly", TEXT)).map_err(|d| d.to_string()));
+static MODULE: LazyLock<Result<Module, relaxide_ir::Diagnostic>> =
+    LazyLock::new(|| parse(&Source::new("prelude.rly", TEXT)));
 
 /// The prelude as a module.
 pub fn prelude() -> Result<&'static Module, relaxide_ffi::Error> {
-    MODULE.as_ref().map_err(|text| relaxide_ffi::Error::new(relaxide_ffi::ErrorKind::InternalError, text.clone()))
+    MODULE.as_ref().map_err(|why| relaxide_ffi::Error::new(relaxide_ffi::ErrorKind::InternalError, why.to_string()))
 }
 
 /// A module with the prelude's types and functions, of which it may define some itself.

@@ -16,7 +16,7 @@ use relaxide_ir::{Attrs, GlobalVar, IRModule, Type as RxType, Var as RxVar};
 use relaxide_relax as rx;
 
 use crate::compile::unsupported;
-use crate::convert::{DimNames, to_relax_named as type_to_relax};
+use crate::convert::{DimNames, NotOfTensors, to_relax_named as type_to_relax};
 use crate::devices::mentions_devices;
 use crate::op::{self, LowerCx, NewDims};
 use crate::stack::deep;
@@ -123,9 +123,18 @@ fn has_references(function: &Ref<Function>) -> bool {
     found
 }
 
+/// Why a type has no counterpart in Relax.
+#[derive(Debug, thiserror::Error)]
+enum TypeProblem {
+    #[error("a function is expected")]
+    NoFunction,
+    #[error(transparent)]
+    NotOfTensors(#[from] NotOfTensors),
+}
+
 /// A function's type, whose results have the dimensions that are numbers.
-fn function_type(ty: &Type, pure: bool) -> Result<RxType, String> {
-    let Type::Func(func) = ty else { return Err("a function is expected".into()) };
+fn function_type(ty: &Type, pure: bool) -> Result<RxType, TypeProblem> {
+    let Type::Func(func) = ty else { return Err(TypeProblem::NoFunction) };
     let forms = &mut Forms::new(pure);
     let args = func.args.iter().map(|arg| value_type(arg, forms)).collect::<Result<Vec<_>, _>>()?;
     Ok(RxType::func(args, forgetful(&func.ret, pure)?, pure))
@@ -145,7 +154,7 @@ impl Forms {
     }
 }
 
-fn value_type(ty: &Type, forms: &mut Forms) -> Result<RxType, String> {
+fn value_type(ty: &Type, forms: &mut Forms) -> Result<RxType, TypeProblem> {
     match ty {
         // Where a function takes or gives what is any value in some place, types do not say which functions fit.
         Type::Func(_) if !is_plain(ty) => Ok(RxType::packed_func(RxType::any(), forms.pure)),
@@ -155,7 +164,7 @@ fn value_type(ty: &Type, forms: &mut Forms) -> Result<RxType, String> {
             let fields = t.fields.iter().map(|field| value_type(field, forms));
             Ok(RxType::tuple(fields.collect::<Result<Vec<_>, _>>()?))
         }
-        _ => type_to_relax(ty, &mut forms.names),
+        _ => Ok(type_to_relax(ty, &mut forms.names)?),
     }
 }
 
@@ -170,7 +179,7 @@ fn is_plain(ty: &Type) -> bool {
 }
 
 /// A type without the dimensions that are not numbers.
-fn forgetful(ty: &Type, pure: bool) -> Result<RxType, String> {
+fn forgetful(ty: &Type, pure: bool) -> Result<RxType, TypeProblem> {
     match ty {
         Type::Tensor(t) if !t.is_static() => Ok(RxType::tensor_ndim(t.shape.len() as i64, t.dtype)),
         Type::Tuple(t) => {

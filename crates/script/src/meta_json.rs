@@ -81,23 +81,51 @@ pub(crate) fn write(section: &Section) -> String {
     serde_json::to_string(&text).unwrap_or_default()
 }
 
+/// What is wrong with tensors as text.
+#[derive(Debug, thiserror::Error)]
+pub enum MetadataError {
+    /// The section is no JSON.
+    #[error("the metadata is not JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The section is no list of nodes.
+    #[error("the metadata has no list of nodes")]
+    NoNodes,
+    /// A node refers to one that there is not, or to one of another type.
+    #[error("the metadata lacks a node of type {0}")]
+    NoNode(&'static str),
+    /// A node's contents are of another kind.
+    #[error("{what} in the metadata is not {wanted}")]
+    Kind {
+        /// The node.
+        what: &'static str,
+        /// What it is to be.
+        wanted: &'static str,
+    },
+    /// A tensor is no base64.
+    #[error("the tensor is not base64: {0}")]
+    Base64(base64::DecodeError),
+    /// A tensor's bytes are not those of its header.
+    #[error("the tensor is damaged")]
+    Damaged,
+}
+
 /// The tensors of a graph, in order; the error says what is wrong with it.
-pub(crate) fn read(text: &str) -> Result<Section, String> {
-    let graph: Value = serde_json::from_str(text).map_err(|e| format!("the metadata is not JSON: {e}"))?;
-    let nodes = graph.get("nodes").and_then(Value::as_array).ok_or("the metadata has no list of nodes")?;
+pub(crate) fn read(text: &str) -> Result<Section, MetadataError> {
+    let graph: Value = serde_json::from_str(text)?;
+    let nodes = graph.get("nodes").and_then(Value::as_array).ok_or(MetadataError::NoNodes)?;
     let node = |index: Option<&Value>| index.and_then(Value::as_u64).and_then(|i| nodes.get(usize::try_from(i).ok()?));
-    let data = |index: Option<&Value>, kind: &str| {
+    let data = |index: Option<&Value>, kind: &'static str| {
         node(index)
             .filter(|n| n.get("type").and_then(Value::as_str) == Some(kind))
             .and_then(|n| n.get("data"))
-            .ok_or_else(|| format!("the metadata lacks a node of type {kind}"))
+            .ok_or(MetadataError::NoNode(kind))
     };
     let tensor = |index: Option<&Value>| {
-        let blob = data(index, TENSORS)?.as_str().ok_or("a tensor in the metadata is not text")?;
-        let bytes = STANDARD.decode(blob).map_err(|e| format!("a tensor in the metadata is not base64: {e}"))?;
-        read_tensor(&bytes).ok_or_else(|| "a tensor in the metadata is damaged".to_string())
+        let blob = data(index, TENSORS)?.as_str();
+        tensor_from_text(blob.ok_or(MetadataError::Kind { what: "a tensor", wanted: "text" })?)
     };
-    let root = data(graph.get("root_index"), "ffi.Map")?.as_array().ok_or("the metadata's root is not a map")?;
+    let root = data(graph.get("root_index"), "ffi.Map")?.as_array();
+    let root = root.ok_or(MetadataError::Kind { what: "the root", wanted: "a map" })?;
     let mut section = Section::default();
     for pair in root.chunks_exact(2) {
         let key = data(pair.first(), "ffi.String")?.as_str();
@@ -120,9 +148,8 @@ pub fn tensor_to_text(tensor: &Tensor) -> String {
 }
 
 /// The tensor of such a text.
-pub fn tensor_from_text(text: &str) -> Result<Tensor, String> {
-    let bytes = STANDARD.decode(text).map_err(|e| format!("the tensor is not base64: {e}"))?;
-    read_tensor(&bytes).ok_or_else(|| "the tensor is damaged".to_string())
+pub fn tensor_from_text(text: &str) -> Result<Tensor, MetadataError> {
+    read_tensor(&STANDARD.decode(text).map_err(MetadataError::Base64)?).ok_or(MetadataError::Damaged)
 }
 
 fn tensor_blob(tensor: &Tensor) -> Vec<u8> {

@@ -128,8 +128,13 @@ impl Failed {
     }
 }
 
+/// A text that is no number of bytes.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no number of bytes, such as 500k, 64M or 2G")]
+struct NoBytes(String);
+
 /// A number of bytes, with k, M or G.
-fn bytes(text: &str) -> Result<usize, String> {
+fn bytes(text: &str) -> Result<usize, NoBytes> {
     let (digits, unit) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1usize << 10),
         None => match (text.strip_suffix('M'), text.strip_suffix('G')) {
@@ -139,7 +144,7 @@ fn bytes(text: &str) -> Result<usize, String> {
         },
     };
     let count = digits.parse::<usize>().ok().and_then(|count| count.checked_mul(unit));
-    count.filter(|count| *count > 0).ok_or_else(|| format!("{text:?} is no number of bytes, such as 500k, 64M or 2G"))
+    count.filter(|count| *count > 0).ok_or_else(|| NoBytes(text.to_owned()))
 }
 
 /// Serves until it is told to end. `words` are those between this program and its options, by which it starts its workers.

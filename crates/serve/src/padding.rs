@@ -39,17 +39,31 @@ pub struct Fill {
     value: String,
 }
 
+/// What a setting of buckets does not say.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// It is no bucket.
+    #[error("{0:?} is no bucket, such as input_ids:1=16,32,64")]
+    NoBucket(String),
+    /// Its lengths do not ascend.
+    #[error("the lengths of {0:?} do not grow from 1 or more")]
+    Lengths(String),
+    /// It is no padding.
+    #[error("{0:?} is no padding, such as attention_mask=0")]
+    NoFill(String),
+}
+
 impl Bucket {
     /// Reads `[MODEL/]INPUT:AXIS=LENGTH,…`.
-    pub fn parse(text: &str) -> Result<Bucket, String> {
-        let wanted = || format!("{text:?} is no bucket, such as input_ids:1=16,32,64");
+    pub fn parse(text: &str) -> Result<Bucket, SettingError> {
+        let wanted = || SettingError::NoBucket(text.to_owned());
         let (place, lengths) = text.rsplit_once('=').ok_or_else(wanted)?;
         let (input, axis) = place.rsplit_once(':').ok_or_else(wanted)?;
         let axis = axis.parse().map_err(|_| wanted())?;
         let lengths = lengths.split(',').map(|length| length.trim().parse::<i64>().map_err(|_| wanted()));
         let lengths = lengths.collect::<Result<Vec<_>, _>>()?;
         if lengths[0] < 1 || !lengths.is_sorted_by(|a, b| a < b) {
-            return Err(format!("the lengths of {text:?} do not grow from 1 or more"));
+            return Err(SettingError::Lengths(text.to_owned()));
         }
         Ok(Bucket { input: input.to_owned(), axis, lengths })
     }
@@ -57,9 +71,9 @@ impl Bucket {
 
 impl Fill {
     /// Reads `[MODEL/]INPUT=VALUE`.
-    pub fn parse(text: &str) -> Result<Fill, String> {
+    pub fn parse(text: &str) -> Result<Fill, SettingError> {
         let found = text.rsplit_once('=').filter(|(input, value)| !input.is_empty() && !value.is_empty());
-        let (input, value) = found.ok_or_else(|| format!("{text:?} is no padding, such as attention_mask=0"))?;
+        let (input, value) = found.ok_or_else(|| SettingError::NoFill(text.to_owned()))?;
         Ok(Fill { input: input.to_owned(), value: value.to_owned() })
     }
 }

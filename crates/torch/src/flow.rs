@@ -184,7 +184,7 @@ fn write_loop(
         let Argument::AsTensor(tensor) = input else {
             return Err(NodeError::unsupported("a loop carries what is no tensor"));
         };
-        let declared = graphs.declared(body, &tensor.name).map_err(NodeError::unsupported)?;
+        let declared = graphs.declared(body, &tensor.name).map_err(|why| NodeError::unsupported(why.to_string()))?;
         params.push(Var::new(tensor.name.as_str(), declared.ty()));
         types.push(declared);
     }

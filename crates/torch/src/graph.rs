@@ -17,7 +17,7 @@ use crate::flow;
 use crate::ops;
 use crate::program::{Argument, Graph, Node, Symbolic, TensorMeta};
 use crate::rule::{Cx, Declared, Outputs};
-use crate::symbol::Symbols;
+use crate::symbol::{SymbolError, Symbols};
 use crate::value::Value;
 
 /// The greatest dimension: more elements than any memory holds.
@@ -134,6 +134,26 @@ fn out_of_place(base: &str) -> Option<&str> {
     base.strip_suffix('_').filter(|name| !name.ends_with('_') && name.starts_with("aten."))
 }
 
+/// Why the declared type of a tensor has no counterpart.
+#[derive(Debug, thiserror::Error)]
+pub enum TypeError {
+    /// Nothing is declared.
+    #[error("the program does not say what `{0}` is")]
+    Undeclared(String),
+    /// A layout that is not strided.
+    #[error("sparse tensors are not supported")]
+    Sparse,
+    /// An element type that there is not.
+    #[error("element type {0} is not supported")]
+    ElementType(String),
+    /// A dimension that cannot be read.
+    #[error(transparent)]
+    Symbol(#[from] SymbolError),
+    /// A dimension that no tensor has.
+    #[error("a dimension is {0}; it must be from 0 to {MAX_DIM}")]
+    Dimension(i64),
+}
+
 impl Graphs {
     /// Notes a problem of a node.
     fn problem(&mut self, node: &Node, reason: String) {
@@ -144,21 +164,21 @@ impl Graphs {
     }
 
     /// The declared type of a tensor.
-    pub fn declared(&mut self, graph: &Graph, name: &str) -> Result<Declared, String> {
-        let meta = graph.tensor_values.get(name).ok_or_else(|| format!("the program does not say what `{name}` is"))?;
+    pub fn declared(&mut self, graph: &Graph, name: &str) -> Result<Declared, TypeError> {
+        let meta = graph.tensor_values.get(name).ok_or_else(|| TypeError::Undeclared(name.to_string()))?;
         self.type_of(meta)
     }
 
-    fn type_of(&mut self, meta: &TensorMeta) -> Result<Declared, String> {
+    fn type_of(&mut self, meta: &TensorMeta) -> Result<Declared, TypeError> {
         // 7 is the strided layout; 0 stands where the file says nothing.
         if !matches!(meta.layout, 0 | 7) {
-            return Err("sparse tensors are not supported".into());
+            return Err(TypeError::Sparse);
         }
         let dtype = dtype::of_number(meta.dtype)
-            .ok_or_else(|| format!("element type {} is not supported", dtype::name_of(meta.dtype)))?;
-        let dims = self.symbols.dims(&meta.sizes).map_err(|e| e.to_string())?;
+            .ok_or_else(|| TypeError::ElementType(dtype::name_of(meta.dtype).to_string()))?;
+        let dims = self.symbols.dims(&meta.sizes)?;
         if let Some(dim) = dims.iter().filter_map(PrimExpr::as_int).find(|dim| !(0..=MAX_DIM).contains(dim)) {
-            return Err(format!("a dimension is {dim}; it must be from 0 to {MAX_DIM}"));
+            return Err(TypeError::Dimension(dim));
         }
         Ok(Declared { dims, dtype })
     }
@@ -196,7 +216,7 @@ impl Graphs {
         }
         let given: Vec<String> = node.outputs.iter().flat_map(tensor_names).collect();
         let results = given.iter().map(|name| self.declared(graph, name)).collect::<Result<Vec<_>, _>>();
-        let results = results.map_err(NodeError::unsupported)?;
+        let results = results.map_err(|why| NodeError::unsupported(why.to_string()))?;
         let values = if let Some(rule) = flow::rule(base) {
             rule(self, builder, node, names, &results)?
         } else {

@@ -122,7 +122,7 @@ impl Importer<'_> {
                     self.names.values.insert(tensor.name.clone(), Value::Tensor(Expr::Var(var.clone())));
                     return Some(var);
                 }
-                Err(reason) => self.problem(format!("input `{}`", tensor.name), reason),
+                Err(reason) => self.problem(format!("input `{}`", tensor.name), reason.to_string()),
             },
             Argument::AsSymInt(Symbolic::Named(name)) => {
                 let found = self.program.graph_module.graph.sym_int_values.get(name);

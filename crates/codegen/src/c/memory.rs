@@ -145,7 +145,8 @@ impl Body<'_, '_> {
 
     /// The index into the buffer's memory.
     fn flat_index(&mut self, buffer: &Buffer, indices: &[PrimExpr]) -> Result<Code, CodegenError> {
-        let flat = crate::flat_index::flat_index(buffer, indices).map_err(|what| self.kernel.malformed(what))?;
+        let flat =
+            crate::flat_index::flat_index(buffer, indices).map_err(|what| self.kernel.malformed(what.to_string()))?;
         self.index(&flat)
     }
 

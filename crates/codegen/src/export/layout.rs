@@ -30,25 +30,40 @@ pub(super) enum SectionClass {
     Debug,
 }
 
+/// A section that no library can have.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum BadSection {
+    #[error("section `{0}` is compressed")]
+    Compressed(String),
+    #[error("section `{0}` is thread-local")]
+    ThreadLocal(String),
+    #[error("section `{0}` is writable and executable")]
+    WritableCode(String),
+    #[error("section `{0}` lists initialisers the old way; loaders run `.init_array` only")]
+    OldInitialisers(String),
+    #[error("section `{name}` has type {kind}")]
+    Kind { name: String, kind: u32 },
+}
+
 impl SectionClass {
     /// The class of a section by its header; `Ok(None)` if a library does not keep it.
-    pub fn of(name: &str, kind: elf::SectionType, flags: elf::SectionFlags) -> Result<Option<Self>, String> {
+    pub fn of(name: &str, kind: elf::SectionType, flags: elf::SectionFlags) -> Result<Option<Self>, BadSection> {
         let has = |flag: elf::SectionFlags| flags.0 & flag.0 != 0;
         if !has(elf::SHF_ALLOC) {
             let keep = kind == elf::SHT_PROGBITS && name.starts_with(".debug_");
             if keep && has(elf::SHF_COMPRESSED) {
-                return Err(format!("section `{name}` is compressed"));
+                return Err(BadSection::Compressed(name.to_string()));
             }
             return Ok(keep.then_some(Self::Debug));
         }
         if has(elf::SHF_TLS) {
-            return Err(format!("section `{name}` is thread-local"));
+            return Err(BadSection::ThreadLocal(name.to_string()));
         }
         if has(elf::SHF_EXECINSTR) && has(elf::SHF_WRITE) {
-            return Err(format!("section `{name}` is writable and executable"));
+            return Err(BadSection::WritableCode(name.to_string()));
         }
         if name.starts_with(".ctors") || name.starts_with(".dtors") {
-            return Err(format!("section `{name}` lists initialisers the old way; loaders run `.init_array` only"));
+            return Err(BadSection::OldInitialisers(name.to_string()));
         }
         Ok(match kind {
             elf::SHT_NOTE => None,
@@ -60,7 +75,7 @@ impl SectionClass {
             elf::SHT_PROGBITS if !has(elf::SHF_WRITE) => Some(Self::Rodata),
             elf::SHT_PROGBITS if name.starts_with(".data.rel.ro") => Some(Self::RelRo),
             elf::SHT_PROGBITS => Some(Self::Data),
-            _ => return Err(format!("section `{name}` has type {}", kind.0)),
+            _ => return Err(BadSection::Kind { name: name.to_string(), kind: kind.0 }),
         })
     }
 

@@ -132,7 +132,7 @@ impl Body<'_, '_> {
 
     /// The index into the buffer's memory as one expression.
     pub fn flat_index(&self, buffer: &Buffer, indices: &[PrimExpr]) -> Result<PrimExpr, CodegenError> {
-        flat_index(buffer, indices).map_err(|what| self.kernel.malformed(what))
+        flat_index(buffer, indices).map_err(|what| self.kernel.malformed(what.to_string()))
     }
 
     fn place(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Result<MemoryAccess, CodegenError> {

@@ -68,7 +68,7 @@ pub fn register() -> Result<(), Error> {
 /// Tensors take part in JSON graphs as TVM writes them.
 fn enter_json() -> Result<(), Error> {
     let write = |tensor: Tensor| Ok::<_, Error>(tensor_to_text(&tensor));
-    let read = |text: String| tensor_from_text(&text).map_err(|message| Error::new(ErrorKind::ValueError, message));
+    let read = |text: String| tensor_from_text(&text).map_err(|why| Error::new(ErrorKind::ValueError, why.to_string()));
     let index = relaxide::ffi::abi::type_index::TENSOR;
     type_attr::set(type_attr::Attr::DataToJson.name(), index, Function::typed(write).into())?;
     type_attr::set(type_attr::Attr::DataFromJson.name(), index, Function::typed(read).into())

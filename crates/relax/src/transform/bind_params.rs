@@ -188,7 +188,15 @@ impl Rewrite for Keep {
     }
 }
 
-fn fits(value: &Expr, ty: &Type) -> Result<(), String> {
+/// A value of another type than its parameter's.
+#[derive(Debug, thiserror::Error)]
+#[error("a value of type {} does not fit {}", display::type_text(.have), display::type_text(.want))]
+struct Unfit {
+    have: Type,
+    want: Type,
+}
+
+fn fits(value: &Expr, ty: &Type) -> Result<(), Unfit> {
     let have = value.ty();
     let fits = match (&have, ty) {
         (Type::Tensor(have), Type::Tensor(want)) => {
@@ -203,8 +211,7 @@ fn fits(value: &Expr, ty: &Type) -> Result<(), String> {
         (_, Type::Any(_)) => true,
         _ => false,
     };
-    let wrong = || format!("a value of type {} does not fit {}", display::type_text(&have), display::type_text(ty));
-    fits.then_some(()).ok_or_else(wrong)
+    fits.then_some(()).ok_or_else(|| Unfit { have, want: ty.clone() })
 }
 
 fn known_dims_agree(want: &Option<Vec<PrimExpr>>, have: &Option<Vec<PrimExpr>>) -> bool {

@@ -63,11 +63,20 @@ pub(super) const TRANSFORM: PassInfo = PassInfo::new(
     PassParam::optional("extra_set_item_params", ParamKind::List, "Scalars and texts that fset_item gets in front."),
 ]);
 
+/// Why parameters cannot be fetched later.
+#[derive(Debug, thiserror::Error)]
+enum NotLazy {
+    #[error("input `{0}` has symbolic dimensions that only parameters say which are to be fetched later")]
+    Input(String),
+    #[error("parameter `{0}` has dimensions that follow from symbolic variables of others, which may be fetched later")]
+    Parameter(String),
+}
+
 /// Gives every public function, none of which the module mentions, other parameters.
 fn map_public(
     pass: &str,
     module: IRModule,
-    change: impl Fn(&Ref<Function>) -> Result<Ref<Function>, String>,
+    change: impl Fn(&Ref<Function>) -> Result<Ref<Function>, NotLazy>,
 ) -> PassResult {
     let calls = call_graph(&module);
     let callers: HashMap<String, String> = module
@@ -82,7 +91,7 @@ fn map_public(
             let why = Refusal::from(format!("`{caller}` calls it, and has no function to give it"));
             return Err(in_function(pass, name, why.help("make it private, or inline it first")));
         }
-        change(func).map_err(|why| in_function(pass, name, why))
+        change(func).map_err(|why| in_function(pass, name, why.to_string()))
     })
 }
 
@@ -136,22 +145,20 @@ fn int64() -> Type {
     Type::prim(DataType::int(64))
 }
 
-fn get_inputs(func: &Ref<Function>) -> Result<Ref<Function>, String> {
+fn get_inputs(func: &Ref<Function>) -> Result<Ref<Function>, NotLazy> {
     let inputs = num_inputs(func).unwrap_or(0);
     let Some((given, lazy)) = func.params.split_at_checked(inputs) else { return Ok(func.clone()) };
     let said = defined_vars(given.iter().map(|p| &p.ty));
     let open = |p: &&Ref<Var>| vars_of([&p.ty]).iter().any(|s| !said.contains(s));
     if let Some(param) = given.iter().find(open) {
-        let what = "has symbolic dimensions that only parameters say which are to be fetched later";
-        return Err(format!("input `{}` {what}", param.name));
+        return Err(NotLazy::Input(param.name.clone()));
     }
     let derived = |p: &&Ref<Var>| {
         let own = defined_vars([&p.ty]);
         vars_of([&p.ty]).iter().any(|s| !said.contains(s) && !own.contains(s))
     };
     if let Some(param) = lazy.iter().find(derived) {
-        let what = "has dimensions that follow from symbolic variables of others, which may be fetched later";
-        return Err(format!("parameter `{}` {what}", param.name));
+        return Err(NotLazy::Parameter(param.name.clone()));
     }
     let ret_ty = erase_type(&func.ret_ty, &|s| said.contains(s));
     let fget = Var::new("fget_param", Type::func([int64(), Type::any()], Type::any(), true));

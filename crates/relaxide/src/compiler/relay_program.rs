@@ -127,7 +127,7 @@ pub fn bind_relay_params(module: &Module, params: &Params) -> Result<Module, Err
         return Ok(module.clone());
     }
     let main = module.functions.get("main").ok_or_else(|| refused("the module has no function `@main`"))?;
-    let bound = transform::bind_params(main, params).map_err(|why| refused(&why))?;
+    let bound = transform::bind_params(main, params).map_err(|why| refused(&why.to_string()))?;
     let mut module = module.clone();
     module.functions.insert("main".into(), bound);
     Ok(module)

@@ -35,7 +35,7 @@ pub fn runner() -> KernelRunner {
         let function = match same {
             Some((_, function)) => function.clone(),
             None => {
-                let function = compile(&named).map_err(|why| Error::new(ErrorKind::RuntimeError, why))?;
+                let function = compile(&named).map_err(|why| Error::new(ErrorKind::RuntimeError, why.to_string()))?;
                 known.push((named, function.clone()));
                 function
             }
@@ -46,15 +46,31 @@ pub fn runner() -> KernelRunner {
     })
 }
 
+/// Why a kernel is no function of this process.
+#[derive(Debug, thiserror::Error)]
+enum NotRun {
+    #[error(transparent)]
+    Schedule(#[from] schedule::ScheduleError),
+    #[error(transparent)]
+    Lower(#[from] relaxide_tir::lower::LowerError),
+    #[error(transparent)]
+    Compile(#[from] relaxide_codegen::CodegenError),
+    #[error(transparent)]
+    Library(#[from] std::io::Error),
+    #[error(transparent)]
+    Load(#[from] Error),
+    #[error("the library has no function {NAME}")]
+    Missing,
+}
+
 /// A kernel as a function of this process.
-fn compile(kernel: &PrimFunc) -> Result<Function, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
+fn compile(kernel: &PrimFunc) -> Result<Function, NotRun> {
     let target = Target::default();
-    let scheduled = schedule::apply(kernel, &target).map_err(|e| text(&e))?;
-    let lowered = lower_with(&scheduled.func, LowerOptions::default()).map_err(|e| text(&e))?;
-    let library = relaxide_codegen::compile(&[Ref::new(lowered)], &target).map_err(|e| text(&e))?;
-    let file = tempfile::Builder::new().prefix("relaxide-").suffix(".so").tempfile().map_err(|e| text(&e))?;
-    relaxide_codegen::export_library(&SavedBytes::default(), &library, file.path()).map_err(|e| text(&e))?;
-    let module = crate::load_module(file.path()).map_err(|e| text(&e))?;
-    module.get_function(NAME, false).ok_or_else(|| format!("the library has no function {NAME}"))
+    let scheduled = schedule::apply(kernel, &target)?;
+    let lowered = lower_with(&scheduled.func, LowerOptions::default())?;
+    let library = relaxide_codegen::compile(&[Ref::new(lowered)], &target)?;
+    let file = tempfile::Builder::new().prefix("relaxide-").suffix(".so").tempfile()?;
+    relaxide_codegen::export_library(&SavedBytes::default(), &library, file.path())?;
+    let module = crate::load_module(file.path())?;
+    module.get_function(NAME, false).ok_or(NotRun::Missing)
 }

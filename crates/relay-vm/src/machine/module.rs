@@ -72,7 +72,7 @@ fn arg<T: relaxide_ffi::FromAny>(args: &[AnyView<'_>], index: usize, what: &str)
 type Tell = fn(&mut Executable, &[AnyView<'_>]) -> Result<Any, Error>;
 
 const TELL: &[(&str, Tell)] = &[
-    ("get_bytecode", |e, _| e.bytecode().map(|t| Any::from(t.as_str())).map_err(invalid)),
+    ("get_bytecode", |e, _| e.bytecode().map(|t| Any::from(t.as_str())).map_err(|why| invalid(why.to_string()))),
     ("get_stats", |e, _| Ok(Any::from(e.stats().as_str()))),
     ("get_constants", |e, _| Ok(Any::from(e.constants_text().as_str()))),
     ("get_virtual_devices", |e, _| Ok(Any::from(e.virtual_devices_text().as_str()))),

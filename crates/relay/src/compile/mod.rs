@@ -103,8 +103,11 @@ fn types_text(errors: &[TypeError]) -> String {
     errors.iter().map(|e| e.diagnostic(None).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-pub(crate) fn unsupported<T>(message: impl Into<String>, span: Option<&relaxide_ir::Span>) -> Result<T, CompileError> {
-    let d = Diagnostic::new(Code::Unsupported, message);
+pub(crate) fn unsupported<T>(
+    message: impl std::fmt::Display,
+    span: Option<&relaxide_ir::Span>,
+) -> Result<T, CompileError> {
+    let d = Diagnostic::new(Code::Unsupported, message.to_string());
     Err(CompileError::Program(match span {
         Some(span) => d.with_span(span, None),
         None => d,

@@ -400,7 +400,8 @@ impl Collector<'_> {
         match (name, args.as_slice()) {
             ("on_device", [body]) => self.on_device(expr, call, *body),
             ("device_copy", [body]) => {
-                let (from, to) = copy_ends(&call.attrs).map_err(|e| TransformError::Refused(e + &place(span)))?;
+                let (from, to) =
+                    copy_ends(&call.attrs).map_err(|e| TransformError::Refused(e.to_string() + &place(span)))?;
                 self.fix(*body, &from, span)?;
                 let result = self.free();
                 self.fix(result, &to, span)?;
@@ -444,7 +445,7 @@ impl Collector<'_> {
 
     fn on_device(&mut self, expr: &Expr, call: &Ref<Call>, body: Domain) -> Result<Domain, TransformError> {
         let span = call.span.as_ref();
-        let said = OnDevice::of(&call.attrs).map_err(|e| TransformError::Refused(e + &place(span)))?;
+        let said = OnDevice::of(&call.attrs).map_err(|e| TransformError::Refused(e.to_string() + &place(span)))?;
         let Some(device) = said.device else { return Ok(body) };
         if said.constrain_body {
             self.fix(body, &device, span)?;
@@ -463,5 +464,5 @@ impl Collector<'_> {
 }
 
 fn device_of(value: Option<&relaxide_ir::AttrValue>) -> Result<Option<VirtualDevice>, TransformError> {
-    value.map_or(Ok(None), VirtualDevice::of_attr).map_err(TransformError::Refused)
+    value.map_or(Ok(None), VirtualDevice::of_attr).map_err(|e| TransformError::Refused(e.to_string()))
 }

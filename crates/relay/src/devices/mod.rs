@@ -27,6 +27,28 @@ use relaxide_relay_vm::VirtualDevice as MachineDevice;
 pub use collect::{Placement, placement};
 pub use plan::{mentions_devices, plan_devices};
 
+/// Why an attribute names no device.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// A value of another kind.
+    #[error("{0} is no device")]
+    NoDevice(String),
+    /// A field that is no number.
+    #[error("{name} of a device is {value}")]
+    Field {
+        /// The field.
+        name: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// A copy whose source or target is not given.
+    #[error("device_copy needs {0}")]
+    NoEnd(&'static str),
+    /// A copy whose source or target is no device.
+    #[error("{0} of a device_copy names no device")]
+    UnknownEnd(&'static str),
+}
+
 /// A device that a program names.
 #[derive(Object, Debug, Clone, PartialEq, Eq)]
 #[object(key = "VirtualDevice")]
@@ -52,7 +74,7 @@ impl VirtualDevice {
 
     /// The device of an attribute: a map as TVM saves it, or the number of a kind, as releases before 0.9 had it. A map that says
     /// nothing names no device.
-    pub fn of_attr(value: &AttrValue) -> Result<Option<VirtualDevice>, String> {
+    pub fn of_attr(value: &AttrValue) -> Result<Option<VirtualDevice>, DeviceError> {
         let map = match value {
             AttrValue::None => return Ok(None),
             AttrValue::Int(kind) => return Ok((*kind > 0).then(|| VirtualDevice::new(*kind, 0))),
@@ -61,22 +83,24 @@ impl VirtualDevice {
                 let device = object.downcast_ref::<VirtualDevice>();
                 return device
                     .map(|device| Some(VirtualDevice::clone(device)))
-                    .ok_or_else(|| format!("{} is no device", object.type_key()));
+                    .ok_or_else(|| DeviceError::NoDevice(object.type_key().to_string()));
             }
-            other => return Err(format!("{other:?} is no device")),
+            other => return Err(DeviceError::NoDevice(format!("{other:?}"))),
         };
-        let number = |name: &str| match map.get(name) {
+        let number = |name: &'static str| match map.get(name) {
             None => Ok(-1),
             Some(AttrValue::Int(v)) => Ok(*v),
-            Some(AttrValue::Str(text)) => text.parse::<i64>().map_err(|_| format!("{name} of a device is {text}")),
-            Some(other) => Err(format!("{name} of a device is {other:?}")),
+            Some(AttrValue::Str(text)) => {
+                text.parse::<i64>().map_err(|_| DeviceError::Field { name, value: text.clone() })
+            }
+            Some(other) => Err(DeviceError::Field { name, value: format!("{other:?}") }),
         };
         let (kind, id) = (number("device_type_int")?, number("virtual_device_id")?);
         let scope = match map.get("memory_scope") {
             Some(AttrValue::Str(scope)) => scope.clone(),
             _ => String::new(),
         };
-        let known = |v: i64| i32::try_from(v).map(drop).map_err(|_| format!("{v} is no device"));
+        let known = |v: i64| i32::try_from(v).map(drop).map_err(|_| DeviceError::NoDevice(v.to_string()));
         known(kind).and_then(|()| known(id))?;
         Ok((kind > 0).then(|| VirtualDevice { device_type: kind, id: id.max(0), scope }))
     }
@@ -133,7 +157,7 @@ pub(crate) struct OnDevice {
 }
 
 impl OnDevice {
-    pub fn of(attrs: &Attrs) -> Result<OnDevice, String> {
+    pub fn of(attrs: &Attrs) -> Result<OnDevice, DeviceError> {
         let device = attrs.get("virtual_device").map_or(Ok(None), VirtualDevice::of_attr)?;
         Ok(OnDevice {
             device,
@@ -144,10 +168,10 @@ impl OnDevice {
 }
 
 /// The source and the target of a `device_copy`.
-pub(crate) fn copy_ends(attrs: &Attrs) -> Result<(VirtualDevice, VirtualDevice), String> {
-    let end = |name: &str| {
-        let value = attrs.get(name).ok_or_else(|| format!("device_copy needs {name}"))?;
-        VirtualDevice::of_attr(value)?.ok_or_else(|| format!("{name} of a device_copy names no device"))
+pub(crate) fn copy_ends(attrs: &Attrs) -> Result<(VirtualDevice, VirtualDevice), DeviceError> {
+    let end = |name: &'static str| {
+        let value = attrs.get(name).ok_or(DeviceError::NoEnd(name))?;
+        VirtualDevice::of_attr(value)?.ok_or(DeviceError::UnknownEnd(name))
     };
     Ok((end("src_virtual_device")?, end("dst_virtual_device")?))
 }

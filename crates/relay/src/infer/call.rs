@@ -6,8 +6,8 @@ use relaxide_relax as rx;
 
 use super::Inference;
 use super::unify::raw_text;
-use crate::convert::{from_relax, to_relax};
-use crate::op::{self, LowerCx, Mapping, NewDims, OpDef};
+use crate::convert::{NotOfTensors, from_relax, to_relax};
+use crate::op::{self, LowerCx, LowerError, Mapping, NewDims, OpDef};
 use crate::*;
 
 /// A relation that waits for types.
@@ -163,24 +163,41 @@ impl Inference<'_> {
     }
 }
 
+/// Why an operator's call has no type.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    #[error(transparent)]
+    Build(#[from] rx::builder::BuildError),
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    #[error(transparent)]
+    NotOfTensors(#[from] NotOfTensors),
+    #[error("{0}: the rank of the result is not known before the program runs")]
+    NoRank(&'static str),
+    #[error("{0} takes an argument")]
+    NoArgument(&'static str),
+    #[error("memory.alloc_tensor needs assert_shape")]
+    NoShape,
+    #[error("{name} takes a {wanted}, not {found}")]
+    Argument { name: &'static str, wanted: &'static str, found: Type },
+}
+
 /// The type of a call, by way of Relax.
-pub(crate) fn op_result_type(call: &Call, def: &'static OpDef, args: &[Type]) -> Result<Type, String> {
+pub(crate) fn op_result_type(call: &Call, def: &'static OpDef, args: &[Type]) -> Result<Type, CallError> {
     let mut builder = rx::BlockBuilder::new();
     builder.begin_scope();
-    builder.begin_dataflow().map_err(|e| e.to_string())?;
+    builder.begin_dataflow()?;
     let mut operands = Vec::new();
     for (expr, ty) in call.args.iter().zip(args) {
         operands.push(operand(expr, ty)?);
     }
     let lowered =
         LowerCx { builder: &mut builder, def, args: operands, attrs: &call.attrs, dims: NewDims::Type }.lower();
-    let result = lowered.map_err(|e| e.to_string())?;
-    let ty = from_relax(&result.ty());
-    ty.ok_or_else(|| format!("{}: the rank of the result is not known before the program runs", def.name))
+    from_relax(&lowered?.ty()).ok_or(CallError::NoRank(def.name))
 }
 
 /// An argument for Relax: its value if it is a constant, else a variable of its type.
-fn operand(expr: &Expr, ty: &Type) -> Result<rx::Expr, String> {
+fn operand(expr: &Expr, ty: &Type) -> Result<rx::Expr, NotOfTensors> {
     match (expr, ty) {
         (Expr::Constant(c), _) => Ok(rx::Expr::constant(c.data.clone())),
         (Expr::Tuple(t), Type::Tuple(types)) => {
@@ -193,23 +210,23 @@ fn operand(expr: &Expr, ty: &Type) -> Result<rx::Expr, String> {
 }
 
 /// The types of what the machine does itself.
-fn machine_type(name: &str, call: &Call, args: &[Type]) -> Result<Type, String> {
-    let first = || args.first().cloned().ok_or_else(|| format!("{name} takes an argument"));
+fn machine_type(name: &'static str, call: &Call, args: &[Type]) -> Result<Type, CallError> {
+    let first = || args.first().cloned().ok_or(CallError::NoArgument(name));
     match name {
         "on_device" | "device_copy" | "debug" => first(),
         "memory.alloc_storage" => Ok(Type::data("Storage", [])),
         "memory.alloc_tensor" => {
             let dtype = call.attrs.dtype("dtype").unwrap_or(DataType::float(32));
-            let shape = call.attrs.ints("assert_shape").ok_or("memory.alloc_tensor needs assert_shape")?;
+            let shape = call.attrs.ints("assert_shape").ok_or(CallError::NoShape)?;
             Ok(Type::tensor(shape, dtype))
         }
         "vm.reshape_tensor" => match first()? {
             Type::Tensor(t) => Ok(Type::tensor(call.attrs.ints("newshape").unwrap_or_default(), t.dtype)),
-            other => Err(format!("vm.reshape_tensor takes a tensor, not {other}")),
+            found => Err(CallError::Argument { name, wanted: "tensor", found }),
         },
         "call_lowered" => match first()? {
             Type::Func(f) => Ok(f.ret.clone()),
-            other => Err(format!("call_lowered takes a function, not {other}")),
+            found => Err(CallError::Argument { name, wanted: "function", found }),
         },
         _ => Ok(Type::tuple([])),
     }

@@ -184,8 +184,8 @@ impl<'m> Inference<'m> {
         }
     }
 
-    fn error(&mut self, message: impl Into<String>, span: Option<&Ref<Span>>) {
-        let error = TypeError { message: message.into(), span: span.cloned() };
+    fn error(&mut self, message: impl std::fmt::Display, span: Option<&Ref<Span>>) {
+        let error = TypeError { message: message.to_string(), span: span.cloned() };
         if !self.errors.contains(&error) {
             self.errors.push(error);
         }

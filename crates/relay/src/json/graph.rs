@@ -114,8 +114,8 @@ impl Graph {
         format!("node {id} ({})", self.nodes.get(id).map_or("", |n| n.key.as_str()))
     }
 
-    pub(super) fn error(&self, id: usize, problem: impl Into<String>) -> JsonError {
-        JsonError::new(self.place(id), problem)
+    pub(super) fn error(&self, id: usize, problem: impl std::fmt::Display) -> JsonError {
+        JsonError::new(self.place(id), problem.to_string())
     }
 
     /// The node that a field refers to; `None` for the null node and for a field that older releases lack.

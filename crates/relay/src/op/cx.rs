@@ -444,7 +444,7 @@ impl LowerCx<'_> {
     /// Calls another operator of Relay on values.
     pub fn relay(&mut self, name: &str, args: Vec<rx::Expr>, attrs: Attrs) -> Lowered {
         let def = lookup(name).ok_or_else(|| LowerError(format!("there is no operator {name}")))?;
-        let attrs = def.complete_attrs(&attrs).map_err(LowerError)?;
+        let attrs = def.complete_attrs(&attrs).map_err(|e| LowerError(e.to_string()))?;
         LowerCx { builder: self.builder, def, args, attrs: &attrs, dims: self.dims.reborrow() }.lower()
     }
 

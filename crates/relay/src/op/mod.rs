@@ -42,7 +42,7 @@ use std::sync::LazyLock;
 
 pub use agreed::Agreed;
 pub use cx::{DimDef, LowerCx, LowerError, NewDims};
-pub use schema::{AttrKind, AttrsDef, Default, Field, Mapping, OpDef, attrs_def};
+pub use schema::{AttrError, AttrKind, AttrsDef, Default, Field, Mapping, OpDef, attrs_def};
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static OpDef>> =
     LazyLock::new(|| table::TABLE.iter().map(|def| (def.name, def)).collect());

@@ -3,6 +3,7 @@
 use relaxide_ffi::DataType;
 use relaxide_ir::{AttrValue, Attrs};
 
+use super::AttrError;
 use crate::{Expr, scalar};
 
 /// An attribute of then that is an operand now.
@@ -57,7 +58,7 @@ fn of(op: &str) -> &'static [Operand] {
 }
 
 /// Moves what is an operand now from a call's attributes to its arguments. A call that names none of them is as it is now.
-pub fn quantized(op: &str, args: &mut Vec<Expr>, attrs: &mut Attrs) -> Result<(), String> {
+pub fn quantized(op: &str, args: &mut Vec<Expr>, attrs: &mut Attrs) -> Result<(), AttrError> {
     let operands = of(op);
     if !operands.iter().any(|operand| attrs.0.contains_key(operand.name)) {
         return Ok(());
@@ -65,13 +66,13 @@ pub fn quantized(op: &str, args: &mut Vec<Expr>, attrs: &mut Attrs) -> Result<()
     for Operand { name, is_scale } in operands {
         // A product's scales play no part in its sums, and were added later.
         let value = attrs.0.shift_remove(*name).or_else(|| is_scale.then_some(AttrValue::Float(1.0)));
-        let value = value.ok_or_else(|| format!("the attribute `{name}` must be given"))?;
+        let value = value.ok_or(AttrError::Missing(name))?;
         args.push(constant(name, *is_scale, &value)?);
     }
     Ok(())
 }
 
-fn constant(name: &str, is_scale: bool, value: &AttrValue) -> Result<Expr, String> {
+fn constant(name: &'static str, is_scale: bool, value: &AttrValue) -> Result<Expr, AttrError> {
     let made = match value {
         AttrValue::List(list) => {
             return list.iter().map(|v| constant(name, is_scale, v)).collect::<Result<Vec<_>, _>>().map(Expr::tuple);
@@ -80,11 +81,8 @@ fn constant(name: &str, is_scale: bool, value: &AttrValue) -> Result<Expr, Strin
         AttrValue::Float(v) if is_scale => scalar::float(*v, DataType::float(32)),
         AttrValue::Int(v) if i32::try_from(*v).is_ok() => scalar::int(*v, DataType::int(32)),
         _ => {
-            return Err(format!(
-                "the attribute `{name}` must be a number{}",
-                if is_scale { "" } else { " of 32 bits" }
-            ));
+            return Err(AttrError::Kind { name, wanted: if is_scale { "a number" } else { "a number of 32 bits" } });
         }
     };
-    made.map(Expr::constant).map_err(|e| e.message().to_string())
+    made.map(Expr::constant).map_err(AttrError::Value)
 }

@@ -51,6 +51,7 @@ pub struct AttrsDef {
 }
 
 /// One attribute.
+#[derive(Debug)]
 pub struct Field {
     /// The name.
     pub name: &'static str,
@@ -188,6 +189,45 @@ impl Field {
     }
 }
 
+/// Why attributes are not those of an operator.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AttrError {
+    /// A name that the operator does not know.
+    #[error("there is no attribute `{name}`: there are {}{}", names(known), guess(name, known))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: &'static [Field],
+    },
+    /// One without a default is not given.
+    #[error("the attribute `{0}` must be given")]
+    Missing(&'static str),
+    /// A value of another kind.
+    #[error("the attribute `{name}` must be {wanted}")]
+    Kind {
+        /// The attribute.
+        name: &'static str,
+        /// What its values are.
+        wanted: &'static str,
+    },
+    /// The operator has none.
+    #[error("the operator `{0}` has no attributes")]
+    None(&'static str),
+    /// A value that cannot be a constant.
+    #[error("{0}")]
+    Value(relaxide_ffi::Error),
+}
+
+fn names(fields: &[Field]) -> String {
+    fields.iter().map(|f| f.name).collect::<Vec<_>>().join(", ")
+}
+
+fn guess(name: &str, known: &[Field]) -> String {
+    let guess = closest(name, known.iter().map(|f| f.name));
+    guess.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+}
+
 impl AttrsDef {
     /// The attribute of a name.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
@@ -195,20 +235,15 @@ impl AttrsDef {
     }
 
     /// Attributes checked, converted, and with the defaults filled in; the order is the declaration's.
-    pub fn complete(&self, attrs: &Attrs) -> Result<Attrs, String> {
+    pub fn complete(&self, attrs: &Attrs) -> Result<Attrs, AttrError> {
         if let Some(unknown) = attrs.0.keys().find(|name| self.field(name).is_none()) {
-            let known: Vec<&str> = self.fields.iter().map(|f| f.name).collect();
-            let guess = closest(unknown, known.iter().copied());
-            let guess = guess.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-            return Err(format!("there is no attribute `{unknown}`: there are {}{guess}", known.join(", ")));
+            return Err(AttrError::Unknown { name: unknown.clone(), known: self.fields });
         }
         let mut out = Attrs::new();
         for field in self.fields {
             let value = match attrs.0.get(field.name) {
-                Some(value) => {
-                    field.convert(value).map_err(|want| format!("the attribute `{}` must be {want}", field.name))?
-                }
-                None => field.default.value().ok_or_else(|| format!("the attribute `{}` must be given", field.name))?,
+                Some(value) => field.convert(value).map_err(|wanted| AttrError::Kind { name: field.name, wanted })?,
+                None => field.default.value().ok_or(AttrError::Missing(field.name))?,
             };
             out = out.with(field.name, value);
         }
@@ -228,11 +263,11 @@ impl OpDef {
     }
 
     /// Attributes checked, converted, and with the defaults filled in.
-    pub fn complete_attrs(&self, attrs: &Attrs) -> Result<Attrs, String> {
+    pub fn complete_attrs(&self, attrs: &Attrs) -> Result<Attrs, AttrError> {
         match self.attrs_def() {
             Some(def) => def.complete(attrs),
             None if attrs.is_empty() => Ok(Attrs::new()),
-            None => Err(format!("the operator `{}` has no attributes", self.name)),
+            None => Err(AttrError::None(self.name)),
         }
     }
 }

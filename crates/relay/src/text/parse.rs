@@ -200,8 +200,8 @@ impl<'a> Parser<'a> {
 
     // Errors and spans.
 
-    pub fn error_at(&self, token: &Token, code: Code, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::at(code, message, &self.source.name, &self.lines, token.start, token.end)
+    pub fn error_at(&self, token: &Token, code: Code, message: impl std::fmt::Display) -> Diagnostic {
+        Diagnostic::at(code, message.to_string(), &self.source.name, &self.lines, token.start, token.end)
     }
 
     pub fn unexpected(&self, wanted: &str) -> Diagnostic {

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use relaxide_ffi::Ref;
 use relaxide_ir::{Attrs, Span};
 
-use crate::op::Mapping;
+use crate::op::{AttrError, Mapping};
 use crate::stack::deep;
 use crate::*;
 
@@ -131,20 +131,30 @@ pub(crate) fn attrs_of_call(before: &Expr, now: &Expr, attrs: &Attrs) -> Attrs {
     complete.unwrap_or_else(|| attrs.clone())
 }
 
+/// Why an operator cannot stand as a value.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum NoValue {
+    #[error("operator `{0}` not found")]
+    Unknown(String),
+    #[error("the operator {0} cannot stand as a value: it has no function that computes it")]
+    NoFunction(String),
+    #[error("the operator {name} cannot stand as a value: {why}; write fn ({params}) {{ {name}(…) }}")]
+    Attributes { name: String, params: String, why: AttrError },
+}
+
 /// The function that calls an operator, for which the operator stands as a value. Why there is none: attributes that a call must
 /// name.
-pub(crate) fn as_function(op: &Ref<Op>, span: Option<&Ref<Span>>) -> Result<Ref<Function>, String> {
+pub(crate) fn as_function(op: &Ref<Op>, span: Option<&Ref<Span>>) -> Result<Ref<Function>, NoValue> {
     let name = &op.name;
-    let refused = |why: String| format!("the operator {name} cannot stand as a value: {why}");
-    let def = crate::op::lookup(name).ok_or_else(|| format!("operator `{name}` not found"))?;
+    let def = crate::op::lookup(name).ok_or_else(|| NoValue::Unknown(name.clone()))?;
     if matches!(def.mapping, Mapping::Machine | Mapping::Missing) {
-        return Err(refused("it has no function that computes it".into()));
+        return Err(NoValue::NoFunction(name.clone()));
     }
     let params: Vec<Ref<Var>> = def.args.iter().map(|arg| Var::new(*arg, None)).collect();
     let args: Vec<Expr> = params.iter().map(Expr::from).collect();
     let attrs = def.complete_attrs(&Attrs::new()).map_err(|why| {
-        let names = params.iter().map(|p| format!("%{}", p.name)).collect::<Vec<_>>().join(", ");
-        refused(format!("{why}; write fn ({names}) {{ {name}(…) }}"))
+        let params = params.iter().map(|p| format!("%{}", p.name)).collect::<Vec<_>>().join(", ");
+        NoValue::Attributes { name: name.clone(), params, why }
     })?;
     let span = span.cloned();
     let call = Ref::new(Call { op: op.clone().into(), args, attrs, type_args: Vec::new(), span: span.clone() });

@@ -20,9 +20,43 @@ pub struct Args {
     pub rest: Vec<String>,
 }
 
+/// What is wrong with a command line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgError {
+    /// An option that the command does not have.
+    #[error("`rpc {command}` has no option --{name}; see `rpc {command} --help`")]
+    Unknown {
+        /// The command.
+        command: String,
+        /// The option.
+        name: String,
+    },
+    /// A switch with a value.
+    #[error("--{0} takes no value")]
+    Value(String),
+    /// An option without one.
+    #[error("--{name} needs a value: --{name} {value}")]
+    NoValue {
+        /// The option.
+        name: &'static str,
+        /// What its value is called.
+        value: &'static str,
+    },
+    /// A value of another kind.
+    #[error("--{name} {value}: expected {wanted}")]
+    Kind {
+        /// The option.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What it is to be.
+        wanted: String,
+    },
+}
+
 impl Args {
     /// Reads `--name value`, `--name=value` and `--switch`.
-    pub fn parse(command: &str, table: &'static [Opt], given: &[String]) -> Result<Args, String> {
+    pub fn parse(command: &str, table: &'static [Opt], given: &[String]) -> Result<Args, ArgError> {
         let mut args = Args::default();
         let mut given = given.iter();
         while let Some(word) = given.next() {
@@ -35,14 +69,15 @@ impl Args {
                 None => (name, None),
             };
             let option = table.iter().find(|option| option.name == name);
-            let option =
-                option.ok_or_else(|| format!("`rpc {command}` has no option --{name}; see `rpc {command} --help`"))?;
+            let unknown = || ArgError::Unknown { command: command.to_owned(), name: name.to_owned() };
+            let option = option.ok_or_else(unknown)?;
             let value = match (option.value.is_empty(), joined) {
                 (true, None) => String::new(),
-                (true, Some(_)) => return Err(format!("--{name} takes no value")),
+                (true, Some(_)) => return Err(ArgError::Value(name.to_owned())),
                 (false, Some(value)) => value,
                 (false, None) => {
-                    given.next().cloned().ok_or_else(|| format!("--{name} needs a value: --{name} {}", option.value))?
+                    let Opt { name, value, .. } = option;
+                    given.next().cloned().ok_or(ArgError::NoValue { name, value })?
                 }
             };
             args.values.entry(option.name).or_default().push(value);
@@ -66,8 +101,10 @@ impl Args {
     }
 
     /// The value of an option as a number or the like.
-    pub fn parsed<T: std::str::FromStr>(&self, name: &str, what: &str) -> Result<Option<T>, String> {
-        let parse = |text: &str| text.parse().map_err(|_| format!("--{name} {text}: expected {what}"));
+    pub fn parsed<T: std::str::FromStr>(&self, name: &str, what: &str) -> Result<Option<T>, ArgError> {
+        let wrong =
+            |text: &str| ArgError::Kind { name: name.to_owned(), value: text.to_owned(), wanted: what.to_owned() };
+        let parse = |text: &str| text.parse().map_err(|_| wrong(text));
         self.get(name).map(parse).transpose()
     }
 }
@@ -95,7 +132,8 @@ mod tests {
     const TABLE: &[Opt] = &[Opt { name: "port", value: "PORT", help: "" }, Opt { name: "silent", value: "", help: "" }];
 
     fn parse(words: &str) -> Result<Args, String> {
-        Args::parse("x", TABLE, &words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        Args::parse("x", TABLE, &words).map_err(|why| why.to_string())
     }
 
     #[test]
@@ -106,6 +144,13 @@ mod tests {
         assert!(parse("--prot 1").unwrap_err().contains("--help"));
         assert!(parse("--port").unwrap_err().contains("--port PORT"));
         assert!(parse("--silent=1").is_err());
-        assert!(parse("--port x").unwrap().parsed::<u16>("port", "a port").unwrap_err().contains("expected a port"));
+        assert!(
+            parse("--port x")
+                .unwrap()
+                .parsed::<u16>("port", "a port")
+                .unwrap_err()
+                .to_string()
+                .contains("expected a port")
+        );
     }
 }

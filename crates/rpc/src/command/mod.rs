@@ -26,6 +26,18 @@ impl From<String> for Failed {
     }
 }
 
+impl From<args::ArgError> for Failed {
+    fn from(error: args::ArgError) -> Failed {
+        Failed::from(error.to_string())
+    }
+}
+
+impl From<crate::server::policy::RightError> for Failed {
+    fn from(error: crate::server::policy::RightError) -> Failed {
+        Failed::from(error.to_string())
+    }
+}
+
 impl From<relaxide_ffi::Error> for Failed {
     fn from(error: relaxide_ffi::Error) -> Failed {
         Failed { message: error.message().to_owned(), code: 1 }
@@ -109,8 +121,8 @@ fn wait_while(running: impl Fn() -> bool) {
 }
 
 /// `HOST:PORT`, split.
-fn address(text: &str, option: &str) -> Result<(String, u16), String> {
-    let wrong = || format!("--{option} {text}: expected HOST:PORT");
+fn address(text: &str, option: &str) -> Result<(String, u16), args::ArgError> {
+    let wrong = || args::ArgError::Kind { name: option.to_owned(), value: text.to_owned(), wanted: "HOST:PORT".into() };
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     Ok((host.trim_matches(['[', ']']).to_owned(), port.parse().map_err(|_| wrong())?))
 }

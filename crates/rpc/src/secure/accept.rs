@@ -206,7 +206,7 @@ impl Gate {
         if !fits {
             return Err(turn_away(format!("cannot find server that matches key=client:{name}")));
         }
-        let held = self.hold(&rights).map_err(&mut turn_away).inspect_err(|_| {
+        let held = self.hold(&rights).map_err(|why| turn_away(why.to_string())).inspect_err(|_| {
             // The key that was used up is as good as given back.
             if let Asked::Tracker(announced) = asked {
                 announced.put_again();
@@ -227,13 +227,13 @@ impl Gate {
         Ok((Accepted { stream, link, rights, proof, session_key, held }, key))
     }
 
-    fn hold(&self, rights: &Rights) -> Result<Held, String> {
+    fn hold(&self, rights: &Rights) -> Result<Held, TooManySessions> {
         let mut counts = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(rights.name.clone()).or_default();
         if let Some(most) = rights.sessions
             && *count >= most
         {
-            return Err(format!("this key has {count} sessions already and may have {most}"));
+            return Err(TooManySessions { count: *count, most });
         }
         *count += 1;
         Ok(Held { counts: Arc::clone(&self.running), name: rights.name.clone() })
@@ -250,6 +250,14 @@ impl Gate {
             Ok((guest.link, guest.rights.name, guest.fingerprint.map(|fingerprint| fingerprint.to_string())))
         })
     }
+}
+
+/// A key that has all the sessions that it may have.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("this key has {count} sessions already and may have {most}")]
+struct TooManySessions {
+    count: usize,
+    most: usize,
 }
 
 impl Accepted {

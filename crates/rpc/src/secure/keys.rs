@@ -9,7 +9,7 @@ use std::time::Duration;
 use relaxide_ffi::{Error, ErrorKind};
 
 use super::identity::Fingerprint;
-use crate::server::policy::Policy;
+use crate::server::policy::{Policy, RightError};
 
 /// What one key may.
 #[derive(Clone, Debug, Default)]
@@ -26,22 +26,17 @@ pub struct Rights {
 
 impl Rights {
     /// Reads capabilities and limits.
-    pub fn parse<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Result<Rights, String> {
+    pub fn parse<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Result<Rights, RightError> {
         let mut rights = Rights { name: name.to_owned(), ..Rights::default() };
         for word in words {
             if rights.policy.read_word(word)? {
                 continue;
             }
-            let number = |text: &str| text.parse::<u32>().map_err(|_| format!("{word}: expected a number"));
+            let number = |text: &str| text.parse::<u32>().map_err(|_| RightError::Number(word.to_owned()));
             match word.split_once('=') {
                 Some(("sessions", count)) => rights.sessions = Some(number(count)? as usize),
                 Some(("time", seconds)) => rights.time = Some(Duration::from_secs(number(seconds)?.into())),
-                _ => {
-                    return Err(format!(
-                        "{word} is no capability; there are files, load, connect, everything, call=NAMES, devices=NAMES, \
-                         memory=BYTES, sessions=N and time=SECONDS"
-                    ));
-                }
+                _ => return Err(RightError::Unknown(word.to_owned())),
             }
         }
         Ok(rights)
@@ -63,7 +58,7 @@ impl Keys {
             let at = |error: String| Error::new(ErrorKind::ValueError, format!("line {}: {error}", number + 1));
             let fingerprint = Fingerprint::parse(fingerprint).map_err(|error| at(error.message().to_owned()))?;
             let name = words.next().ok_or_else(|| at("a name stands behind the fingerprint".into()))?;
-            keys.insert(fingerprint, Rights::parse(name, words).map_err(at)?);
+            keys.insert(fingerprint, Rights::parse(name, words).map_err(|why| at(why.to_string()))?);
         }
         Ok(Keys(keys))
     }

@@ -55,43 +55,52 @@ pub fn confine(grant: &Grant) -> Result<bool, Error> {
     Ok(is_confined)
 }
 
+/// Why a process cannot be kept to a folder, on a system that could.
 #[cfg(target_os = "linux")]
-fn restrict(grant: &Grant) -> Result<bool, String> {
+#[derive(Debug, thiserror::Error)]
+enum NotConfined {
+    #[error(transparent)]
+    Rules(#[from] landlock::RulesetError),
+    #[error(transparent)]
+    Path(#[from] landlock::PathFdError),
+}
+
+#[cfg(not(target_os = "linux"))]
+type NotConfined = std::convert::Infallible;
+
+#[cfg(target_os = "linux")]
+fn restrict(grant: &Grant) -> Result<bool, NotConfined> {
     use landlock::{
         ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
         RulesetCreatedAttr, RulesetStatus, Scope,
     };
     /// What was there when this was written; a system that knows less does what it can.
     const ABI: ABI = ABI::V6;
-    fn failed(error: impl std::fmt::Display) -> String {
-        error.to_string()
-    }
     let writes = AccessFs::from_write(ABI);
     let in_place = AccessFs::WriteFile | AccessFs::Truncate;
-    let mut rules =
-        Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(writes).map_err(failed)?;
+    let mut rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(writes)?;
     if !(grant.policy.everything || grant.policy.connect) {
-        rules = rules.handle_access(AccessNet::from_all(ABI)).map_err(failed)?;
+        rules = rules.handle_access(AccessNet::from_all(ABI))?;
     }
-    let mut rules = rules.scope(Scope::from_all(ABI)).map_err(failed)?.create().map_err(failed)?;
-    let folder = PathFd::new(&grant.folder).map_err(failed)?;
-    rules = rules.add_rule(PathBeneath::new(folder, writes)).map_err(failed)?;
+    let mut rules = rules.scope(Scope::from_all(ABI))?.create()?;
+    let folder = PathFd::new(&grant.folder)?;
+    rules = rules.add_rule(PathBeneath::new(folder, writes))?;
     // Drivers are written to, and what threads of a process share lies there as files.
     for (path, access) in [("/dev", in_place | AccessFs::IoctlDev), ("/dev/shm", writes)] {
         if let Ok(place) = PathFd::new(path) {
-            rules = rules.add_rule(PathBeneath::new(place, access)).map_err(failed)?;
+            rules = rules.add_rule(PathBeneath::new(place, access))?;
         }
     }
     if let Some(log) = &grant.log
         && let Ok(place) = PathFd::new(log)
     {
-        rules = rules.add_rule(PathBeneath::new(place, in_place)).map_err(failed)?;
+        rules = rules.add_rule(PathBeneath::new(place, in_place))?;
     }
-    let status = rules.restrict_self().map_err(failed)?;
+    let status = rules.restrict_self()?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn restrict(_grant: &Grant) -> Result<bool, String> {
+fn restrict(_grant: &Grant) -> Result<bool, NotConfined> {
     Ok(false)
 }

@@ -145,7 +145,7 @@ impl Policy {
     }
 
     /// Reads one word of [`to_text`](Self::to_text) into the policy; false if it is none.
-    pub fn read_word(&mut self, word: &str) -> Result<bool, String> {
+    pub fn read_word(&mut self, word: &str) -> Result<bool, RightError> {
         match word.split_once('=') {
             None => match word {
                 "everything" => self.everything = true,
@@ -157,7 +157,7 @@ impl Policy {
             Some(("call", names)) => self.functions.extend(names.split(',').map(str::to_owned)),
             Some(("devices", names)) => {
                 for name in names.split(',') {
-                    let device = name.parse().map_err(|error: Error| error.message().to_owned())?;
+                    let device = name.parse().map_err(|error: Error| RightError::Device(error.message().to_owned()))?;
                     self.devices.push(device);
                 }
             }
@@ -168,6 +168,26 @@ impl Policy {
     }
 }
 
+/// What a word of a key's capabilities and limits does not say.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RightError {
+    /// A limit that is no number.
+    #[error("{0}: expected a number")]
+    Number(String),
+    /// A word that says nothing.
+    #[error(
+        "{0} is no capability; there are files, load, connect, everything, call=NAMES, devices=NAMES, memory=BYTES, \
+         sessions=N and time=SECONDS"
+    )]
+    Unknown(String),
+    /// A device that there is not.
+    #[error("{0}")]
+    Device(String),
+    /// A size that is no number of bytes.
+    #[error("{0:?} is no number of bytes; write it like 1048576, 512M or 2G")]
+    Bytes(String),
+}
+
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -176,8 +196,8 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// A number of bytes: `1048576`, `512M`, `2G`.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no number of bytes; write it like 1048576, 512M or 2G");
+pub fn bytes(text: &str) -> Result<u64, RightError> {
+    let wrong = || RightError::Bytes(text.to_owned());
     let (digits, factor) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
         Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),

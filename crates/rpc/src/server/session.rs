@@ -103,7 +103,7 @@ impl Grant {
         let path = |value: &Value| value.as_str().map(PathBuf::from);
         let mut policy = Policy::default();
         for word in grant["policy"].as_str().unwrap_or_default().split_whitespace() {
-            if !policy.read_word(word).map_err(|error| wrong(&error))? {
+            if !policy.read_word(word).map_err(|error| wrong(&error.to_string()))? {
                 return Err(wrong(word));
             }
         }

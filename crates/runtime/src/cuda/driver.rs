@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use libloading::os::unix::Library;
 use relaxide_ffi::{Error, ErrorKind};
 
-use crate::device::driver::open_first;
+use crate::device::driver::{NoDriver, open_first};
 
 /// What the driver names contexts, streams, events, modules and functions by.
 pub(super) type Raw = *mut c_void;
@@ -49,12 +49,14 @@ macro_rules! functions {
         }
 
         impl Driver {
-            fn of(library: Library) -> Result<Driver, String> {
+            fn of(name: &'static str, library: Library) -> Result<Driver, NoDriver> {
                 $(
                     // SAFETY: the name is that of a function of the driver's interface, whose type the table gives.
                     let symbol = unsafe { library.get::<unsafe extern "C" fn($($arg),*) -> i32>($name) };
-                    let name = String::from_utf8_lossy(&$name[..$name.len() - 1]);
-                    let $field = *symbol.map_err(|error| format!("it has no function {name}: {error}"))?;
+                    let $field = *symbol.map_err(|why| {
+                        let function = std::str::from_utf8($name).unwrap_or_default().trim_end_matches('\0');
+                        NoDriver::Function { name, function, why }
+                    })?;
                 )*
                 Ok(Driver { $($field,)* _library: library })
             }
@@ -99,13 +101,13 @@ const NAMES: &[&str] = &["libcuda.so.1", "libcuda.so"];
 
 /// The driver, opened and started once. An error says why there is none.
 pub(super) fn driver() -> Result<&'static Driver, Error> {
-    static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
+    static DRIVER: OnceLock<Result<Driver, NoDriver>> = OnceLock::new();
     let opened = DRIVER.get_or_init(|| {
         let driver = open()?;
         // SAFETY: the driver's flags are none, as it wants.
         match unsafe { (driver.init)(0) } {
             SUCCESS => Ok(driver),
-            code => Err(format!("its driver does not start: {}", driver.code_name(code))),
+            code => Err(NoDriver::Start(driver.code_name(code))),
         }
     });
     opened.as_ref().map_err(|why| {
@@ -114,9 +116,9 @@ pub(super) fn driver() -> Result<&'static Driver, Error> {
     })
 }
 
-fn open() -> Result<Driver, String> {
+fn open() -> Result<Driver, NoDriver> {
     let (name, library) = open_first(NAMES)?;
-    Driver::of(library).map_err(|error| format!("{name}: {error}"))
+    Driver::of(name, library)
 }
 
 impl Driver {

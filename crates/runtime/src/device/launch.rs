@@ -35,25 +35,41 @@ pub(crate) enum Value {
     Half([u8; 4]),
 }
 
+/// Why an argument cannot be passed.
+#[derive(Debug, thiserror::Error)]
+enum BadArgument {
+    #[error("{0} is expected")]
+    Kind(&'static str),
+    #[error("it is memory of {place}, and the kernel runs on {device}")]
+    Elsewhere { place: Device, device: Device },
+    #[error("{word:#x} is no memory of {device}")]
+    NoMemory { word: i64, device: Device },
+    #[error("parameters of type {0} cannot be passed")]
+    Type(DataType),
+}
+
 impl Value {
-    fn of(arg: AnyView<'_>, dtype: DataType, device: Device) -> Result<Value, String> {
+    fn of(arg: AnyView<'_>, dtype: DataType, device: Device) -> Result<Value, BadArgument> {
         if dtype == DataType::handle() {
             let word = match arg.type_index() {
                 type_index::NONE => 0,
                 type_index::OPAQUE_PTR => arg.raw().word(),
-                _ => return Err("the memory of a tensor is expected".into()),
+                _ => return Err(BadArgument::Kind("the memory of a tensor")),
             };
             // The driver follows what it is given: only what was allocated there may reach it.
             match place_of(device.device_type, word as usize) {
                 Some(place) if place == device => {}
                 None if word == 0 => {}
-                Some(place) => return Err(format!("it is memory of {place}, and the kernel runs on {device}")),
-                None => return Err(format!("{word:#x} is no memory of {device}")),
+                Some(place) => return Err(BadArgument::Elsewhere { place, device }),
+                None => return Err(BadArgument::NoMemory { word, device }),
             }
             return Ok(Value::Word(word.to_ne_bytes()));
         }
-        let int = || arg.as_int().ok_or("an integer is expected");
-        let float = || arg.as_float().or_else(|| arg.as_int().map(|value| value as f64)).ok_or("a number is expected");
+        let int = || arg.as_int().ok_or(BadArgument::Kind("an integer"));
+        let float = || {
+            let value = arg.as_float().or_else(|| arg.as_int().map(|value| value as f64));
+            value.ok_or(BadArgument::Kind("a number"))
+        };
         Ok(match dtype {
             dtype if dtype == DataType::int(64) || dtype == DataType::uint(64) => Value::Word(int()?.to_ne_bytes()),
             dtype if dtype == DataType::int(32) || dtype == DataType::uint(32) => {
@@ -61,7 +77,7 @@ impl Value {
             }
             dtype if dtype == DataType::float(64) => Value::Word(float()?.to_ne_bytes()),
             dtype if dtype == DataType::float(32) => Value::Half((float()? as f32).to_ne_bytes()),
-            other => return Err(format!("parameters of type {other} cannot be passed")),
+            other => return Err(BadArgument::Type(other)),
         })
     }
 

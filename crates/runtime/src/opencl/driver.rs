@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use libloading::os::unix::Library;
 use relaxide_ffi::{Error, ErrorKind};
 
-use crate::device::driver::open_first;
+use crate::device::driver::{NoDriver, open_first};
 
 /// What the driver names things by.
 pub(super) type Raw = *mut c_void;
@@ -44,12 +44,14 @@ macro_rules! functions {
         }
 
         impl Driver {
-            fn of(library: Library) -> Result<Driver, String> {
+            fn of(name: &'static str, library: Library) -> Result<Driver, NoDriver> {
                 $(
                     // SAFETY: the name is that of a function of the standard's, whose type the table gives.
                     let symbol = unsafe { library.get::<unsafe extern "C" fn($($arg),*) -> $result>($name) };
-                    let name = String::from_utf8_lossy(&$name[..$name.len() - 1]);
-                    let $field = *symbol.map_err(|error| format!("it has no function {name}: {error}"))?;
+                    let $field = *symbol.map_err(|why| {
+                        let function = std::str::from_utf8($name).unwrap_or_default().trim_end_matches('\0');
+                        NoDriver::Function { name, function, why }
+                    })?;
                 )*
                 Ok(Driver { $($field,)* _library: library })
             }
@@ -93,10 +95,10 @@ const NAMES: &[&str] = &["libOpenCL.so.1", "libOpenCL.so"];
 
 /// The loader, opened once. An error says why there is none.
 pub(super) fn driver() -> Result<&'static Driver, Error> {
-    static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
+    static DRIVER: OnceLock<Result<Driver, NoDriver>> = OnceLock::new();
     let opened = DRIVER.get_or_init(|| {
         let (name, library) = open_first(NAMES)?;
-        Driver::of(library).map_err(|error| format!("{name}: {error}"))
+        Driver::of(name, library)
     });
     opened.as_ref().map_err(|why| {
         let message = format!("OpenCL is not available: {why}; install an OpenCL loader and a driver");

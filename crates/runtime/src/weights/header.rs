@@ -95,7 +95,7 @@ pub enum HeaderError {
         /// Which.
         name: String,
         /// What is wrong.
-        why: String,
+        why: EntryError,
     },
     /// Bytes of the file belong to no tensor, or to several.
     #[error("its tensors take bytes {expected} on, but tensor {name:?} begins at {begin}")]
@@ -110,6 +110,46 @@ pub enum HeaderError {
     /// There is more in the file than tensors.
     #[error("it has {0} bytes behind its tensors")]
     Rest(u64),
+}
+
+/// What the header says of a tensor that does not make sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EntryError {
+    /// It is no object.
+    #[error("is no object")]
+    NoObject,
+    /// A field is missing.
+    #[error("has no field {0:?}")]
+    Missing(&'static str),
+    /// A field is of another kind.
+    #[error("has something else than {wanted} as {field:?}")]
+    Kind {
+        /// The field.
+        field: &'static str,
+        /// What it is to be.
+        wanted: &'static str,
+    },
+    /// A list holds something else than numbers from zero on.
+    #[error("has something else than natural numbers in {0:?}")]
+    Numbers(&'static str),
+    /// The format has no such type.
+    #[error("is of type {0:?}")]
+    Type(String),
+    /// It does not say where its bytes begin and end.
+    #[error("has other than two offsets")]
+    Offsets,
+    /// Its bytes are not as many as type and shape say.
+    #[error("of {dtype} and shape {shape:?} has the bytes from {begin} to {end}")]
+    Length {
+        /// The type.
+        dtype: String,
+        /// The dimensions.
+        shape: Vec<i64>,
+        /// Where its bytes begin.
+        begin: u64,
+        /// Where they end.
+        end: u64,
+    },
 }
 
 /// Reads the header of a file. Every range that it gives lies inside of `bytes`, is as long as type and shape say, and
@@ -168,24 +208,26 @@ struct Claimed {
     end: u64,
 }
 
-fn entry(value: &Any) -> Result<Claimed, String> {
-    let fields: Map = value.to().map_err(|_| "is no object".to_string())?;
-    let field = |name: &str| fields.get(name).ok_or_else(|| format!("has no field {name:?}"));
-    let numbers = |name: &str| -> Result<Vec<i64>, String> {
-        let list: Array = field(name)?.to().map_err(|_| format!("has something else than a list as {name:?}"))?;
+fn entry(value: &Any) -> Result<Claimed, EntryError> {
+    let fields: Map = value.to().map_err(|_| EntryError::NoObject)?;
+    let field = |name: &'static str| fields.get(name).ok_or(EntryError::Missing(name));
+    let wrong = |field, wanted| EntryError::Kind { field, wanted };
+    let numbers = |name: &'static str| -> Result<Vec<i64>, EntryError> {
+        let list: Array = field(name)?.to().map_err(|_| wrong(name, "a list"))?;
         let number = |value: &Any| value.as_int().filter(|number| *number >= 0);
         let numbers = list.iter().map(number).collect::<Option<Vec<_>>>();
-        numbers.ok_or_else(|| format!("has something else than natural numbers in {name:?}"))
+        numbers.ok_or(EntryError::Numbers(name))
     };
-    let dtype: String = field("dtype")?.to().map_err(|_| "has something else than a text as \"dtype\"".to_string())?;
-    let (_, known) = DTYPES.iter().find(|(name, _)| *name == dtype).ok_or_else(|| format!("is of type {dtype:?}"))?;
+    let dtype: String = field("dtype")?.to().map_err(|_| wrong("dtype", "a text"))?;
+    let known = DTYPES.iter().find(|(name, _)| *name == dtype);
+    let (_, known) = known.ok_or_else(|| EntryError::Type(dtype.clone()))?;
     let shape = numbers("shape")?;
-    let [begin, end] = numbers("data_offsets")?[..] else { return Err("has other than two offsets".into()) };
+    let [begin, end] = numbers("data_offsets")?[..] else { return Err(EntryError::Offsets) };
     let (begin, end) = (begin as u64, end as u64);
     let element = u64::from(known.bits.max(8) / 8);
     let size = shape.iter().try_fold(element, |size, dim| size.checked_mul(*dim as u64));
     if size.is_none() || end.checked_sub(begin) != size {
-        return Err(format!("of {dtype} and shape {shape:?} has the bytes from {begin} to {end}"));
+        return Err(EntryError::Length { dtype, shape, begin, end });
     }
     Ok(Claimed { dtype, shape, begin, end })
 }

@@ -28,16 +28,21 @@ pub type ScopeIndex = usize;
 /// A value by the name that the text has for it.
 pub type Local = (String, Any);
 
-/// What a text may ask of what it stands in. Errors are messages for the user.
+/// What went wrong in the surroundings, in their words.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct HostError(pub String);
+
+/// What a text may ask of what it stands in.
 pub trait Host: Sync {
     /// Whether the surroundings have a name.
     fn knows(&self, place: ScopeIndex, name: &str) -> bool;
     /// The value of an expression, with names of the text that it may use.
-    fn evaluate(&self, place: ScopeIndex, source: &str, locals: &[Local]) -> Result<Any, String>;
+    fn evaluate(&self, place: ScopeIndex, source: &str, locals: &[Local]) -> Result<Any, HostError>;
     /// The items of a value, in order.
-    fn items(&self, value: &Any) -> Result<Vec<Any>, String>;
+    fn items(&self, value: &Any) -> Result<Vec<Any>, HostError>;
     /// Whether a value counts as true.
-    fn truth(&self, value: &Any) -> Result<bool, String>;
+    fn truth(&self, value: &Any) -> Result<bool, HostError>;
     /// The macros of the surroundings.
     fn macros(&self) -> Vec<Macro>;
     /// The names that stand for TVMScript's own namespaces: `("R", "R")`, `("tvm", "tvm")` …
@@ -209,7 +214,8 @@ impl Parser<'_> {
             }
         }
         let Some(host) = self.host else { return Err(self.unsupported("this expression", range)) };
-        host.evaluate(self.place, source, &locals).map_err(|message| self.error(Code::Outside, message, range))
+        host.evaluate(self.place, source, &locals)
+            .map_err(|message| self.error(Code::Outside, message.to_string(), range))
     }
 
     /// The value of an expression that the surroundings evaluate.
@@ -321,7 +327,7 @@ impl Parser<'_> {
                 host.items(&value)
             }
         };
-        let items = items.map_err(|message| self.error(Code::Outside, message, range))?;
+        let items = items.map_err(|message| self.error(Code::Outside, message.to_string(), range))?;
         items.iter().map(|item| self.value_from_host(item, range)).collect::<Parsed<Vec<_>>>().map(Some)
     }
 
@@ -333,7 +339,7 @@ impl Parser<'_> {
             (Value::Host(value), Some(host)) => host.items(value),
             _ => return Err(self.error(Code::Type, "`*` stands before something without items", e.range())),
         };
-        let items = items.map_err(|message| self.error(Code::Outside, message, e.range()))?;
+        let items = items.map_err(|message| self.error(Code::Outside, message.to_string(), e.range()))?;
         items.iter().map(|item| self.value_from_host(item, e.range())).collect()
     }
 
@@ -352,7 +358,9 @@ impl Parser<'_> {
                 let items = match (&value, self.host) {
                     (Value::List(items) | Value::Tuple(items), _) => items.clone(),
                     (Value::Host(value), Some(host)) => {
-                        let items = host.items(value).map_err(|message| self.error(Code::Outside, message, *range))?;
+                        let items = host
+                            .items(value)
+                            .map_err(|message| self.error(Code::Outside, message.to_string(), *range))?;
                         items.iter().map(|item| self.value_from_host(item, *range)).collect::<Parsed<_>>()?
                     }
                     (other, _) => {
@@ -381,7 +389,8 @@ impl Parser<'_> {
         if matches!(from_host(value.as_view()), Value::Relax(_) | Value::Prim(_)) {
             return Ok(None);
         }
-        let truth = host.truth(&value).map_err(|message| self.error(Code::Outside, message, test.range()))?;
+        let truth =
+            host.truth(&value).map_err(|message| self.error(Code::Outside, message.to_string(), test.range()))?;
         Ok(Some(truth))
     }
 }

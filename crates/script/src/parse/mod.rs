@@ -53,7 +53,7 @@ use relaxide_ir::diagnostic::{Code, Diagnostic, Lines, closest};
 use tir::Kernel;
 use value::Value;
 
-pub use host::{Host, Local, Macro, ScopeIndex};
+pub use host::{Host, HostError, Local, Macro, ScopeIndex};
 
 /// The result of reading a piece of text.
 type Parsed<T> = Result<T, Box<Diagnostic>>;

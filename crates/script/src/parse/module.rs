@@ -98,7 +98,7 @@ impl Parser<'_> {
                     return Err(self.error(Code::Metadata, "the metadata section is one text", call.range()));
                 };
                 let section = meta_json::read(text.value.to_str());
-                let section = section.map_err(|e| self.error(Code::Metadata, e, text.range))?;
+                let section = section.map_err(|e| self.error(Code::Metadata, e.to_string(), text.range))?;
                 let constants = section.constants.into_iter().map(constant).collect();
                 self.metadata = Some(Metadata { constants, tensors: section.tensors });
                 Ok(())

@@ -23,13 +23,13 @@
 
 pub mod affine;
 mod below_maximum;
-mod manual;
 mod compact;
 mod declare;
 pub mod group;
 pub mod inline;
 pub mod lanes;
 mod machine;
+mod manual;
 pub mod nest;
 pub mod overrides;
 pub mod parameters;
@@ -50,11 +50,11 @@ use std::collections::{HashMap, HashSet};
 use relaxide_ffi::Ref;
 use relaxide_ir::{Buffer, Target, Var, prim};
 
-pub use manual::{IS_SCHEDULED, manually_scheduled};
 pub(crate) use declare::declare_views;
 pub use group::{Reduce, Work};
 use lanes::Views;
 pub use machine::Machine;
+pub use manual::{IS_SCHEDULED, manually_scheduled};
 pub use overrides::{Override, OverrideError, Overrides};
 pub use parameters::{Domain, Parameter};
 pub(crate) use pass::PASS;

@@ -118,7 +118,7 @@ pub fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
     reader.fits(at, ndim, 8)?;
     let shape = (0..ndim).map(|_| reader.i64()).collect::<Result<Vec<_>, _>>()?;
     let stored = reader.i64()?;
-    let expected = stored_bytes(&shape, dtype).map_err(|why| refuse(reader, why))?;
+    let expected = stored_bytes(&shape, dtype).map_err(|why| refuse(reader, why.to_string()))?;
     if u64::try_from(stored) != Ok(expected) {
         return Err(refuse(reader, format!("{stored} bytes are stored for {dtype} of shape {shape:?}: {expected}")));
     }
@@ -126,16 +126,27 @@ pub fn read_tensor(reader: &mut Reader<'_>) -> Result<Tensor, ReadError> {
     Tensor::from_bytes(data, &shape, dtype).map_err(|error| refuse(reader, error.to_string()))
 }
 
+/// Why a tensor has no size in a file.
+#[derive(Debug, thiserror::Error)]
+enum NoSize {
+    #[error("elements of type {0} cannot be stored (those of one lane can)")]
+    ElementType(DataType),
+    #[error("a dimension of shape {0:?} is negative")]
+    Negative(Vec<i64>),
+    #[error("shape {0:?} is too large")]
+    TooLarge(Vec<i64>),
+}
+
 /// The size of a tensor's data in the file, where elements of less than a byte lie as in memory, without gaps. TVM, which
 /// expects a byte for each of those, refuses a file that has them.
-fn stored_bytes(shape: &[i64], dtype: DataType) -> Result<u64, String> {
+fn stored_bytes(shape: &[i64], dtype: DataType) -> Result<u64, NoSize> {
     if dtype.lanes != 1 || dtype.bits == 0 {
-        return Err(format!("elements of type {dtype} cannot be stored (those of one lane can)"));
+        return Err(NoSize::ElementType(dtype));
     }
-    let too_large = || format!("shape {shape:?} is too large");
+    let too_large = || NoSize::TooLarge(shape.to_vec());
     let mut elements = 1usize;
     for dim in shape {
-        let dim = usize::try_from(*dim).map_err(|_| format!("a dimension of shape {shape:?} is negative"))?;
+        let dim = usize::try_from(*dim).map_err(|_| NoSize::Negative(shape.to_vec()))?;
         elements = elements.checked_mul(dim).ok_or_else(too_large)?;
     }
     dtype.bytes_of(elements).map(|bytes| bytes as u64).ok_or_else(too_large)
@@ -164,7 +175,7 @@ fn write_dtype(out: &mut Writer, dtype: DataType) {
 /// Writes a tensor in its saved form; the index is for the error.
 pub fn write_tensor(out: &mut Writer, index: usize, tensor: &Tensor) -> Result<(), UnsupportedConstant> {
     let (shape, dtype) = (tensor.shape(), tensor.dtype());
-    let bytes = stored_bytes(shape, dtype).map_err(|why| UnsupportedConstant::because(index, why))?;
+    let bytes = stored_bytes(shape, dtype).map_err(|why| UnsupportedConstant::because(index, why.to_string()))?;
     out.u64(TENSOR_MAGIC);
     out.u64(0);
     out.i32(Device::cpu(0).device_type);

@@ -50,6 +50,7 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
             unsafe_code(file),
             refuses_unsafe(file),
             suppressions(file),
+            errors(file),
         ]
         .into_iter()
         .flatten()
@@ -100,6 +101,22 @@ fn functions(file: &File) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Errors are enumerations: who gets one can tell what it is. Tests may have texts.
+fn errors(file: &File) -> Vec<Problem> {
+    let is_code = is_of_crate(file)
+        && !["/testing/", "/tests", "_tests.rs", "crates/testkit/", "crates/xtask/"]
+            .iter()
+            .any(|part| file.path.contains(part));
+    if !is_code {
+        return Vec::new();
+    }
+    let code = file.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default().lines().enumerate();
+    let of_text = |line: &str| line.contains("Result<") && line.contains(", String>");
+    code.filter(|(_, line)| of_text(line))
+        .map(|(at, _)| file.problem(at + 1, "an error is a text: name what can go wrong"))
+        .collect()
 }
 
 /// The name of the function that a line begins.

@@ -26,7 +26,7 @@ pub(in crate::transform) enum MergeError {
         /// The kernel.
         kernel: String,
         /// What is wrong.
-        reason: String,
+        reason: Misfit,
     },
     /// A parameter or a result is of a type that no kernel takes.
     #[error("`{0}` is neither a tensor of known shape, nor a shape, nor a scalar, nor a tuple of such")]
@@ -37,6 +37,35 @@ pub(in crate::transform) enum MergeError {
     /// A dimension that nothing binds.
     #[error("symbolic variable `{0}` is bound by no parameter")]
     Unbound(String),
+}
+
+/// Why a call does not fit its kernel.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::transform) enum Misfit {
+    /// More or fewer arguments than parameters.
+    #[error("it takes {wanted} arguments and gets {found}")]
+    Count {
+        /// The parameters.
+        wanted: usize,
+        /// The arguments.
+        found: usize,
+    },
+    /// A result has the memory of an argument that has none.
+    #[error("a result overwrites what is no tensor")]
+    Overwritten,
+    /// A tensor of another type or shape.
+    #[error("`{param}` and `{given}` differ in {what}")]
+    Differs {
+        /// The parameter.
+        param: String,
+        /// The argument.
+        given: String,
+        /// What differs.
+        what: &'static str,
+    },
+    /// A tensor where a scalar is expected, or the other way around.
+    #[error("`{0}` is given a value of another kind")]
+    Kind(String),
 }
 
 /// Where an argument of the kernel comes from.
@@ -227,7 +256,7 @@ impl Merger {
 
     fn overwrite(&mut self, kernel: &str, arg: Option<&Value>) -> Result<Ref<Buffer>, MergeError> {
         let Some(Value::Buffer(buffer)) = arg else {
-            return Err(misfit(kernel, "a result overwrites what is no tensor"));
+            return Err(misfit(kernel, Misfit::Overwritten));
         };
         self.overwritten.insert(buffer.clone());
         Ok(buffer.clone())
@@ -236,8 +265,7 @@ impl Merger {
     /// Adds the statements of a kernel over some arguments.
     fn instantiate(&mut self, name: &str, kernel: &PrimFunc, args: &[Value]) -> Result<(), MergeError> {
         if args.len() != kernel.params.len() {
-            let reason = format!("it takes {} arguments and gets {}", kernel.params.len(), args.len());
-            return Err(misfit(name, reason));
+            return Err(misfit(name, Misfit::Count { wanted: kernel.params.len(), found: args.len() }));
         }
         let (vars, buffers, literals) = (VarMap::new(), HashMap::new(), HashMap::new());
         let mut copy = Instantiate { vars, buffers, literals, names: &mut self.names };
@@ -310,7 +338,7 @@ impl Merger {
 }
 
 /// Puts an argument in the place of a kernel's parameter; the error says why it does not fit.
-fn give(copy: &mut Instantiate, param: &Ref<Var>, own: Option<&Ref<Buffer>>, arg: &Value) -> Result<(), String> {
+fn give(copy: &mut Instantiate, param: &Ref<Var>, own: Option<&Ref<Buffer>>, arg: &Value) -> Result<(), Misfit> {
     match (own, arg) {
         (None, Value::Scalar(e) | Value::Literal(e)) => {
             copy.vars.insert(param.clone(), prim::cast(param.dtype(), e));
@@ -320,19 +348,20 @@ fn give(copy: &mut Instantiate, param: &Ref<Var>, own: Option<&Ref<Buffer>>, arg
             copy.literals.insert(own.clone(), prim::cast(own.dtype, e));
         }
         (Some(own), Value::Buffer(given)) => {
+            let differs = |what| Misfit::Differs { param: own.name.clone(), given: given.name.clone(), what };
             if own.dtype != given.dtype || own.ndim() != given.ndim() {
-                return Err(format!("`{}` and `{}` differ in type", own.name, given.name));
+                return Err(differs("type"));
             }
             for (dim, value) in own.shape.iter().zip(&given.shape) {
                 if dim.as_int().zip(value.as_int()).is_some_and(|(a, b)| a != b) {
-                    return Err(format!("`{}` and `{}` differ in shape", own.name, given.name));
+                    return Err(differs("shape"));
                 }
                 dim.as_var().into_iter().for_each(|var| bind(&mut copy.vars, var, value));
             }
             copy.vars.insert(own.data.clone(), PrimExpr::from(&given.data));
             copy.buffers.insert(own.clone(), given.clone());
         }
-        _ => return Err(format!("`{}` is given a value of another kind", param.name)),
+        _ => return Err(Misfit::Kind(param.name.clone())),
     }
     Ok(())
 }
@@ -353,8 +382,8 @@ fn bind(vars: &mut VarMap, dim: &Ref<Var>, value: &PrimExpr) {
     vars.entry(dim.clone()).or_insert_with(|| value.clone());
 }
 
-fn misfit(kernel: &str, reason: impl Into<String>) -> MergeError {
-    MergeError::Call { kernel: kernel.to_string(), reason: reason.into() }
+fn misfit(kernel: &str, reason: Misfit) -> MergeError {
+    MergeError::Call { kernel: kernel.to_string(), reason }
 }
 
 /// The parameter that stands for a buffer.

@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::Ref;
+use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
@@ -155,7 +155,30 @@ struct Compare {
     analyzer: Analyzer,
 }
 
-type Same = Result<(), String>;
+/// Where a block is not what an intrinsic describes.
+#[derive(Debug, thiserror::Error)]
+enum Difference {
+    #[error("one of them sees a part of a buffer under another name")]
+    MatchedBuffer,
+    #[error("block `{block}` has {found} axes, not {wanted}")]
+    AxisCount { block: String, found: usize, wanted: usize },
+    #[error("axis `{ours}` is not like axis `{theirs}`")]
+    Axis { ours: String, theirs: String },
+    #[error("only one of `{ours}` and `{theirs}` sets its elements")]
+    Init { ours: String, theirs: String },
+    #[error("`{ours}` stands for `{theirs}`")]
+    Code { ours: String, theirs: String },
+    #[error("buffer `{buffer}` holds {found}, not {wanted}")]
+    ElementType { buffer: String, found: DataType, wanted: DataType },
+    #[error("buffer `{ours}` has fewer dimensions than `{theirs}`")]
+    Dimensions { ours: String, theirs: String },
+    #[error("buffer `{ours}` is not accessed as `{theirs}` is, along dimension {dimension}")]
+    Access { ours: String, theirs: String, dimension: usize },
+    #[error("buffer `{0}` stands for different parts of buffers")]
+    SeveralParts(String),
+}
+
+type Same = Result<(), Difference>;
 
 fn headline(stmt: &Stmt) -> String {
     stmt.to_string().lines().next().unwrap_or_default().to_string()
@@ -164,15 +187,15 @@ fn headline(stmt: &Stmt) -> String {
 impl Compare {
     fn block(&mut self, ours: &SBlock, theirs: &SBlock) -> Same {
         if !ours.match_buffers.is_empty() || !theirs.match_buffers.is_empty() {
-            return Err("one of them sees a part of a buffer under another name".into());
+            return Err(Difference::MatchedBuffer);
         }
         if ours.iter_vars.len() != theirs.iter_vars.len() && !theirs.iter_vars.is_empty() {
-            let (a, b) = (ours.iter_vars.len(), theirs.iter_vars.len());
-            return Err(format!("block `{}` has {a} axes, not {b}", ours.name));
+            let (found, wanted) = (ours.iter_vars.len(), theirs.iter_vars.len());
+            return Err(Difference::AxisCount { block: ours.name.clone(), found, wanted });
         }
         for (a, b) in ours.iter_vars.iter().zip(&theirs.iter_vars) {
             if a.kind != b.kind || !self.equal(&a.extent, &b.extent) {
-                return Err(format!("axis `{}` is not like axis `{}`", a.var.name, b.var.name));
+                return Err(Difference::Axis { ours: a.var.name.clone(), theirs: b.var.name.clone() });
             }
             self.bind(&a.var, &b.var, &a.extent);
         }
@@ -181,7 +204,7 @@ impl Compare {
             (None, None) => {}
             // The block outside may set its elements itself.
             (Some(_), None) if theirs.iter_vars.is_empty() => {}
-            _ => return Err(format!("only one of `{}` and `{}` sets its elements", ours.name, theirs.name)),
+            _ => return Err(Difference::Init { ours: ours.name.clone(), theirs: theirs.name.clone() }),
         }
         self.stmt(&ours.body, &theirs.body)
     }
@@ -198,7 +221,7 @@ impl Compare {
     }
 
     fn stmt(&mut self, ours: &Stmt, theirs: &Stmt) -> Same {
-        let differ = || Err(format!("`{}` stands for `{}`", headline(ours), headline(theirs)));
+        let differ = || Err(Difference::Code { ours: headline(ours), theirs: headline(theirs) });
         match (ours, theirs) {
             (Stmt::For(a), Stmt::For(b)) => {
                 if a.kind != b.kind || !self.equal(&a.extent, &b.extent) || !self.equal(&a.min, &b.min) {
@@ -230,7 +253,7 @@ impl Compare {
     }
 
     fn expr(&mut self, ours: &PrimExpr, theirs: &PrimExpr) -> Same {
-        let differ = || Err(format!("`{ours}` stands for `{theirs}`"));
+        let differ = || Err(Difference::Code { ours: ours.to_string(), theirs: theirs.to_string() });
         match (ours, theirs) {
             (PrimExpr::Load(a), PrimExpr::Load(b)) => self.access((&a.buffer, &a.indices), (&b.buffer, &b.indices)),
             (PrimExpr::Binary(a), PrimExpr::Binary(b)) if a.op == b.op => {
@@ -258,10 +281,10 @@ impl Compare {
     fn access(&mut self, ours: (&Ref<Buffer>, &[PrimExpr]), theirs: (&Ref<Buffer>, &[PrimExpr])) -> Same {
         let ((a, at), (b, wanted)) = (ours, theirs);
         if a.dtype != b.dtype {
-            return Err(format!("buffer `{}` holds {}, not {}", a.name, a.dtype, b.dtype));
+            return Err(Difference::ElementType { buffer: a.name.clone(), found: a.dtype, wanted: b.dtype });
         }
         let Some(extra) = at.len().checked_sub(wanted.len()) else {
-            return Err(format!("buffer `{}` has fewer dimensions than `{}`", a.name, b.name));
+            return Err(Difference::Dimensions { ours: a.name.clone(), theirs: b.name.clone() });
         };
         let mut offsets = Vec::with_capacity(at.len());
         for (d, index) in at.iter().enumerate() {
@@ -271,7 +294,7 @@ impl Compare {
             };
             let offset = self.analyzer.simplify(&moved);
             if free_vars(&offset).iter().any(|v| self.inner.contains(v)) {
-                return Err(format!("buffer `{}` is not accessed as `{}` is, along dimension {d}", a.name, b.name));
+                return Err(Difference::Access { ours: a.name.clone(), theirs: b.name.clone(), dimension: d });
             }
             offsets.push(offset);
         }
@@ -283,7 +306,7 @@ impl Compare {
             Some((known, first)) => {
                 let same = |(x, y): (&PrimExpr, &PrimExpr)| self.analyzer.can_prove_equal(x, y);
                 let alike = known == a && first.len() == offsets.len() && first.iter().zip(&offsets).all(same);
-                if alike { Ok(()) } else { Err(format!("buffer `{}` stands for different parts of buffers", b.name)) }
+                if alike { Ok(()) } else { Err(Difference::SeveralParts(b.name.clone())) }
             }
         }
     }
