@@ -69,7 +69,9 @@ pub(in super::super) const TABLE: &[Row] = &[
         let (function, map): (Ref<Function>, Map) = (args.get(0)?, args.get(1)?);
         let tensors = map.iter().map(|(k, v)| Ok((k.to::<String>()?, v.to::<Tensor>()?)));
         let tensors = tensors.collect::<Result<Vec<_>, Error>>()?;
-        transform::bind_params(&function, &tensors).map(Any::from).map_err(|why| Error::new(ErrorKind::ValueError, why.to_string()))
+        transform::bind_params(&function, &tensors)
+            .map(Any::from)
+            .map_err(|why| Error::new(ErrorKind::ValueError, why.to_string()))
     }),
 ];
 
