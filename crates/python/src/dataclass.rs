@@ -113,7 +113,7 @@ fn declare_type(
     for field in fields {
         let (size, kind) = layout(&field.storage);
         offset = up_to(offset, size.min(8));
-        register_field(py, index, field, (offset, size, kind))?;
+        register_field(py, index, field, offset, size, kind)?;
         offset += size;
     }
     let total = up_to(offset, 8);
@@ -126,7 +126,7 @@ fn declare_type(
     Ok(index)
 }
 
-fn register_field(py: Python<'_>, index: i32, field: FieldSpec, (offset, size, kind): (i64, i64, i32)) -> PyResult<()> {
+fn register_field(py: Python<'_>, index: i32, field: FieldSpec, offset: i64, size: i64, kind: i32) -> PyResult<()> {
     let address: i64 = global("ffi.MakeFieldGetter", &[i64::from(kind).into()])?.to().map_err(error::to_py)?;
     let address = std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
     // SAFETY: the function gives the addresses of getters.

@@ -36,7 +36,7 @@ impl Body<'_, '_> {
             }
             ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
             ("checked_index", [index, extent, PrimExpr::Str(what), shown, on @ ..]) => {
-                self.checked_index((index, shown), extent, &what.value, on.first())
+                self.checked_index(index, shown, extent, &what.value, on.first())
             }
             ("likely", [condition]) => self.eval(condition),
             ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
@@ -278,7 +278,8 @@ impl Body<'_, '_> {
     /// The index, once it has been found inside of its extent in the lane at hand; an `IndexError` otherwise.
     fn checked_index(
         &mut self,
-        (index, shown): (&PrimExpr, &PrimExpr),
+        index: &PrimExpr,
+        shown: &PrimExpr,
         extent: &PrimExpr,
         what: &str,
         on: Option<&PrimExpr>,

@@ -233,13 +233,13 @@ impl<'l, 'a> Joined<'l, 'a> {
                     (InputPlace::Dropped, _) => None,
                     _ if symbol.name.is_empty() => self.section_symbol(at, symbol),
                     (_, elf::STB_LOCAL) => self.defined_symbol(at, symbol, symbol.name.to_vec(), false),
-                    _ => Some((self.global(symbol.name, (at, index), definitions, &mut globals)?, 0)),
+                    _ => Some((self.global(symbol.name, at, index, definitions, &mut globals)?, 0)),
                 });
             }
             all.push(symbols);
         }
         for (symbol, _) in &self.from.data {
-            self.global(symbol.as_bytes(), (usize::MAX, 0), definitions, &mut globals)?;
+            self.global(symbol.as_bytes(), usize::MAX, 0, definitions, &mut globals)?;
         }
         Ok(all)
     }
@@ -254,7 +254,8 @@ impl<'l, 'a> Joined<'l, 'a> {
     fn global(
         &mut self,
         name: &'l [u8],
-        (at, index): (usize, usize),
+        at: usize,
+        index: usize,
         definitions: &HashMap<&'l [u8], Definition>,
         globals: &mut HashMap<&'l [u8], SymbolId>,
     ) -> Result<SymbolId, ExportError> {

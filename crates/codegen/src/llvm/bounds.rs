@@ -40,7 +40,8 @@ impl Body<'_, '_> {
     /// The index, in 64 bits, once all lanes of it that are on have been found inside.
     pub fn checked_index(
         &mut self,
-        (index, shown): (&PrimExpr, &PrimExpr),
+        index: &PrimExpr,
+        shown: &PrimExpr,
         extent: &PrimExpr,
         what: &str,
         on: Option<&PrimExpr>,

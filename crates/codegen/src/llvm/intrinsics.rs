@@ -51,7 +51,7 @@ impl Body<'_, '_> {
             }
             ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
             ("checked_index", [index, extent, PrimExpr::Str(what), shown, on @ ..]) => {
-                self.checked_index((index, shown), extent, &what.value, on.first())
+                self.checked_index(index, shown, extent, &what.value, on.first())
             }
             ("likely", [condition]) => self.eval(condition),
             ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),

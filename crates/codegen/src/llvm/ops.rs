@@ -166,8 +166,8 @@ impl FunctionText<'_> {
                 let product = self.op("fmul", b, &floor);
                 self.op("fsub", a, &product)
             }
-            Min => self.extremum(("olt", "minimum"), a, b),
-            Max => self.extremum(("ogt", "maximum"), a, b),
+            Min => self.extremum("olt", "minimum", a, b),
+            Max => self.extremum("ogt", "maximum", a, b),
             Eq => self.fcmp("oeq", a, b),
             Ne => self.fcmp("une", a, b),
             Lt => self.fcmp("olt", a, b),
@@ -186,7 +186,7 @@ impl FunctionText<'_> {
     ///
     /// Beside a literal that is one comparison with the literal in front: the instruction `minps` or `maxps` of x86, which gives
     /// its second operand if either is NaN. Of two values LLVM makes three instructions there, one elsewhere.
-    fn extremum(&mut self, (beyond, name): (&str, &str), a: &Val, b: &Val) -> Val {
+    fn extremum(&mut self, beyond: &str, name: &str, a: &Val, b: &Val) -> Val {
         let (value, literal) = if b.is_number() { (a, b) } else { (b, a) };
         if literal.is_number() {
             let further = self.fcmp(beyond, literal, value);

@@ -27,10 +27,10 @@ use crate::value::Value;
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// Queries, keys and values in heads.
-struct Heads {
-    q: Expr,
-    k: Expr,
-    v: Expr,
+pub(super) struct Heads {
+    pub q: Expr,
+    pub k: Expr,
+    pub v: Expr,
 }
 
 /// What is added to scores.
@@ -177,7 +177,7 @@ pub fn attention(scope: &mut Scope, node: &Node) -> Outputs {
         all = broadcast_call(scope, "add", [all, bias])?;
     }
     let (mask, past, bias) = (optional(scope, node, 3)?, optional(scope, node, 4)?, optional(scope, node, 5)?);
-    projected(scope, node, all, past, (mask, bias))
+    projected(scope, node, all, past, masks(node, mask, bias)?)
 }
 
 /// `QAttention`: the same with a product of integers.
@@ -193,17 +193,17 @@ pub fn quantized(scope: &mut Scope, node: &Node) -> Outputs {
     let bias = scope.tensor(node.input(2)?)?;
     all = broadcast_call(scope, "add", [all, bias])?;
     let (mask, past) = (optional(scope, node, 5)?, optional(scope, node, 8)?);
-    projected(scope, node, all, past, (mask, None))
+    projected(scope, node, all, past, masks(node, mask, None)?)
+}
+
+/// What a node says of the keys that queries do not see.
+fn masks(node: &Node, mask: Option<Expr>, bias: Option<Expr>) -> Result<Masks> {
+    let fill = node.float_or("mask_filter_value", -10000.0)?;
+    Ok(Masks { mask, bias, fill, causal: node.flag("unidirectional", false)? })
 }
 
 /// Attention of queries, keys and values that lie side by side.
-fn projected(
-    scope: &mut Scope,
-    node: &Node,
-    all: Expr,
-    past: Option<Expr>,
-    (mask, bias): (Option<Expr>, Option<Expr>),
-) -> Outputs {
+fn projected(scope: &mut Scope, node: &Node, all: Expr, past: Option<Expr>, masks: Masks) -> Outputs {
     node.only_int("do_rotary", 0)?;
     node.only_int("past_present_share_buffer", 0)?;
     let count = count_of_heads(node)?;
@@ -222,12 +222,6 @@ fn projected(
         v = join(scope, [old_v, v], 2)?;
     }
     let present = if node.outputs() > 1 { Some(stacked(scope, k.clone(), v.clone())?) } else { None };
-    let masks = Masks {
-        mask,
-        bias,
-        fill: node.float_or("mask_filter_value", -10000.0)?,
-        causal: node.flag("unidirectional", false)?,
-    };
     let y = attend(scope, node, Heads { q, k, v }, masks)?;
     Ok([Some(y), present].into_iter().flatten().map(Value::Computed).collect())
 }
@@ -328,12 +322,8 @@ pub fn multi_head(scope: &mut Scope, node: &Node) -> Outputs {
         k = join(scope, [old_k, k], 2)?;
         v = join(scope, [old_v, v], 2)?;
     }
-    let masks = Masks {
-        mask: optional(scope, node, 4)?,
-        bias: optional(scope, node, 5)?,
-        fill: node.float_or("mask_filter_value", -10000.0)?,
-        causal: node.flag("unidirectional", false)?,
-    };
+    let (mask, bias) = (optional(scope, node, 4)?, optional(scope, node, 5)?);
+    let masks = masks(node, mask, bias)?;
     let y = attend(scope, node, Heads { q, k: k.clone(), v: v.clone() }, masks)?;
     Ok([y, k, v].into_iter().map(Value::Computed).collect())
 }
@@ -342,9 +332,8 @@ pub fn multi_head(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn rotary(scope: &mut Scope, node: &Node) -> Outputs {
     let given = scope.tensor(node.input(0)?)?;
     let rank = scope.dims(&given)?.len();
-    let (cos, sin) = (scope.tensor(node.input(2)?)?, scope.tensor(node.input(3)?)?);
-    let half = scope.dims(&cos)?.last().and_then(PrimExpr::as_int);
-    let half = half.ok_or_else(|| NodeError::unsupported("the size of the tables is not fixed"))?;
+    let angles = Angles::of(scope, node, 2)?;
+    let half = angles.half;
     let x = match (rank, node.int_or("num_heads", 0)?) {
         (4, _) => given,
         (3, count @ 1..) => split_heads(scope, given, count)?,
@@ -356,19 +345,38 @@ pub fn rotary(scope: &mut Scope, node: &Node) -> Outputs {
         _ => return Err(NodeError::invalid(format!("the input has {rank} axes, not 3 or 4"))),
     };
     let positions = scope.tensor(node.input(1)?)?;
-    let y = turned_pairs(scope, (x, positions), (cos, sin), half, node.flag("interleaved", false)?)?;
+    let y = turned_pairs(scope, x, positions, angles, node.flag("interleaved", false)?)?;
     one(if rank == 3 { join_heads(scope, y)? } else { y })
+}
+
+/// Tables of the angles of positions: `[positions, half]`.
+#[derive(Clone)]
+pub(super) struct Angles {
+    cos: Expr,
+    sin: Expr,
+    half: i64,
+}
+
+impl Angles {
+    /// Input `i` and the one behind it.
+    pub fn of(scope: &mut Scope, node: &Node, i: usize) -> Result<Angles> {
+        let (cos, sin) = (scope.tensor(node.input(i)?)?, scope.tensor(node.input(i + 1)?)?);
+        let half = scope.dims(&cos)?.last().and_then(PrimExpr::as_int);
+        let half = half.ok_or_else(|| NodeError::unsupported("the size of the tables is not fixed"))?;
+        Ok(Angles { cos, sin, half })
+    }
 }
 
 /// Heads whose first `2 * half` elements are turned in pairs, by the angles of their positions: one for each row and step, or
 /// that of the first step.
 pub(super) fn turned_pairs(
     scope: &mut Scope,
-    (x, positions): (Expr, Expr),
-    (cos, sin): (Expr, Expr),
-    half: i64,
+    x: Expr,
+    positions: Expr,
+    angles: Angles,
     interleaved: bool,
 ) -> Result<Expr> {
+    let Angles { cos, sin, half } = angles;
     let shape = scope.dims(&x)?;
     let tables = scope.dims(&cos)?;
     let [steps, _] = &tables[..] else {

@@ -6,7 +6,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::normalization::normalized;
+use super::normalization::{Mean, normalized};
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::Outputs;
@@ -102,7 +102,7 @@ fn embedded(scope: &mut Scope, node: &Node, tables: Tables, positions: Option<Ex
         let segments = tables.rows(scope, node, 4, segments)?;
         sum = broadcast_call(scope, "add", [sum, segments])?;
     }
-    let y = normalized(scope, sum.clone(), (2, true), node.float_or("epsilon", 1e-12)?)?;
+    let y = normalized(scope, sum.clone(), 2, Mean::Zero, node.float_or("epsilon", 1e-12)?)?;
     let (scale, shift) = (tables.whole(scope, node, 5)?, tables.whole(scope, node, 6)?);
     let y = broadcast_call(scope, "multiply", [y, scale])?;
     let y = broadcast_call(scope, "add", [y, shift])?;

@@ -44,7 +44,7 @@ pub fn mixture(scope: &mut Scope, node: &Node) -> Outputs {
     if node.flag("normalize_routing_weights", false)? {
         weights = normalized(scope, weights)?;
     }
-    tokens.mixed(scope, node, (chosen, weights), [Some(first), Some(second), third])
+    tokens.mixed(scope, node, Chosen { experts: chosen, weights }, [Some(first), Some(second), third])
 }
 
 /// `QMoE`.
@@ -68,7 +68,7 @@ pub fn quantized(scope: &mut Scope, node: &Node) -> Outputs {
             positive(scope, weights)?
         }
     };
-    tokens.mixed(scope, node, (chosen, weights), [Some(first), Some(second), third])
+    tokens.mixed(scope, node, Chosen { experts: chosen, weights }, [Some(first), Some(second), third])
 }
 
 fn refuse_what_is_missing(node: &Node) -> Result<()> {
@@ -162,14 +162,9 @@ impl Tokens {
     }
 
     /// What the chosen experts make of the rows, added up.
-    fn mixed(
-        self,
-        scope: &mut Scope,
-        node: &Node,
-        (chosen, weights): (Expr, Expr),
-        layers: [Option<Layer>; 3],
-    ) -> Outputs {
+    fn mixed(self, scope: &mut Scope, node: &Node, chosen: Chosen, layers: [Option<Layer>; 3]) -> Outputs {
         let [Some(first), Some(second), third] = layers else { return Err(NodeError::invalid("a layer is missing")) };
+        let Chosen { experts: chosen, weights } = chosen;
         let hidden = first.product(scope, self.x.clone(), chosen.clone())?;
         let hidden = match third {
             None => activated(scope, node, hidden)?,
@@ -191,6 +186,12 @@ impl Tokens {
         let mixed = scope.cast(mixed, self.dtype)?;
         one(scope.reshape(mixed, self.dims)?)
     }
+}
+
+/// The experts of each row, and what each counts.
+struct Chosen {
+    experts: Expr,
+    weights: Expr,
 }
 
 /// The weights of a layer of all experts: `[experts, rows, columns]`.

@@ -18,7 +18,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::attention::{join_heads, optional, product, side_by_side, split_heads, turned_pairs};
+use super::attention::{Angles, Heads, join_heads, optional, product, side_by_side, split_heads, turned_pairs};
 use crate::dims;
 use crate::error::NodeError;
 use crate::flow::loops::whole;
@@ -71,18 +71,16 @@ pub fn group_query(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let [mut q, mut k, v] = parts(scope, node, heads, kv_heads)?;
     let (old_k, old_v) = (optional(scope, node, 3)?, optional(scope, node, 4)?);
-    let query = query(scope, node, (&q, &k), old_k.as_ref(), (heads, kv_heads))?;
+    let query = query(scope, node, [&q, &k], old_k.as_ref(), [heads, kv_heads])?;
     if node.flag("do_rotary", false)? {
-        let tables = (scope.tensor(node.input(7)?)?, scope.tensor(node.input(8)?)?);
-        let half = scope.dims(&tables.0)?.last().and_then(PrimExpr::as_int);
-        let half = half.ok_or_else(|| NodeError::unsupported("the size of the tables is not fixed"))?;
+        let angles = Angles::of(scope, node, 7)?;
         let positions = match optional(scope, node, 9)? {
             Some(positions) => positions,
             None => query.positions(scope)?,
         };
         let interleaved = node.flag("rotary_interleaved", false)?;
-        q = turned_pairs(scope, (q, positions.clone()), tables.clone(), half, interleaved)?;
-        k = turned_pairs(scope, (k, positions), tables, half, interleaved)?;
+        q = turned_pairs(scope, q, positions.clone(), angles.clone(), interleaved)?;
+        k = turned_pairs(scope, k, positions, angles, interleaved)?;
     }
     let k = query.present(scope, k, old_k)?;
     let v = query.present(scope, v, old_v)?;
@@ -93,7 +91,7 @@ pub fn group_query(scope: &mut Scope, node: &Node) -> Outputs {
         (None, None) => return Err(NodeError::unsupported("the size of a head is not fixed")),
     };
     let q = with_number(scope, "multiply", q, scale)?;
-    let y = query.attend(scope, node, (q, k.clone(), v.clone()))?;
+    let y = query.attend(scope, node, Heads { q, k: k.clone(), v: v.clone() })?;
     Ok([y, k, v].into_iter().map(Value::Computed).collect())
 }
 
@@ -119,9 +117,9 @@ fn parts(scope: &mut Scope, node: &Node, heads: i64, kv_heads: i64) -> Result<[E
 fn query(
     scope: &mut Scope,
     node: &Node,
-    (q, k): (&Expr, &Expr),
+    [q, k]: [&Expr; 2],
     old: Option<&Expr>,
-    (heads, kv_heads): (i64, i64),
+    [heads, kv_heads]: [i64; 2],
 ) -> Result<Query> {
     let (batch, length) = match (&scope.dims(q)?[..], &scope.dims(k)?[..]) {
         ([batch, _, length, _], [_, _, other, _]) if !dims::differ(length, other) => (batch.clone(), length.clone()),
@@ -192,7 +190,8 @@ impl Query {
     }
 
     /// The weighted values of every query, heads joined.
-    fn attend(&self, scope: &mut Scope, node: &Node, (q, k, v): (Expr, Expr, Expr)) -> Result<Expr> {
+    fn attend(&self, scope: &mut Scope, node: &Node, heads: Heads) -> Result<Expr> {
+        let Heads { q, k, v } = heads;
         let size = scope.dims(&q)?[3].clone();
         let group = prim::int(self.heads / self.kv_heads);
         let rows = dims::product([&group, &self.length]);

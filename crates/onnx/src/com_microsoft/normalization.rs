@@ -36,21 +36,30 @@ fn scaled(scope: &mut Scope, node: &Node, x: Expr, i: usize) -> Result<Expr> {
     }
 }
 
+/// What becomes of the mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mean {
+    /// It becomes zero.
+    Zero,
+    /// It stays.
+    AsIs,
+}
+
 /// Mean zero, variance one along the axes from one on; without a mean, only the size becomes one. Computed in 32 bits.
-pub(super) fn normalized(scope: &mut Scope, x: Expr, (first, centre): (usize, bool), epsilon: f64) -> Result<Expr> {
+pub(super) fn normalized(scope: &mut Scope, x: Expr, first: usize, mean: Mean, epsilon: f64) -> Result<Expr> {
     let rank = scope.dims(&x)?.len();
     let dtype = scope.dtype(&x);
     let mut x = if dtype.bits < 32 { scope.cast(x, DataType::float(32))? } else { x };
     let axes: Vec<i64> = (first as i64..rank as i64).collect();
-    let mean = |scope: &mut Scope, x: Expr| {
+    let average = |scope: &mut Scope, x: Expr| {
         scope.op("mean", [x], Attrs::new().with("axis", axes.clone()).with("keepdims", true))
     };
-    if centre {
-        let middle = mean(scope, x.clone())?;
+    if mean == Mean::Zero {
+        let middle = average(scope, x.clone())?;
         x = scope.call("subtract", [x, middle])?;
     }
     let squares = scope.call("multiply", [x.clone(), x.clone()])?;
-    let variance = mean(scope, squares)?;
+    let variance = average(scope, squares)?;
     let variance = with_number(scope, "add", variance, epsilon)?;
     let width = scope.call("sqrt", [variance])?;
     let result = scope.call("divide", [x, width])?;
@@ -68,7 +77,7 @@ pub fn simplified(scope: &mut Scope, node: &Node) -> Outputs {
     let rank = scope.dims(&x)?.len();
     let axis = node.int_or("axis", -1)?;
     let axis = dims::axis(axis, rank).ok_or_else(|| NodeError::invalid(format!("axis {axis} is not one of {rank}")))?;
-    let y = normalized(scope, x, (axis, false), node.float_or("epsilon", 1e-5)?)?;
+    let y = normalized(scope, x, axis, Mean::AsIs, node.float_or("epsilon", 1e-5)?)?;
     one(scaled(scope, node, y, 1)?)
 }
 
@@ -86,7 +95,7 @@ pub fn skip(scope: &mut Scope, node: &Node) -> Outputs {
     let x = added(scope, node, x, 1)?;
     let sum = added(scope, node, x, 4)?;
     let axis = last(scope, &sum)?;
-    let y = normalized(scope, sum.clone(), (axis, true), node.float_or("epsilon", 1e-12)?)?;
+    let y = normalized(scope, sum.clone(), axis, Mean::Zero, node.float_or("epsilon", 1e-12)?)?;
     let y = scaled(scope, node, y, 2)?;
     let y = added(scope, node, y, 3)?;
     with_sum(node, y, sum)
@@ -98,7 +107,7 @@ pub fn skip_simplified(scope: &mut Scope, node: &Node) -> Outputs {
     let x = added(scope, node, x, 1)?;
     let sum = added(scope, node, x, 3)?;
     let axis = last(scope, &sum)?;
-    let y = normalized(scope, sum.clone(), (axis, false), node.float_or("epsilon", 1e-5)?)?;
+    let y = normalized(scope, sum.clone(), axis, Mean::AsIs, node.float_or("epsilon", 1e-5)?)?;
     let y = scaled(scope, node, y, 2)?;
     with_sum(node, y, sum)
 }

@@ -5,7 +5,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::{BlockBuilder, Expr};
 
 use super::carried;
-use super::rows::{self, Order};
+use super::rows::{self, Along};
 use super::state::Part;
 use crate::dims;
 use crate::error::NodeError;
@@ -63,7 +63,8 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
         let mut asks = false;
         let done =
             looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
-                iterate(graphs, builder, body, (inside, iteration), (&mut asks, &mut parts))
+                let mut known = Known { asks: &mut asks, parts: &mut parts };
+                iterate(graphs, builder, body, inside, iteration, &mut known)
             });
         match done {
             _ if graphs.noted() > noted => Ok(Attempt::Noted),
@@ -75,7 +76,7 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
                     values.push(part.value(builder, expr)?);
                 }
                 for (list, ty) in lists.into_iter().zip(&done.rows) {
-                    values.push(rows::stack_values(builder, list, ty, count.clone(), (0, Order::Forward))?);
+                    values.push(rows::stack_values(builder, list, ty, count.clone(), Along::FIRST)?);
                 }
                 Ok(Attempt::Done(values))
             }
@@ -110,13 +111,22 @@ fn iterations_are_fixed(limit: &PrimExpr) -> bool {
     dims::non_negative(limit)
 }
 
+/// What is known of a loop's body.
+struct Known<'a> {
+    /// Whether the body computes a condition, for which there was no place.
+    asks: &'a mut bool,
+    /// Its state.
+    parts: &'a mut [Part],
+}
+
 /// One iteration of a body.
 fn iterate(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
     body: &GraphProto,
-    (inside, iteration): (&mut Captures, &Iteration),
-    (asks, parts): (&mut bool, &mut [Part]),
+    inside: &mut Captures,
+    iteration: &Iteration,
+    known: &mut Known<'_>,
 ) -> Result<Next> {
     let one = |i: usize| shape_of_input(body.input.get(i));
     let index = Symbolic { shape: one(0), ..Symbolic::scalar(iteration.index.clone()) };
@@ -127,7 +137,7 @@ fn iterate(
         None => Value::Symbolic(Symbolic { dtype: DataType::bool(), shape: one(1), elements: vec![Ratio::int(1)] }),
     };
     let mut inputs = vec![Value::Symbolic(index), go];
-    for (expr, part) in iteration.state.iter().zip(&*parts) {
+    for (expr, part) in iteration.state.iter().zip(&*known.parts) {
         inputs.push(part.value(builder, expr.clone())?);
     }
     let values = graphs.inner(builder, body, inputs, Visibility::Captured(std::mem::take(inside)));
@@ -141,7 +151,7 @@ fn iterate(
     let go = match (&iteration.go, always) {
         (None, true) => None,
         (None, false) => {
-            *asks = true;
+            *known.asks = true;
             return Err(NodeError::invalid("the body computes a condition"));
         }
         (Some(_), _) => {
@@ -152,7 +162,7 @@ fn iterate(
     let (mut state, mut rows) = (Vec::new(), Vec::new());
     let mut again = false;
     for (i, value) in values.enumerate() {
-        match parts.get_mut(i) {
+        match known.parts.get_mut(i) {
             Some(part) => {
                 let (expr, changed) = part.after(&mut scope, &value)?;
                 again |= changed;

@@ -116,7 +116,7 @@ fn looped(graphs: &mut Graphs, builder: &mut BlockBuilder, body: &GraphProto, in
     let looped = Loop { name: "map", limit: length, go: None, state: Vec::new(), lists: lists.clone(), append };
     let noted = graphs.noted();
     let done = looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
-        iterate(graphs, builder, body, &each, (inside, iteration))
+        iterate(graphs, builder, body, &each, inside, iteration)
     });
     if graphs.noted() > noted {
         return Ok(Step::Noted);
@@ -155,7 +155,8 @@ fn iterate(
     builder: &mut BlockBuilder,
     body: &GraphProto,
     each: &[Input],
-    (inside, iteration): (&mut Captures, &Iteration),
+    inside: &mut Captures,
+    iteration: &Iteration,
 ) -> Result<Next> {
     let mut inputs = Vec::new();
     for input in each {

@@ -60,27 +60,41 @@ pub enum Order {
     Backward,
 }
 
+/// How rows are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Along {
+    /// The axis that they make.
+    pub axis: usize,
+    /// Their order.
+    pub order: Order,
+}
+
+impl Along {
+    /// Along the first axis, as they were added.
+    pub const FIRST: Along = Along { axis: 0, order: Order::Forward };
+}
+
 /// Rows of numbers or texts as one tensor.
 pub fn stack_values(
     builder: &mut BlockBuilder,
     list: Expr,
     ty: &Type,
     count: Option<PrimExpr>,
-    (axis, order): (usize, Order),
+    along: Along,
 ) -> Result<Value> {
     let Some(row) = ty.as_tensor().filter(|_| carried::is_text(ty)) else {
-        return stack(builder, list, ty, count, (axis, order)).map(Value::Computed);
+        return stack(builder, list, ty, count, along).map(Value::Computed);
     };
     let rank = usize::try_from(row.ndim).map_err(|_| NodeError::unsupported("the rank of a row is not known"))?;
     let dims = row.shape.clone();
     let shape = Expr::shape(dims.clone().unwrap_or_else(|| vec![prim::int(0); rank]));
-    let args = vec![list, shape, Expr::prim(prim::boolean(order == Order::Backward))];
+    let args = vec![list, shape, Expr::prim(prim::boolean(along.order == Order::Backward))];
     let object = runtime_call(builder, "relaxide.vm.text_stack", args, Type::any())?;
     let mut known = vec![count];
     known.extend(dims.map_or_else(|| vec![None; rank], |dims| dims.into_iter().map(Some).collect()));
     let mut scope = Scope::new(builder);
     let Texts { index, table } = Texts::unpack(&mut scope, object, known)?;
-    let index = if axis == 0 { index } else { scope.transpose(index, &behind(axis, rank))? };
+    let index = if along.axis == 0 { index } else { scope.transpose(index, &behind(along.axis, rank))? };
     Ok(Value::Texts(Texts { index, table }))
 }
 
@@ -92,26 +106,20 @@ fn behind(axis: usize, rank: usize) -> Vec<usize> {
 }
 
 /// The rows of a list as one tensor, along a new axis. `ty` is what is known of a row, `count` of their number.
-pub fn stack(
-    builder: &mut BlockBuilder,
-    list: Expr,
-    ty: &Type,
-    count: Option<PrimExpr>,
-    (axis, order): (usize, Order),
-) -> Result<Expr> {
+pub fn stack(builder: &mut BlockBuilder, list: Expr, ty: &Type, count: Option<PrimExpr>, along: Along) -> Result<Expr> {
     let Type::Tensor(row) = ty else { return Err(NodeError::invalid("a row is not a tensor")) };
     let rank = usize::try_from(row.ndim).map_err(|_| NodeError::unsupported("the rank of a row is not known"))?;
     let dims = row.shape.clone();
     let shape = Expr::shape(dims.clone().unwrap_or_else(|| vec![prim::int(0); rank]));
-    let from_end = Expr::prim(prim::boolean(order == Order::Backward));
+    let from_end = Expr::prim(prim::boolean(along.order == Order::Backward));
     let args = vec![list, Expr::dtype(row.dtype), shape, from_end];
     let stacked = runtime_call(builder, "vm.builtin.rows_stack", args, Type::tensor_ndim(row.ndim + 1, row.dtype))?;
     let mut known = vec![count];
     known.extend(dims.map_or_else(|| vec![None; rank], |dims| dims.into_iter().map(Some).collect()));
     let mut scope = Scope::new(builder);
     let stacked = scope.bind_dims(stacked, known, row.dtype)?;
-    if axis == 0 {
+    if along.axis == 0 {
         return Ok(stacked);
     }
-    scope.transpose(stacked, &behind(axis, rank))
+    scope.transpose(stacked, &behind(along.axis, rank))
 }

@@ -3,7 +3,7 @@
 use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::BlockBuilder;
 
-use super::rows::{self, Order};
+use super::rows::{self, Along, Order};
 use super::state::Part;
 use super::{capture, carried};
 use crate::dims;
@@ -17,6 +17,13 @@ use crate::value::Value;
 use relaxide_frontend::{Captures, Iteration, Loop, Next};
 
 type Result<T> = std::result::Result<T, NodeError>;
+
+/// An input that is to be read row by row: its axis may count from the last.
+struct Given {
+    tensor: Value,
+    axis: i64,
+    order: Order,
+}
 
 /// An input that is read row by row.
 struct Scanned {
@@ -38,11 +45,12 @@ pub fn scan(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Res
     let (axes, directions) = (node.ints("scan_input_axes")?, node.ints("scan_input_directions")?);
     let mut inputs = Vec::new();
     for i in 0..count {
-        inputs.push((node.input(states + i)?.clone(), at(&axes, i).unwrap_or(0), order(&directions, i)));
+        let (axis, order) = (at(&axes, i).unwrap_or(0), order(&directions, i));
+        inputs.push(Given { tensor: node.input(states + i)?.clone(), axis, order });
     }
     let (axes, directions) = (node.ints("scan_output_axes")?, node.ints("scan_output_directions")?);
     let outputs = |i: usize| (at(&axes, i).unwrap_or(0), order(&directions, i));
-    let Some(values) = over_rows(graphs, builder, body, (state, inputs), &outputs)? else { return Ok(Step::Noted) };
+    let Some(values) = over_rows(graphs, builder, body, &state, inputs, &outputs)? else { return Ok(Step::Noted) };
     Ok(Step::Values(values))
 }
 
@@ -80,9 +88,10 @@ pub fn scan_batch(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) 
             items.push(rows::row_of(&mut Scope::new(builder), &tensor, 0, &iteration.index)?);
         }
         let scanned = items.split_off(states);
-        let inputs = scanned.into_iter().enumerate().map(|(i, item)| (item, 0, order(&directions, i))).collect();
+        let given = scanned.into_iter().enumerate();
+        let inputs = given.map(|(i, tensor)| Given { tensor, axis: 0, order: order(&directions, i) }).collect();
         graphs.names.open(Visibility::Captured(std::mem::take(inside)));
-        let item = over_rows(graphs, builder, body, (items, inputs), &|_| (0, Order::Forward));
+        let item = over_rows(graphs, builder, body, &items, inputs, &|_| (0, Order::Forward));
         if let Some(captures) = graphs.names.close() {
             *inside = captures;
         }
@@ -96,7 +105,7 @@ pub fn scan_batch(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) 
     }
     let mut values = Vec::new();
     for (list, ty) in lists.into_iter().zip(&done?.rows) {
-        values.push(rows::stack_values(builder, list, ty, Some(length.clone()), (0, Order::Forward))?);
+        values.push(rows::stack_values(builder, list, ty, Some(length.clone()), Along::FIRST)?);
     }
     Ok(Step::Values(values))
 }
@@ -107,7 +116,8 @@ fn over_rows(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
     body: &GraphProto,
-    (given_state, inputs): (Vec<Value>, Vec<(Value, i64, Order)>),
+    given_state: &[Value],
+    inputs: Vec<Given>,
     outputs: &dyn Fn(usize) -> (i64, Order),
 ) -> Result<Option<Vec<Value>>> {
     let (length, scanned) = scan_inputs(&mut Scope::new(builder), inputs)?;
@@ -124,7 +134,7 @@ fn over_rows(
         Loop { name: "scan", limit: Some(length.clone()), go: None, state, lists: lists.clone(), append: rows::APPEND };
     let noted = graphs.noted();
     let done = looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
-        iterate(graphs, builder, body, (&scanned, &mut parts), (inside, iteration))
+        iterate(graphs, builder, &mut Body { graph: body, scanned: &scanned, parts: &mut parts }, inside, iteration)
     });
     if graphs.noted() > noted {
         return Ok(None);
@@ -137,7 +147,13 @@ fn over_rows(
     for (i, (list, ty)) in lists.into_iter().zip(&done.rows).enumerate() {
         let rank = ty.as_tensor().and_then(|t| usize::try_from(t.ndim + 1).ok()).unwrap_or(1);
         let (axis, order) = outputs(i);
-        values.push(rows::stack_values(builder, list, ty, Some(length.clone()), (place(axis, rank)?, order))?);
+        values.push(rows::stack_values(
+            builder,
+            list,
+            ty,
+            Some(length.clone()),
+            Along { axis: place(axis, rank)?, order },
+        )?);
     }
     Ok(Some(values))
 }
@@ -155,11 +171,11 @@ fn order(directions: &Option<Vec<i64>>, i: usize) -> Order {
 }
 
 /// The inputs that are read row by row, and how many rows they have.
-fn scan_inputs(scope: &mut Scope, inputs: Vec<(Value, i64, Order)>) -> Result<(PrimExpr, Vec<Scanned>)> {
+fn scan_inputs(scope: &mut Scope, inputs: Vec<Given>) -> Result<(PrimExpr, Vec<Scanned>)> {
     let mut tensors = Vec::new();
     let mut places = Vec::new();
     let mut orders = Vec::new();
-    for (tensor, axis, order) in inputs {
+    for Given { tensor, axis, order } in inputs {
         places.push(place(axis, scope.value_dims(&tensor)?.len())?);
         tensors.push(tensor);
         orders.push(order);
@@ -169,19 +185,27 @@ fn scan_inputs(scope: &mut Scope, inputs: Vec<(Value, i64, Order)>) -> Result<(P
     Ok((length, scanned.map(|((tensor, axis), order)| Scanned { tensor, axis, order }).collect()))
 }
 
+/// A body, and what it is given in each iteration.
+struct Body<'a> {
+    graph: &'a GraphProto,
+    scanned: &'a [Scanned],
+    /// Its state.
+    parts: &'a mut [Part],
+}
+
 /// One iteration of a body.
 fn iterate(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
-    body: &GraphProto,
-    (scanned, parts): (&[Scanned], &mut [Part]),
-    (inside, iteration): (&mut Captures, &Iteration),
+    body: &mut Body<'_>,
+    inside: &mut Captures,
+    iteration: &Iteration,
 ) -> Result<Next> {
     let mut inputs = Vec::new();
-    for (expr, part) in iteration.state.iter().zip(&*parts) {
+    for (expr, part) in iteration.state.iter().zip(&*body.parts) {
         inputs.push(part.value(builder, expr.clone())?);
     }
-    for scan in scanned {
+    for scan in body.scanned {
         let tensor = capture(inside, &scan.tensor);
         let index = match (&iteration.limit, scan.order) {
             (Some(limit), Order::Backward) => limit - 1 - &iteration.index,
@@ -189,7 +213,7 @@ fn iterate(
         };
         inputs.push(rows::row_of(&mut Scope::new(builder), &tensor, scan.axis, &index)?);
     }
-    let values = graphs.inner(builder, body, inputs, Visibility::Captured(std::mem::take(inside)));
+    let values = graphs.inner(builder, body.graph, inputs, Visibility::Captured(std::mem::take(inside)));
     if let Some(captures) = graphs.names.close() {
         *inside = captures;
     }
@@ -198,7 +222,7 @@ fn iterate(
     let (mut state, mut rows) = (Vec::new(), Vec::new());
     let mut again = false;
     for (i, value) in values.iter().enumerate() {
-        match parts.get_mut(i) {
+        match body.parts.get_mut(i) {
             Some(part) => {
                 let (expr, changed) = part.after(&mut scope, value)?;
                 again |= changed;

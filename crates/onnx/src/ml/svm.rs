@@ -145,7 +145,7 @@ fn classified(scope: &mut Scope, node: &Node, labels: &[i64]) -> Outputs {
         let x = scope.cast(x, FLOAT)?;
         let y = affine(scope, x, weight, &vec![rho[0]; classes])?;
         let best = score::best(scope, y.clone())?;
-        return finish(scope, (y, best), labels, &rho, transform);
+        return finish(scope, y, best, labels, &rho, transform);
     }
     let votes = Votes::new(&per_class, classes, &coefficients, &rho)?;
     let (vectors, features) = matrix(scope, &numbers(node, "support_vectors")?, votes.total, FLOAT)?;
@@ -157,15 +157,15 @@ fn classified(scope: &mut Scope, node: &Node, labels: &[i64]) -> Outputs {
     let best = votes.winner(scope, y.clone())?;
     let (a, b) = (node.floats("prob_a")?.unwrap_or_default(), node.floats("prob_b")?.unwrap_or_default());
     if a.is_empty() {
-        return finish(scope, (y, best), labels, &rho, transform);
+        return finish(scope, y, best, labels, &rho, transform);
     }
-    let y = votes.probabilities(scope, y, (&a, &b))?;
+    let y = votes.probabilities(scope, y, &a, &b)?;
     let label = score::named(scope, best, labels)?;
     Ok(vec![Value::Computed(label), Value::Computed(transform.apply(scope, y)?)])
 }
 
 /// Label and scores, once the best class is known.
-fn finish(scope: &mut Scope, (y, best): (Expr, Expr), labels: &[i64], rho: &[f64], transform: Transform) -> Outputs {
+fn finish(scope: &mut Scope, y: Expr, best: Expr, labels: &[i64], rho: &[f64], transform: Transform) -> Outputs {
     let single = scope.dims(&y)?.get(1).is_some_and(|n| n.is_int(1));
     let label = match labels {
         [] => best,
@@ -247,7 +247,7 @@ impl Votes {
     }
 
     /// How likely classes are, from a logistic function of each decision.
-    fn probabilities(&self, scope: &mut Scope, decisions: Expr, (a, b): (&[f32], &[f32])) -> Result<Expr> {
+    fn probabilities(&self, scope: &mut Scope, decisions: Expr, a: &[f32], b: &[f32]) -> Result<Expr> {
         const LEAST: f64 = 1e-7;
         let (count, classes) = (self.pairs.len(), self.classes);
         if a.len() != count || b.len() != count {

@@ -241,12 +241,7 @@ pub(super) fn add_bias(scope: &mut Scope, y: Expr, bias: Option<&Value>) -> Resu
 
 /// Image and weight, where axis `axis` of the weight has the input's channels, or those of one of `groups`: proved, or checked when
 /// the program runs.
-pub(super) fn agree_on_channels(
-    scope: &mut Scope,
-    (x, w): (Expr, Expr),
-    axis: usize,
-    groups: i64,
-) -> Result<(Expr, Expr)> {
+pub(super) fn agree_on_channels(scope: &mut Scope, x: Expr, w: Expr, axis: usize, groups: i64) -> Result<(Expr, Expr)> {
     let (mut image, mut weight) = (scope.dims(&x)?, scope.dims(&w)?);
     match (image[1].as_int(), weight[axis].as_int()) {
         (Some(channels), None) if channels % groups == 0 => {
@@ -288,7 +283,7 @@ pub fn conv(scope: &mut Scope, node: &Node) -> Outputs {
     let (x, rank) = input(scope, node, &w)?;
     let group = group(node)?;
     is_divided(scope, &w, group)?;
-    let (x, w) = agree_on_channels(scope, (x, w), 1, group)?;
+    let (x, w) = agree_on_channels(scope, x, w, 1, group)?;
     let window = Window::read(node, scope.dims(&w)?[2..].to_vec(), &scope.dims(&x)?[2..])?;
     let zero = prim::constant(scope.dtype(&x), 0.0);
     let x = window.filled(scope, x, zero)?;

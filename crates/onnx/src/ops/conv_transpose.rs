@@ -94,7 +94,7 @@ pub fn conv_transpose(scope: &mut Scope, node: &Node) -> Outputs {
     let w = weight(scope, node)?;
     let (x, rank) = input(scope, node, &w)?;
     let group = group(node)?;
-    let (x, w) = agree_on_channels(scope, (x, w), 0, 1)?;
+    let (x, w) = agree_on_channels(scope, x, w, 0, 1)?;
     is_divided(scope, &w, group)?;
     let spatial = scope.dims(&x)?[2..].to_vec();
     let window = Window::unpadded(node, scope.dims(&w)?[2..].to_vec(), rank)?;

@@ -46,7 +46,7 @@ pub fn work_type(dtype: DataType, length: usize) -> DataType {
 /// The spectra `[.., 2, m]` of signals `[.., 1 or 2, n]`, where `m` is at least as much as is wanted.
 pub fn transform(scope: &mut Scope, rows: Expr, lead: &[PrimExpr], is_real: bool, plan: &FftPlan) -> Result<Expr> {
     match split(plan.length) {
-        Some(first) => in_two_steps(scope, rows, lead, is_real, (plan, first)),
+        Some(first) => in_two_steps(scope, rows, lead, is_real, plan, first),
         None if plan.length <= SHORT_PRIME => by_matrix(scope, rows, lead, is_real, plan),
         None => by_convolution(scope, rows, lead, is_real, plan),
     }
@@ -105,7 +105,8 @@ fn in_two_steps(
     rows: Expr,
     lead: &[PrimExpr],
     is_real: bool,
-    (plan, a): (&FftPlan, usize),
+    plan: &FftPlan,
+    a: usize,
 ) -> Result<Expr> {
     let (b, outer) = (plan.length / a, lead.len());
     let parts = if is_real { 1 } else { 2 };
@@ -122,7 +123,7 @@ fn in_two_steps(
         roots.extend(row.iter().map(|root| root.1));
     }
     let roots = scope.constant(&roots, &[b as i64, 2, a as i64], plan.work)?;
-    let turned = times(scope, (first, &dims(lead, &[b, 2, a])), roots)?;
+    let turned = times(scope, first, &dims(lead, &[b, 2, a]), roots)?;
     let rows = scope.transpose(turned, &axes(outer, [2, 1, 0]))?;
 
     let inner = FftPlan { length: b, wanted: (plan.wanted - 1) / a + 1, inverse: plan.inverse, work: plan.work };
@@ -135,7 +136,7 @@ fn in_two_steps(
 }
 
 /// The product of complex numbers `[.., 2, n]` with constant ones, whose shape is that of the last axes.
-fn times(scope: &mut Scope, (x, shape): (Expr, &[PrimExpr]), factors: Expr) -> Result<Expr> {
+fn times(scope: &mut Scope, x: Expr, shape: &[PrimExpr], factors: Expr) -> Result<Expr> {
     let own = scope.dims(&factors)?.len();
     scope.te("times_roots", vec![x, factors], |inputs| {
         vec![te::compute("times_roots", shape, |at| {
@@ -191,13 +192,13 @@ fn by_convolution(scope: &mut Scope, rows: Expr, lead: &[PrimExpr], is_real: boo
 
     let forward = FftPlan { length: padded, wanted: padded, inverse: false, work: plan.work };
     let spectrum = transform(scope, signal, lead, false, &forward)?;
-    let spectrum = times(scope, (spectrum, &dims(lead, &[2, padded])), kernel)?;
+    let spectrum = times(scope, spectrum, &dims(lead, &[2, padded]), kernel)?;
     let back = FftPlan { length: padded, wanted: plan.wanted, inverse: true, work: plan.work };
     let convolved = transform(scope, spectrum, lead, false, &back)?;
     let scaled: Vec<(f64, f64)> =
         chirp[..plan.wanted].iter().map(|(cos, sin)| (cos / padded as f64, sin / padded as f64)).collect();
     let factors = scope.constant(&apart(&scaled), &[2, plan.wanted as i64], plan.work)?;
-    times(scope, (convolved, &dims(lead, &[2, plan.wanted])), factors)
+    times(scope, convolved, &dims(lead, &[2, plan.wanted]), factors)
 }
 
 /// The spectrum of as many numbers as a power of two, in place.

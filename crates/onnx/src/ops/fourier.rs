@@ -138,7 +138,7 @@ fn transformed(scope: &mut Scope, x: Expr, how: &Transform) -> Result<Expr> {
     out[last] = prim::int(if how.is_half_given() { 1 } else { 2 });
     let out: Vec<PrimExpr> = out.iter().map(dims::simplify).collect();
     match n.as_int().and_then(|n| usize::try_from(n).ok()) {
-        Some(length) if length > 0 => by_products(scope, x, how, (length, parts), &out),
+        Some(length) if length > 0 => by_products(scope, x, how, length, parts, &out),
         _ => by_sums(scope, x, how, parts, &out),
     }
 }
@@ -155,7 +155,7 @@ impl Transform {
     }
 
     /// A part of the signal's element `k`; zero beyond its end. Of half a spectrum the other half is the conjugate.
-    fn element(&self, x: &te::Tensor, (at, k): (&[PrimExpr], &PrimExpr), (part, work): (i64, DataType)) -> PrimExpr {
+    fn element(&self, x: &te::Tensor, at: &[PrimExpr], k: &PrimExpr, part: i64, work: DataType) -> PrimExpr {
         let (n, own) = (&self.length, x.shape()[self.axis].clone());
         let mirrored = prim::gt(k * 2, n);
         let source = if self.is_half_given() { prim::select(mirrored.clone(), n - k, k.clone()) } else { k.clone() };
@@ -173,7 +173,8 @@ fn by_products(
     scope: &mut Scope,
     x: Expr,
     how: &Transform,
-    (length, parts): (usize, i64),
+    length: usize,
+    parts: i64,
     out: &[PrimExpr],
 ) -> Result<Expr> {
     let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
@@ -188,7 +189,7 @@ fn by_products(
             let mut place = at[..outer].to_vec();
             place.insert(axis, prim::int(0));
             place.push(prim::int(0));
-            let element = |part| how.element(&inputs[0], (&place, &at[outer + 1]), (part, work));
+            let element = |part| how.element(&inputs[0], &place, &at[outer + 1], part, work);
             if parts == 1 { element(0) } else { prim::if_then_else(prim::eq(&at[outer], 0), element(0), element(1)) }
         })]
     })?;
@@ -222,7 +223,7 @@ fn by_sums(scope: &mut Scope, x: Expr, how: &Transform, parts: i64, out: &[PrimE
             let k = te::reduce_axis(n.clone());
             let turns = [prim::floormod(&at[axis] * k.var(), &n)];
             let (cos, sin) = (cosines.at(&turns), sines.at(&turns));
-            let element = |part| how.element(&inputs[0], (at, &k.var()), (part, work));
+            let element = |part| how.element(&inputs[0], at, &k.var(), part, work);
             let (re, im) = (element(0), if parts == 2 { element(1) } else { number(0.0) });
             let real_part = re.clone() * cos.clone() - im.clone() * sin.clone();
             let imaginary = re * sin + im * cos;

@@ -108,7 +108,8 @@ fn new_size(
     scope: &mut Scope,
     args: &Args,
     old: &PrimExpr,
-    (input, at): (usize, usize),
+    input: usize,
+    at: usize,
     by_scale: bool,
 ) -> Result<PrimExpr> {
     let dims = ShapePlan::bind(scope, "resize", args, |inputs| {
@@ -135,7 +136,7 @@ pub fn along(scope: &mut Scope, x: Expr, how: &Along, filter: &Filter) -> Result
     let by_scale = matches!(how.extent, Extent::Scale(..));
     let common = how.scale.clone().map(|scale| args.tensor(scale));
     let region = how.region.clone().map(|r| (args.tensor(r.tensor), r.start, r.end));
-    let new = new_size(scope, &args, &old, (extent, at), by_scale)?;
+    let new = new_size(scope, &args, &old, extent, at, by_scale)?;
     let geometry = |inputs: &[te::Tensor]| Geometry {
         old: old.clone(),
         new: new.clone(),

@@ -58,7 +58,7 @@ pub fn split(scope: &mut Scope, node: &Node) -> Outputs {
     let shape = scope.dims(&x)?;
     let axis = axis_of(node.int_or("axis", 0)?, shape.len())?;
     let count = node.proto.output.len();
-    let sizes = match Ints::attr_or_input_of_length(scope, node, ("split", 1), count)? {
+    let sizes = match Ints::attr_or_input_of_length(scope, node, "split", 1, count)? {
         Some(given) => match given.literals() {
             Some(sizes) => sizes,
             None if given.count() == count => {

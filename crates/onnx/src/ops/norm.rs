@@ -54,7 +54,7 @@ pub fn batch(scope: &mut Scope, node: &Node) -> Outputs {
         }
         None => {
             let channels = scope.dims(&x)?[1].clone();
-            computed_factors(scope, node, epsilon, (&channels, rank))?
+            computed_factors(scope, node, epsilon, &channels, rank)?
         }
     };
     let dtype = scope.dtype(&x);
@@ -134,7 +134,8 @@ fn computed_factors(
     scope: &mut Scope,
     node: &Node,
     epsilon: f64,
-    (channels, rank): (&PrimExpr, usize),
+    channels: &PrimExpr,
+    rank: usize,
 ) -> Result<(Expr, Expr)> {
     let mut params = Vec::new();
     for i in 1..5 {

@@ -10,7 +10,7 @@ use relaxide_ffi::DataType;
 use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::Expr;
 
-use super::part;
+use super::{Which, part};
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::elementwise::broadcast_call;
@@ -33,9 +33,17 @@ pub enum Factor {
     },
 }
 
+/// The inputs that a matrix in 8 bits is made of; its zero is the one behind its scale.
+pub struct Inputs {
+    /// The elements.
+    pub matrix: usize,
+    /// The scale.
+    pub scale: usize,
+}
+
 impl Factor {
     /// The matrix of a direction, which a node has with one row for each output.
-    pub fn plain(scope: &mut Scope, node: &Node, at: usize, of: (usize, usize), dims: [PrimExpr; 2]) -> Result<Factor> {
+    pub fn plain(scope: &mut Scope, node: &Node, at: usize, of: Which, dims: [PrimExpr; 2]) -> Result<Factor> {
         let matrix = part(scope, node.input(at)?, of, 0)?;
         let [inputs, outputs] = dims;
         let matrix = scope.agree(matrix, &[outputs, inputs])?;
@@ -44,13 +52,8 @@ impl Factor {
 
     /// The matrix of a direction in 8 bits, with one row for each input; its scale and its zero are inputs `scale_at` and
     /// the one behind it.
-    pub fn quantized(
-        scope: &mut Scope,
-        node: &Node,
-        (at, scale_at): (usize, usize),
-        of: (usize, usize),
-        dims: [PrimExpr; 2],
-    ) -> Result<Factor> {
+    pub fn quantized(scope: &mut Scope, node: &Node, at: Inputs, of: Which, dims: [PrimExpr; 2]) -> Result<Factor> {
+        let Inputs { matrix: at, scale: scale_at } = at;
         let matrix = part(scope, node.input(at)?, of, 0)?;
         let dtype = scope.dtype(&matrix);
         if dtype != DataType::int(8) && dtype != DataType::uint(8) {
@@ -91,7 +94,7 @@ impl Factor {
 }
 
 /// A direction's scale or zero: one number, or one for each column.
-fn parameter(scope: &mut Scope, node: &Node, at: usize, of: (usize, usize), columns: &PrimExpr) -> Result<Expr> {
+fn parameter(scope: &mut Scope, node: &Node, at: usize, of: Which, columns: &PrimExpr) -> Result<Expr> {
     let parameter = part(scope, node.input(at)?, of, 0)?;
     match scope.dims(&parameter)?.len() {
         0 => Ok(parameter),

@@ -22,7 +22,7 @@ use relaxide_tir::te;
 
 use crate::dims;
 use crate::error::NodeError;
-use crate::flow::rows::{self, Order};
+use crate::flow::rows::{self, Along, Order};
 use crate::graph::{Graphs, Step};
 use crate::node::Node;
 use crate::scope::Scope;
@@ -30,7 +30,7 @@ use crate::value::Value;
 use relaxide_frontend::{Captures, Iteration, Loop, Next};
 
 use cell::{Cell, CellKind, slice_columns};
-use factor::Factor;
+use factor::{Factor, Inputs};
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -86,13 +86,21 @@ fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: CellKind, quantized:
         other => return Err(NodeError::invalid(format!("`direction` is \"{other}\""))),
     };
     let batch_first = node.flag("layout", false)?;
-    let layer = layer(&mut scope, node, (kind, quantized), batch_first)?;
+    let layer = layer(&mut scope, node, kind, quantized, batch_first)?;
     let activations = activation::of(node, kind.defaults(), orders.len())?;
     let each = activations.len() / orders.len();
     let mut directions = Vec::new();
     for (d, order) in orders.iter().enumerate() {
         let mine = activations.get(d * each..(d + 1) * each).unwrap_or_default().to_vec();
-        directions.push(direction(builder, node, &layer, (d, orders.len()), *order, mine, batch_first)?);
+        directions.push(direction(
+            builder,
+            node,
+            &layer,
+            Which { index: d, count: orders.len() },
+            *order,
+            mine,
+            batch_first,
+        )?);
     }
     let mut scope = Scope::new(builder);
     let mut outputs = vec![all_steps(&mut scope, &layer, &directions, batch_first)?];
@@ -108,7 +116,7 @@ fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: CellKind, quantized:
     Ok(Step::Values(outputs.into_iter().map(Value::Computed).collect()))
 }
 
-fn layer(scope: &mut Scope, node: &Node, (kind, quantized): (CellKind, bool), batch_first: bool) -> Result<Layer> {
+fn layer(scope: &mut Scope, node: &Node, kind: CellKind, quantized: bool, batch_first: bool) -> Result<Layer> {
     let mut x = scope.tensor(node.input(0)?)?;
     if scope.dims(&x)?.len() != 3 {
         return Err(NodeError::invalid(format!("the input has {} axes, not 3", scope.dims(&x)?.len())));
@@ -134,8 +142,17 @@ fn layer(scope: &mut Scope, node: &Node, (kind, quantized): (CellKind, bool), ba
     Ok(Layer { kind, x, steps, batch, hidden, lengths, clip, quantized })
 }
 
+/// One of the directions of a layer.
+#[derive(Clone, Copy, Debug)]
+struct Which {
+    index: usize,
+    /// How many there are.
+    count: usize,
+}
+
 /// The part of a tensor that belongs to a direction.
-fn part(scope: &mut Scope, value: &Value, (d, count): (usize, usize), axis: usize) -> Result<Expr> {
+fn part(scope: &mut Scope, value: &Value, of: Which, axis: usize) -> Result<Expr> {
+    let Which { index, count } = of;
     let mut dims = scope.value_dims(value)?;
     match dims.get_mut(axis) {
         // What only the run tells is checked there.
@@ -148,7 +165,7 @@ fn part(scope: &mut Scope, value: &Value, (d, count): (usize, usize), axis: usiz
         dims.remove(axis);
         return scope.reshape(x, dims);
     }
-    rows::row(scope, x, axis, &prim::int(d as i64))
+    rows::row(scope, x, axis, &prim::int(index as i64))
 }
 
 /// The weights of a direction as a cell, and its share of the gates from the input: all steps at once.
@@ -156,7 +173,7 @@ fn cell_of(
     scope: &mut Scope,
     node: &Node,
     layer: &Layer,
-    of: (usize, usize),
+    of: Which,
     activations: Vec<activation::Activation>,
 ) -> Result<(Cell, Expr)> {
     let (hidden, gates) = (layer.hidden, layer.kind.gates());
@@ -164,7 +181,9 @@ fn cell_of(
     let own = [inputs.clone(), prim::int(gates * hidden)];
     let fed = [prim::int(hidden), prim::int(gates * hidden)];
     let (weights, recurrent) = if layer.quantized {
-        (Factor::quantized(scope, node, (1, 8), of, own)?, Factor::quantized(scope, node, (2, 10), of, fed)?)
+        let inputs = |matrix, scale| Inputs { matrix, scale };
+        let weights = Factor::quantized(scope, node, inputs(1, 8), of, own)?;
+        (weights, Factor::quantized(scope, node, inputs(2, 10), of, fed)?)
     } else {
         (Factor::plain(scope, node, 1, of, own)?, Factor::plain(scope, node, 2, of, fed)?)
     };
@@ -211,7 +230,7 @@ fn cell_of(
 }
 
 /// The state before the first step.
-fn initial(scope: &mut Scope, node: &Node, layer: &Layer, of: (usize, usize), batch_first: bool) -> Result<Vec<Expr>> {
+fn initial(scope: &mut Scope, node: &Node, layer: &Layer, of: Which, batch_first: bool) -> Result<Vec<Expr>> {
     let parts = if matches!(layer.kind, CellKind::Lstm { .. }) { 2 } else { 1 };
     let dims = [layer.batch.clone(), prim::int(layer.hidden)];
     let mut state = Vec::new();
@@ -235,7 +254,7 @@ fn direction(
     builder: &mut BlockBuilder,
     node: &Node,
     layer: &Layer,
-    of: (usize, usize),
+    of: Which,
     order: Order,
     activations: Vec<activation::Activation>,
     batch_first: bool,
@@ -247,7 +266,8 @@ fn direction(
         let mut rows = Vec::new();
         for iteration in 0..steps {
             let at = if order == Order::Forward { iteration } else { steps - 1 - iteration };
-            let (next, row) = step(&mut scope, &cell, &gates, (&prim::int(at), layer.lengths.as_ref()), &state)?;
+            let (next, row) =
+                step(&mut scope, &cell, &gates, &At { step: prim::int(at), lengths: layer.lengths.clone() }, &state)?;
             state = next;
             rows.push(scope.reshape(row, vec![prim::int(1), layer.batch.clone(), prim::int(layer.hidden)])?);
         }
@@ -265,40 +285,40 @@ fn direction(
         lists: vec![list.clone()],
         append: rows::APPEND,
     };
-    let done = looped.run(builder, &mut |builder: &mut BlockBuilder,
-                                          inside: &mut Captures,
-                                          iteration: &Iteration| {
-        let cell = cell.map(|weights| inside.expr(weights));
-        let gates = inside.expr(&gates);
-        let lengths = layer.lengths.as_ref().map(|lengths| inside.expr(lengths));
-        let at = match (&iteration.limit, order) {
-            (Some(limit), Order::Backward) => limit - 1 - &iteration.index,
-            _ => iteration.index.clone(),
-        };
-        let (state, row) = step(&mut Scope::new(builder), &cell, &gates, (&at, lengths.as_ref()), &iteration.state)?;
-        Ok(Next { go: None, state, rows: vec![row.into()], again: false })
-    })?;
+    let done =
+        looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
+            let cell = cell.map(|weights| inside.expr(weights));
+            let gates = inside.expr(&gates);
+            let lengths = layer.lengths.as_ref().map(|lengths| inside.expr(lengths));
+            let at = match (&iteration.limit, order) {
+                (Some(limit), Order::Backward) => limit - 1 - &iteration.index,
+                _ => iteration.index.clone(),
+            };
+            let at = At { step: at, lengths };
+            let (state, row) = step(&mut Scope::new(builder), &cell, &gates, &at, &iteration.state)?;
+            Ok(Next { go: None, state, rows: vec![row.into()], again: false })
+        })?;
     let row = done.rows.first().ok_or_else(|| NodeError::invalid("a loop gives no rows"))?;
-    let rows = rows::stack(builder, list, row, Some(layer.steps.clone()), (0, order))?;
+    let rows = rows::stack(builder, list, row, Some(layer.steps.clone()), Along { axis: 0, order })?;
     Ok(Direction { rows, state: done.state })
 }
 
+/// A step, and how many steps each sequence of the batch has, where they differ.
+struct At {
+    step: PrimExpr,
+    lengths: Option<Expr>,
+}
+
 /// One step: the state behind it and the row of the output.
-fn step(
-    scope: &mut Scope,
-    cell: &Cell,
-    gates: &Expr,
-    (at, lengths): (&PrimExpr, Option<&Expr>),
-    state: &[Expr],
-) -> Result<(Vec<Expr>, Expr)> {
-    let x = rows::row(scope, gates.clone(), 0, at)?;
+fn step(scope: &mut Scope, cell: &Cell, gates: &Expr, at: &At, state: &[Expr]) -> Result<(Vec<Expr>, Expr)> {
+    let x = rows::row(scope, gates.clone(), 0, &at.step)?;
     let mut next = cell.step(scope, x, state)?;
     let mut row = next[0].clone();
-    if let Some(lengths) = lengths {
+    if let Some(lengths) = &at.lengths {
         let zero = scope.scalar(0.0, scope.dtype(&row))?;
-        row = while_it_lasts(scope, at, lengths, row, zero)?;
+        row = while_it_lasts(scope, &at.step, lengths, row, zero)?;
         for (new, old) in next.iter_mut().zip(state) {
-            *new = while_it_lasts(scope, at, lengths, new.clone(), old.clone())?;
+            *new = while_it_lasts(scope, &at.step, lengths, new.clone(), old.clone())?;
         }
     }
     Ok((next, row))

@@ -41,7 +41,7 @@ pub(super) fn per_class(t: &[te::Tensor], format: Format) -> Vec<te::Tensor> {
         Format::TensorFlow => [batch.clone(), &classes * &count],
     };
     let add = |a: PrimExpr, b: PrimExpr| a + b;
-    let rows = running(&reshape_tensor("T_taken", &taken, &dims), 1, I64, false, (0.0, add));
+    let rows = running(&reshape_tensor("T_taken", &taken, &dims), 1, I64, false, 0.0, add);
     let found = found(&rows, &dims);
     let last = |group: &PrimExpr| {
         let total = rows.at(&[group.clone(), &dims[1] - 1]);

@@ -63,7 +63,7 @@ fn scan(
         Some(_) => (x.clone(), cx.axis("axis", x.ndim())?),
     };
     let dtype = cx.dtype("dtype").unwrap_or(x.dtype());
-    Ok(vec![running(&x, axis, dtype, cx.bool("exclusive")?, (start, combine))])
+    Ok(vec![running(&x, axis, dtype, cx.bool("exclusive")?, start, combine)])
 }
 
 /// Along an axis all elements so far put together; with `exclusive` without an element's own.
@@ -72,7 +72,8 @@ pub(super) fn running(
     axis: usize,
     dtype: DataType,
     exclusive: bool,
-    (start, combine): (f64, fn(PrimExpr, PrimExpr) -> PrimExpr),
+    start: f64,
+    combine: fn(PrimExpr, PrimExpr) -> PrimExpr,
 ) -> te::Tensor {
     let out = [("T_scan".to_string(), x.shape().to_vec(), dtype)];
     let mut outs = te::extern_stage("scan", std::slice::from_ref(x), out, |source, target| {

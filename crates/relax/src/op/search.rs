@@ -103,7 +103,7 @@ fn bucketize_type(cx: &CallCx) -> Result<Type, OpError> {
 /// Running sums of all rows first, which threads share; then a search by halving for each draw.
 fn multinomial_by_sums(inputs: &[te::Tensor], dims: &[PrimExpr], dtype: DataType) -> te::Tensor {
     let prob = &inputs[0];
-    let sums = scan::running(prob, 1, prob.dtype(), false, (0.0, |a, b| a + b));
+    let sums = scan::running(prob, 1, prob.dtype(), false, 0.0, |a, b| a + b);
     let size = &prob.shape()[1];
     let steps = size.as_int().map_or(63, |n| i64::from(64 - n.max(0).leading_zeros()));
     let outs = [

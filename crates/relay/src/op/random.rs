@@ -191,7 +191,8 @@ fn place(at: &[PrimExpr], shape: &[i64]) -> PrimExpr {
 /// A generator and what is made of the words that it gives: a kernel of its own for what each element is.
 fn drawn(
     cx: &mut LowerCx<'_>,
-    (shape, drawn): (&[i64], i64),
+    shape: &[i64],
+    drawn: i64,
     more: Vec<rx::Expr>,
     numbers: impl FnOnce(&te::Tensor, &[te::Tensor], Vec<PrimExpr>) -> te::Tensor,
 ) -> Lowered {
@@ -211,7 +212,7 @@ pub(super) fn generate(cx: &mut LowerCx<'_>) -> Lowered {
     let shape = cx.ints("out_shape")?;
     let count = count(cx, &shape)?;
     let dims = shape.clone();
-    drawn(cx, (&shape, count), Vec::new(), |words, _, shape| {
+    drawn(cx, &shape, count, Vec::new(), |words, _, shape| {
         te::compute("T_words", shape, |at: &[PrimExpr]| words.at(&[place(at, &dims)]))
     })
 }
@@ -277,7 +278,7 @@ fn two_numbers(cx: &mut LowerCx<'_>, dtype: DataType) -> Result<Vec<rx::Expr>, L
 pub(super) fn uniform(cx: &mut LowerCx<'_>) -> Lowered {
     let (shape, dtype) = (cx.ints("out_shape")?, float_type(cx)?);
     let (count, numbers, dims) = (count(cx, &shape)?, two_numbers(cx, dtype)?, shape.clone());
-    drawn(cx, (&shape, count), numbers, |words, bounds, shape| {
+    drawn(cx, &shape, count, numbers, |words, bounds, shape| {
         te::compute("T_uniform", shape, |at: &[PrimExpr]| {
             let (low, high) = (bounds[0].at(&[]), bounds[1].at(&[]));
             unit(words.at(&[place(at, &dims)]), dtype) * (high - low.clone()) + low
@@ -290,7 +291,7 @@ pub(super) fn normal(cx: &mut LowerCx<'_>) -> Lowered {
     let (shape, dtype) = (cx.ints("out_shape")?, float_type(cx)?);
     let (count, numbers, dims) = (count(cx, &shape)?, two_numbers(cx, dtype)?, shape.clone());
     let Some(twice) = count.checked_mul(2) else { return fail("random.normal: too many numbers") };
-    drawn(cx, (&shape, twice), numbers, |words, scale, shape| {
+    drawn(cx, &shape, twice, numbers, |words, scale, shape| {
         te::compute("T_normal", shape, |at: &[PrimExpr]| {
             let first = place(at, &dims);
             let call = |name: &str, e: PrimExpr| prim::call(dtype, format!("tirx.{name}"), vec![e]);
@@ -321,7 +322,7 @@ pub(super) fn multinomial(cx: &mut LowerCx<'_>) -> Lowered {
     shape.push(samples);
     let count = count(cx, &shape)?;
     let dims = shape.clone();
-    drawn(cx, (&shape, count), vec![sums], |words, sums, shape| {
+    drawn(cx, &shape, count, vec![sums], |words, sums, shape| {
         let (outcome, index) = (te::reduce_axis(prim::int(outcomes)), DataType::int(32));
         // Sums grow, so how many of them are no more than the number is the index of the first that is. Where rounding leaves
         // none, it is the first of all, as in TVM.

@@ -119,7 +119,7 @@ impl ModuleImpl for Kernels {
 impl Shared {
     fn call(&self, index: usize, args: &[AnyView<'_>]) -> Result<(), Error> {
         let (name, info) = &self.payload.kernels[index];
-        let call = Call::of(("CUDA", Device::CUDA), (name, info), args)?;
+        let call = Call::of("CUDA", Device::CUDA, name, info, args)?;
         let loaded = self.loaded(call.device)?;
         loaded.launch(name, loaded.function(index, &info.name)?, &call)
     }

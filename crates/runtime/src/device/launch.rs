@@ -119,8 +119,10 @@ pub(crate) fn refused(kind: &str, name: &str, why: impl std::fmt::Display) -> Er
 impl Call {
     /// Takes the arguments of a call apart. `kind` is what errors call the interface to the devices.
     pub(crate) fn of(
-        (kind, device_type): (&str, i32),
-        (name, info): (&str, &Info),
+        kind: &str,
+        device_type: i32,
+        name: &str,
+        info: &Info,
         args: &[AnyView<'_>],
     ) -> Result<Call, Error> {
         let refused = |why: String| refused(kind, name, why);

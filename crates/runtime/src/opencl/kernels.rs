@@ -98,7 +98,7 @@ impl ModuleImpl for Kernels {
 impl Shared {
     fn call(&self, index: usize, args: &[AnyView<'_>]) -> Result<(), Error> {
         let (name, info) = &self.payload.kernels[index];
-        let call = Call::of(("OpenCL", Device::OPENCL), (name, info), args)?;
+        let call = Call::of("OpenCL", Device::OPENCL, name, info, args)?;
         let mut global = call.threads;
         for (threads, blocks) in global.iter_mut().zip(call.blocks) {
             let all = threads.checked_mul(blocks);

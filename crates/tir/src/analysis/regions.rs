@@ -73,8 +73,8 @@ pub fn with_regions(block: SBlock) -> Ref<SBlock> {
     };
     let (mut reads, mut writes) = (keep(&block.reads, found.reads), keep(&block.writes, found.writes));
     let mut annotations = block.annotations.clone();
-    keep_explicit(&mut annotations, EXPLICIT_READS, (&block, &block.reads), &mut reads);
-    keep_explicit(&mut annotations, EXPLICIT_WRITES, (&block, &block.writes), &mut writes);
+    keep_explicit(&mut annotations, EXPLICIT_READS, &block, &block.reads, &mut reads);
+    keep_explicit(&mut annotations, EXPLICIT_WRITES, &block, &block.writes, &mut writes);
     Ref::new(SBlock { reads, writes, annotations, ..block })
 }
 
@@ -82,7 +82,8 @@ pub fn with_regions(block: SBlock) -> Ref<SBlock> {
 fn keep_explicit(
     annotations: &mut relaxide_ir::Attrs,
     key: &str,
-    (block, declared): (&SBlock, &[Ref<BufferRegion>]),
+    block: &SBlock,
+    declared: &[Ref<BufferRegion>],
     found: &mut [Ref<BufferRegion>],
 ) {
     let is_over_axes = |region: &&Ref<BufferRegion>| {

@@ -177,7 +177,7 @@ impl Interp {
                 Ok(())
             }
             Stmt::Store(_) => match warp_call(stmt) {
-                Some((call, intrinsic)) => self.team_warp(stmt, (call, intrinsic), threads, *phase),
+                Some((call, intrinsic)) => self.team_warp(stmt, call, intrinsic, threads, *phase),
                 None => Err(InterpError::Unsupported(format!("barriers inside of `{stmt}`"))),
             },
             other => Err(InterpError::Unsupported(format!("barriers inside of `{other}`"))),

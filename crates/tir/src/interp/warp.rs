@@ -15,7 +15,8 @@ impl Interp {
     pub(super) fn team_warp(
         &mut self,
         stmt: &Stmt,
-        (call, intrinsic): (&PrimCall, Intrinsic),
+        call: &PrimCall,
+        intrinsic: Intrinsic,
         threads: &mut [Thread],
         phase: u64,
     ) -> Result<()> {

@@ -117,7 +117,7 @@ fn doubled(n: &For) -> Result<Stmt, LowerError> {
     let iteration = |stmt: &Stmt, counted: PrimExpr| {
         let at = floormod(&counted, int_of(dtype, 2));
         let buffers = twice.iter().map(|(old, new)| (old.clone(), (new.clone(), at.clone()))).collect();
-        of_iteration(stmt, (&n.var, &add(&n.min, counted)), &buffers)
+        of_iteration(stmt, &n.var, &add(&n.min, counted), &buffers)
     };
     let inside = |stmt: &Stmt| match stmt {
         Stmt::Attr(n) if n.key == SCOPE => n.body.clone(),

@@ -153,7 +153,7 @@ impl<'a> Pipeline<'a> {
                 let versions = self.scratch.iter().zip(&buffers).filter(|((_, count), _)| *count > 1);
                 let versions = versions
                     .map(|((old, count), new)| (old.clone(), (new.clone(), floormod(&iteration, number(*count)))));
-                let stmt = of_iteration(stmt, (&n.var, &add(&n.min, &iteration)), &versions.collect::<HashMap<_, _>>());
+                let stmt = of_iteration(stmt, &n.var, &add(&n.min, &iteration), &versions.collect::<HashMap<_, _>>());
                 if asks { Stmt::when(lt(iteration, n.extent.clone()), stmt) } else { stmt }
             });
             Stmt::seq(statements)

@@ -25,7 +25,8 @@ pub fn with_versions(buffer: &Buffer, versions: i64) -> Ref<Buffer> {
 /// A statement of an iteration: a copy whose counter has a value, and whose buffers are versions.
 pub fn of_iteration(
     stmt: &Stmt,
-    (counter, value): (&Ref<Var>, &PrimExpr),
+    counter: &Ref<Var>,
+    value: &PrimExpr,
     buffers: &HashMap<Ref<Buffer>, (Ref<Buffer>, PrimExpr)>,
 ) -> Stmt {
     let stmt = Versions { buffers }.mutate_stmt(stmt);

@@ -179,7 +179,8 @@ fn schedule(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -> Result
 /// The nests of some statements of a kernel, with the memory that they alone use.
 fn nests(
     func: &PrimFunc,
-    (memory, body): (&[Ref<Buffer>], &Stmt),
+    memory: &[Ref<Buffer>],
+    body: &Stmt,
     target: &Target,
     record: &mut Record<'_>,
 ) -> Result<Laid, ScheduleError> {

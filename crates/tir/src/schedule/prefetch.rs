@@ -98,7 +98,8 @@ impl Prefetch {
     pub fn of(
         &self,
         cx: &mut Cx,
-        (axis, base): (&Ref<Var>, &PrimExpr),
+        axis: &Ref<Var>,
+        base: &PrimExpr,
         lanes: i64,
         value: &PrimExpr,
         indices: &[PrimExpr],

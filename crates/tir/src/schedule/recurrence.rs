@@ -61,7 +61,7 @@ pub(super) fn apply(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -
     let mut own: HashSet<Ref<Buffer>> = HashSet::new();
     for (at, stmt) in list.iter().enumerate() {
         let Some(of) = repeated(stmt) else {
-            let laid = nests(func, (&[], stmt), target, record)?;
+            let laid = nests(func, &[], stmt, target, record)?;
             memory.extend(laid.memory);
             body.push(laid.body);
             continue;
@@ -70,7 +70,7 @@ pub(super) fn apply(func: &PrimFunc, target: &Target, record: &mut Record<'_>) -
         let here = of_iteration(stmt);
         let scratch: Vec<Ref<Buffer>> =
             root.block.alloc_buffers.iter().filter(|b| here.contains(*b) && !others.contains(*b)).cloned().collect();
-        let laid = nests(func, (&scratch, &of.body), target, record)?;
+        let laid = nests(func, &scratch, &of.body, target, record)?;
         own.extend(scratch);
         memory.extend(laid.memory);
         body.push(Ref::new(For { annotations: Default::default(), body: laid.body, ..of.clone() }).into());

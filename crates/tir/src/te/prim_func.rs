@@ -229,9 +229,7 @@ impl Builder {
             StageKind::Placeholder => Ok(Stmt::nop()),
             StageKind::Elements(values) => Ok(self.element_nest(stage, name, values, targets)),
             StageKind::Reduction(reduction) => self.reduction_nest(stage, name, reduction, targets),
-            StageKind::Extern { inputs, outputs, body } => {
-                Ok(self.extern_block(name, (inputs, outputs), body, targets))
-            }
+            StageKind::Extern { inputs, outputs, body } => Ok(self.extern_block(name, inputs, outputs, body, targets)),
         }
     }
 
@@ -275,7 +273,8 @@ impl Builder {
     fn extern_block(
         &self,
         name: String,
-        (inputs, formal): (&[Ref<Buffer>], &[Ref<Buffer>]),
+        inputs: &[Ref<Buffer>],
+        formal: &[Ref<Buffer>],
         body: &Stmt,
         targets: &[Ref<Buffer>],
     ) -> Stmt {

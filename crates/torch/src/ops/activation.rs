@@ -48,16 +48,16 @@ fn elu(cx: &mut Cx<'_>) -> Outputs {
     let alpha = cx.float_or("alpha", 1.0)?;
     let (scale, input_scale) = (cx.float_or("scale", 1.0)?, cx.float_or("input_scale", 1.0)?);
     let x = input(cx)?;
-    exponential_below_zero(cx, x, scale, (scale * alpha, input_scale))
+    exponential_below_zero(cx, x, scale, scale * alpha, input_scale)
 }
 
 fn celu(cx: &mut Cx<'_>) -> Outputs {
     let alpha = cx.float_or("alpha", 1.0)?;
     let x = input(cx)?;
-    exponential_below_zero(cx, x, 1.0, (alpha, 1.0 / alpha))
+    exponential_below_zero(cx, x, 1.0, alpha, 1.0 / alpha)
 }
 
-fn exponential_below_zero(cx: &mut Cx<'_>, x: Expr, above: f64, (below, inside): (f64, f64)) -> Outputs {
+fn exponential_below_zero(cx: &mut Cx<'_>, x: Expr, above: f64, below: f64, inside: f64) -> Outputs {
     let dtype = cx.dtype(&x);
     let number = |cx: &Cx<'_>, value: f64| cx.number(value, dtype);
     let (unit, zero) = (number(cx, 1.0)?, number(cx, 0.0)?);

@@ -90,7 +90,7 @@ fn slice(cx: &mut Cx<'_>) -> Outputs {
     if start.is_int(0) && step == 1 && dims::equal(&end, &shape[axis]) {
         return one(x);
     }
-    one(super::manipulate::part(cx, x, axis, (start, end), step)?)
+    one(super::manipulate::part(cx, x, axis, start, end, step)?)
 }
 
 fn narrow(cx: &mut Cx<'_>) -> Outputs {
@@ -101,7 +101,7 @@ fn narrow(cx: &mut Cx<'_>) -> Outputs {
     let start = dims::slice_bound(&start, &shape[axis]);
     let length = cx.dim("length")?.ok_or_else(|| NodeError::invalid("`length` is missing"))?;
     let end = dims::simplify(&(&start + length));
-    one(super::manipulate::part(cx, x, axis, (start, end), 1)?)
+    one(super::manipulate::part(cx, x, axis, start, end, 1)?)
 }
 
 fn index_select(cx: &mut Cx<'_>) -> Outputs {
@@ -376,7 +376,7 @@ fn updates(cx: &mut Cx<'_>, places: &Expr, dtype: DataType) -> Result<Expr> {
     };
     for (axis, (own, wanted)) in cx.shape(&source)?.into_iter().zip(&to).enumerate() {
         if !dims::equal(&own, wanted) {
-            source = super::manipulate::part(cx, source, axis, (prim::int(0), wanted.clone()), 1)?;
+            source = super::manipulate::part(cx, source, axis, prim::int(0), wanted.clone(), 1)?;
         }
     }
     cx.cast(source, dtype)
@@ -476,7 +476,7 @@ fn slice_scatter(cx: &mut Cx<'_>) -> Outputs {
     let shape = cx.shape(&x)?;
     let axis = cx.axis("dim", 0, shape.len())?;
     let (start, _, step) = bounds(cx, &shape[axis])?;
-    written(cx, x, source, (axis, start, step))
+    written(cx, x, source, axis, start, step)
 }
 
 fn select_scatter(cx: &mut Cx<'_>) -> Outputs {
@@ -493,11 +493,11 @@ fn select_scatter(cx: &mut Cx<'_>) -> Outputs {
     let mut row = cx.shape(&source)?;
     row.insert(axis, prim::int(1));
     let source = cx.reshape(source, &row)?;
-    written(cx, x, source, (axis, dims::simplify(&at), 1))
+    written(cx, x, source, axis, dims::simplify(&at), 1)
 }
 
 /// A tensor with others written over a part of an axis, which begins at a place and takes steps.
-fn written(cx: &mut Cx<'_>, x: Expr, source: Expr, (axis, start, step): (usize, PrimExpr, i64)) -> Outputs {
+fn written(cx: &mut Cx<'_>, x: Expr, source: Expr, axis: usize, start: PrimExpr, step: i64) -> Outputs {
     let (shape, part) = (cx.shape(&x)?, cx.shape(&source)?);
     let count = part.get(axis).cloned().ok_or_else(|| NodeError::invalid("the source has too few axes"))?;
     one(cx.te("slice_scatter", vec![x, source], |inputs| {

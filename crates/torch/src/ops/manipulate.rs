@@ -180,7 +180,7 @@ fn stack(cx: &mut Cx<'_>) -> Outputs {
 }
 
 /// A part of an axis, with bounds that are inside of it.
-pub fn part(cx: &mut Cx<'_>, x: Expr, axis: usize, (start, end): (PrimExpr, PrimExpr), step: i64) -> Result<Expr> {
+pub fn part(cx: &mut Cx<'_>, x: Expr, axis: usize, start: PrimExpr, end: PrimExpr, step: i64) -> Result<Expr> {
     let ordered = dims::non_negative(&(&end - &start));
     let tuple = |e: PrimExpr| Expr::tuple([Expr::prim(e)]);
     let args = [x, tuple(prim::int(axis as i64)), tuple(start), tuple(end), tuple(prim::int(step))];
@@ -205,7 +205,7 @@ fn parts(cx: &mut Cx<'_>) -> Outputs {
         return (0..count).map(|i| Ok(Value::Tensor(cx.field(&tuple, i)?))).collect();
     }
     let cut = |(i, _): (usize, &PrimExpr)| {
-        let piece = part(cx, x.clone(), axis, (bounds[i].clone(), bounds[i + 1].clone()), 1)?;
+        let piece = part(cx, x.clone(), axis, bounds[i].clone(), bounds[i + 1].clone(), 1)?;
         Ok(Value::Tensor(piece))
     };
     lengths.iter().enumerate().map(cut).collect()

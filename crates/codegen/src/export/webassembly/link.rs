@@ -236,7 +236,8 @@ impl Linked {
         module: &WebAssemblyModule<'_>,
         symbols: &Symbols<'_>,
         number: usize,
-        (entry, part): (&RelocationEntry, Part<'_>),
+        entry: &RelocationEntry,
+        part: Part<'_>,
     ) -> Result<i64, ExportError> {
         use RelocationType as R;
         if entry.ty == R::TypeIndexLeb {
@@ -285,7 +286,7 @@ impl Linked {
             let outside = || unreadable(&module.objects[number].name, "relocations overlap or lie outside");
             out.extend_from_slice(bytes.get(at..begin).ok_or_else(outside)?);
             at = begin + entry.ty.extent();
-            let value = self.value(module, symbols, number, (entry, part))?;
+            let value = self.value(module, symbols, number, entry, part)?;
             match entry.ty {
                 R::TableIndexI32
                 | R::MemoryAddrI32

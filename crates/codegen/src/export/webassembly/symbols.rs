@@ -50,7 +50,7 @@ impl<'a> Symbols<'a> {
                     _ => continue,
                 };
                 if !flags.contains(SymbolFlags::BINDING_LOCAL) {
-                    symbols.define(name, meaning, flags, (number, objects))?;
+                    symbols.define(name, meaning, flags, number, objects)?;
                 }
             }
         }
@@ -62,7 +62,8 @@ impl<'a> Symbols<'a> {
         name: &'a str,
         meaning: Meaning,
         flags: SymbolFlags,
-        (number, objects): (usize, &[Object<'_>]),
+        number: usize,
+        objects: &[Object<'_>],
     ) -> Result<(), ExportError> {
         let is_weak = flags.contains(SymbolFlags::BINDING_WEAK);
         match self.names.get(name) {

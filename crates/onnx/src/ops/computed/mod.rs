@@ -103,7 +103,8 @@ impl Ints {
     pub fn attr_or_input_of_length(
         scope: &mut Scope,
         node: &Node,
-        (name, i): (&str, usize),
+        name: &str,
+        i: usize,
         count: usize,
     ) -> Result<Option<Ints>> {
         match node.ints(name)? {

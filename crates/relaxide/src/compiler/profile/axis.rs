@@ -12,26 +12,35 @@ pub(super) fn ticks(end: f64, about: f64) -> Vec<f64> {
     (0..=count).map(|i| i as f64 * step).collect()
 }
 
-/// A unit that suits values up to `end`: how many of the base it is, and its name.
-fn unit(end: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
+/// A unit of times or of memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    /// How many seconds or bytes it is.
+    size: f64,
+    name: &'static str,
+}
+
+/// The unit of some that suits values up to `end`.
+fn unit(end: f64, units: &[(f64, &'static str)]) -> Unit {
     let fits = units.iter().rev().find(|(size, _)| end >= *size);
-    fits.or(units.first()).copied().unwrap_or((1.0, ""))
+    let (size, name) = fits.or(units.first()).copied().unwrap_or((1.0, ""));
+    Unit { size, name }
 }
 
 /// The unit for times up to so many seconds.
-pub(super) fn time_unit(end: f64) -> (f64, &'static str) {
+pub(super) fn time_unit(end: f64) -> Unit {
     unit(end, &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")])
 }
 
 /// The unit for amounts of up to so many bytes.
-pub(super) fn byte_unit(end: f64) -> (f64, &'static str) {
+pub(super) fn byte_unit(end: f64) -> Unit {
     unit(end, &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")])
 }
 
 /// A value in a unit, without zeros at its end.
-pub(super) fn written(value: f64, (size, name): (f64, &str)) -> String {
-    let text = format!("{:.3}", value / size);
-    format!("{} {name}", text.trim_end_matches('0').trim_end_matches('.'))
+pub(super) fn written(value: f64, unit: Unit) -> String {
+    let text = format!("{:.3}", value / unit.size);
+    format!("{} {}", text.trim_end_matches('0').trim_end_matches('.'), unit.name)
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ fn check_pair(tree: &Tree, earlier: (&Nest, NodeId), later: (&Nest, NodeId)) -> 
         let theirs = maker.block.reads.iter().chain(&maker.block.writes).filter(|r| r.buffer == *buffer);
         let mine = user.block.writes.iter().filter(|r| r.buffer == *buffer);
         let apart =
-            |(a, b): (&Ref<BufferRegion>, &Ref<BufferRegion>)| same_element((earlier.0, maker, a), (later.0, user, b));
+            |(a, b): (&Ref<BufferRegion>, &Ref<BufferRegion>)| same_element(earlier.0, maker, a, later.0, user, b);
         let theirs: Vec<&Ref<BufferRegion>> = theirs.collect();
         if mine.flat_map(|b| theirs.iter().map(move |a| (*a, b))).any(|pair| !apart(pair)) {
             return refuse(format!(
@@ -215,8 +215,8 @@ fn check_pair(tree: &Tree, earlier: (&Nest, NodeId), later: (&Nest, NodeId)) -> 
         let mut analyzer = Analyzer::new();
         let levels = later.0.loops.iter().zip(&earlier.0.loops);
         let map: VarMap = levels.map(|(l, m)| (l.var.clone(), prim::cast(l.var.dtype(), &m.var))).collect();
-        let there = in_one_iteration(tree, (earlier.0, maker), earlier.1, written, &VarMap::new(), &mut analyzer);
-        let here = in_one_iteration(tree, (later.0, user), later.1, read, &map, &mut analyzer);
+        let there = in_one_iteration(tree, earlier.0, maker, earlier.1, written, &VarMap::new(), &mut analyzer);
+        let here = in_one_iteration(tree, later.0, user, later.1, read, &map, &mut analyzer);
         if !there.iter().zip(&here).all(|(written, read)| written.covers(read, &mut analyzer)) {
             return refuse(format!(
                 "block `{b}` reads of buffer `{}` what block `{a}` has not written in the same iteration",
@@ -229,8 +229,12 @@ fn check_pair(tree: &Tree, earlier: (&Nest, NodeId), later: (&Nest, NodeId)) -> 
 
 /// Whether two blocks touch, in each iteration of the merged loops, one element, the same, and another one in each iteration.
 fn same_element(
-    (earlier, maker, a): (&Nest, &SBlockRealize, &BufferRegion),
-    (later, user, b): (&Nest, &SBlockRealize, &BufferRegion),
+    earlier: &Nest,
+    maker: &SBlockRealize,
+    a: &BufferRegion,
+    later: &Nest,
+    user: &SBlockRealize,
+    b: &BufferRegion,
 ) -> bool {
     let at = |n: &SBlockRealize, region: &BufferRegion| -> Option<Vec<PrimExpr>> {
         let axes = n.block.iter_vars.iter().map(|i| i.var.clone()).zip(n.iter_values.iter().cloned()).collect();
@@ -249,7 +253,8 @@ fn same_element(
 /// What a block touches while the loops inside of the merged ones run.
 fn in_one_iteration(
     tree: &Tree,
-    (nest, realize): (&Nest, &Ref<SBlockRealize>),
+    nest: &Nest,
+    realize: &Ref<SBlockRealize>,
     id: NodeId,
     region: &BufferRegion,
     rename: &VarMap,

@@ -114,10 +114,10 @@ pub fn emit(
     let (k, single) = (Var::dim("k"), Var::dim("k"));
     let (at, behind) = (mul(PrimExpr::from(&k), int(step)), mul(&steps, int(step)));
     let rest = sub(&last.extent, &behind);
-    let mut terms = vec![Stmt::serial(k.clone(), steps, columns.add(cx, &acc, (&last.var, &at), step)?)];
+    let mut terms = vec![Stmt::serial(k.clone(), steps, columns.add(cx, &acc, &last.var, &at, step)?)];
     if !rest.is_int(0) {
         let at = add(behind, PrimExpr::from(&single));
-        terms.push(Stmt::serial(single.clone(), rest, columns.add(cx, &acc, (&last.var, &at), 1)?));
+        terms.push(Stmt::serial(single.clone(), rest, columns.add(cx, &acc, &last.var, &at, 1)?));
     }
     let body = Stmt::seq([
         bind,
@@ -165,13 +165,7 @@ impl Columns<'_> {
     }
 
     /// Combines `count` terms, from `first` on along the axis `k`.
-    fn add(
-        &self,
-        cx: &mut Cx,
-        acc: &Ref<Buffer>,
-        (k, first): (&Ref<Var>, &PrimExpr),
-        count: i64,
-    ) -> Result<Stmt, Refusal> {
+    fn add(&self, cx: &mut Cx, acc: &Ref<Buffer>, k: &Ref<Var>, first: &PrimExpr, count: i64) -> Result<Stmt, Refusal> {
         self.tiles(|tile, place| {
             let mut sum = load(acc, [place.clone()]);
             for term in 0..count {

@@ -135,7 +135,7 @@ impl<'a> CachedRow<'a> {
         let none = VarMap::new();
         let base = tile.at(at, lanes);
         let ahead =
-            self.ahead.map(|ahead| ahead.of(cx, (axis, &base), lanes, &self.value, &self.indices)).unwrap_or_default();
+            self.ahead.map(|ahead| ahead.of(cx, axis, &base, lanes, &self.value, &self.indices)).unwrap_or_default();
         let value =
             Lanes::new(&mut cx.views, axis, base.clone(), lanes, tile.mask_of(at), &none).vector(&self.value)?;
         let vector = Var::prim("kept", value.dtype());

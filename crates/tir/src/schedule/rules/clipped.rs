@@ -81,7 +81,7 @@ impl Clipped {
                 axes.push(Axis { var, extent: axis.extent.clone() });
                 continue;
             };
-            let (first, extent) = part(&mut binds, (low, high), &axis.extent);
+            let (first, extent) = part(&mut binds, low, high, &axis.extent);
             map.insert(axis.var.clone(), add(counter, first));
             axes.push(Axis { var, extent });
         }
@@ -92,7 +92,8 @@ impl Clipped {
 /// An interval within `0 .. extent`: where it begins and how long it is, by names.
 pub fn part(
     binds: &mut Vec<Stmt>,
-    (low, high): (&Option<PrimExpr>, &Option<PrimExpr>),
+    low: &Option<PrimExpr>,
+    high: &Option<PrimExpr>,
     extent: &PrimExpr,
 ) -> (PrimExpr, PrimExpr) {
     let mut named = |name: &str, value: PrimExpr| {

@@ -123,7 +123,7 @@ fn emit(cx: &mut Cx, Found { reduce, window }: &Found<'_>, decided: &Decided) ->
     body.push(Stmt::bind(count.clone(), min(rows, sub(&height, &y0_name))));
     body.push(Stmt::alloc(&space.buffer));
     body.push(window.fill(cx, &space, (&y0_name, &count_name), nest::serial)?);
-    body.push(block_of(cx, window, &space, tile, (&y0_name, &count_name))?);
+    body.push(block_of(cx, window, &space, tile, &y0_name, &count_name)?);
     let extents = reduce.stage.spatial.iter().chain(&reduce.stage.reduce).map(|a| &a.extent);
     let work = floordiv(product(extents), int(4));
     let parallel = nest::parallel(&cx.machine, p, tasks, work, Stmt::seq(body));
@@ -145,7 +145,8 @@ fn block_of(
     window: &Windowed,
     space: &Workspace,
     Shape { rows, vectors }: Shape,
-    (y0, count): (&PrimExpr, &PrimExpr),
+    y0: &PrimExpr,
+    count: &PrimExpr,
 ) -> Result<Stmt, Refusal> {
     register_tile::rows(&int(0), count, rows, |rows| {
         nest::overlapping_tiles(&window.x.axis.extent, space.lanes, vectors, |tile| {
@@ -252,7 +253,7 @@ fn column_of_taps(
         for j in 0..tile.vectors {
             let pixels = Var::prim(format!("p{j}"), dtype);
             let x = tile.at(j, space.lanes);
-            steps.push(Stmt::bind(pixels.clone(), pixel_vector(window, space, (&channel, image_row, &x), rx)));
+            steps.push(Stmt::bind(pixels.clone(), pixel_vector(window, space, &channel, image_row, &x, rx)));
             for (i, ry) in &users {
                 let index = at(*i, j);
                 let sum = multiply_add(
@@ -272,7 +273,9 @@ fn column_of_taps(
 fn pixel_vector(
     window: &Windowed,
     space: &Workspace,
-    (channel, image_row, x): (&PrimExpr, (&PrimExpr, &PrimExpr), &PrimExpr),
+    channel: &PrimExpr,
+    image_row: (&PrimExpr, &PrimExpr),
+    x: &PrimExpr,
     rx: Option<&PrimExpr>,
 ) -> PrimExpr {
     let tap = mul(rx.cloned().unwrap_or_else(|| int(0)), int(window.x.dilation));

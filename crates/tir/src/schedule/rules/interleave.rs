@@ -137,7 +137,7 @@ fn emit(cx: &mut Cx, found: &Found<'_>, lanes: i64) -> Result<Stmt, Refusal> {
     let base = min(mul(PrimExpr::from(&t), int(lanes)), sub(&count, int(lanes)));
     let at = Var::dim("at");
     let start = with_var(flat, &inner.var, mul(PrimExpr::from(&at), int(factor)));
-    let tile = tile(cx, stage, whole, phases, (&at, start), lanes)?;
+    let tile = tile(cx, stage, whole, phases, &at, start, lanes)?;
     let tiles = Stmt::serial(t, ceil_div(&count, lanes), Stmt::seq([Stmt::bind(at, base), tile]));
 
     let none = VarMap::new();
@@ -162,7 +162,8 @@ fn tile(
     stage: &Stage,
     whole: &Ref<Var>,
     phases: &[PrimExpr],
-    (at, start): (&Ref<Var>, PrimExpr),
+    at: &Ref<Var>,
+    start: PrimExpr,
     lanes: i64,
 ) -> Result<Stmt, Refusal> {
     let factor = phases.len() as i64;

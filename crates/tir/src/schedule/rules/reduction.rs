@@ -281,7 +281,7 @@ impl Sum<'_> {
                     let mask = tile.mask_of(j);
                     let axis = &self.axis.var;
                     let (base, own) = (tile.at(j, lanes), [PrimExpr::from(axis)]);
-                    let asked = self.ahead.map(|ahead| ahead.of(cx, (axis, &base), lanes, self.value, &own));
+                    let asked = self.ahead.map(|ahead| ahead.of(cx, axis, &base, lanes, self.value, &own));
                     let (made, names) = match self.kept {
                         Some(kept) => kept.vector(cx, &tile, j, axis, lanes)?,
                         None => (Stmt::nop(), VarMap::new()),
@@ -336,7 +336,7 @@ fn columns(
     }
     let mut list = Vec::new();
     let (low, high) = &clipped.along;
-    let (first, length) = part(&mut list, (low, high), &x.extent);
+    let (first, length) = part(&mut list, low, high, &x.extent);
     let behind = add(&first, &length);
     let rest = sub(&x.extent, &behind);
     list.push(columns.emit(cx, (int(0), &first), 1, false)?);

@@ -142,7 +142,7 @@ impl Row<'_> {
 
     fn store(&self, cx: &mut Cx, tile: &Tile, value: &PrimExpr) -> Result<Stmt, Refusal> {
         let base = tile.base.clone();
-        let ahead = self.ahead.map(|ahead| ahead.of(cx, (self.axis, &base), self.lanes, value, self.indices));
+        let ahead = self.ahead.map(|ahead| ahead.of(cx, self.axis, &base, self.lanes, value, self.indices));
         let lanes = Lanes::new(&mut cx.views, self.axis, base, self.lanes, tile.mask_of(0), self.map);
         let store = lanes.store_row(self.tail, self.buffer, self.indices, value)?;
         Ok(Stmt::seq(ahead.into_iter().flatten().chain([store])))

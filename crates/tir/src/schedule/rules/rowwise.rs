@@ -95,7 +95,7 @@ impl TaskRows<'_> {
             }
             Some(together) => {
                 let fitting = min(int(together.most), floordiv(int(together.elements), max(int(1), &self.elements)));
-                let body = in_groups(together, &row, (&self.first, &self.many), before, pieces);
+                let body = in_groups(together, &row, &self.first, &self.many, before, pieces);
                 (Stmt::bind(together.count.clone(), fitting), body)
             }
         };
@@ -141,7 +141,8 @@ fn kept(cx: &mut Cx, made: &Stage, reduce: &Reduce, record: &mut Record<'_>) -> 
 fn in_groups(
     together: &RowBatch,
     row: &Ref<Var>,
-    (first, many): (&PrimExpr, &PrimExpr),
+    first: &PrimExpr,
+    many: &PrimExpr,
     before: Vec<Stmt>,
     pieces: Vec<Stmt>,
 ) -> Stmt {

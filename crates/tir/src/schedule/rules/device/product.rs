@@ -210,20 +210,20 @@ impl<'a> Tiled<'a> {
             let more = (tile("next_a"), tile("next_b"));
             body.extend([Stmt::alloc(&more.0), Stmt::alloc(&more.1)]);
             body.extend(self.double_steps([(a, b), more], &acc, &thread, (&m0, &n0), (&ty, &tx)));
-            body.push(self.store(&acc, (&m0, &ty), (&n0, &tx)));
+            body.push(self.store(&acc, &m0, &ty, &n0, &tx));
             return Ok(launch(&block, blocks, &thread, self.shape.threads(), Stmt::seq(body)));
         }
         let step_ = Var::dim("step");
         let inside = Stmt::seq([
             Stmt::bind(k0.clone(), mul(PrimExpr::from(&step_), int(depth))),
-            self.fill(&Operand::rows(self, &m0), &a, (&thread, &k0)),
-            self.fill(&Operand::columns(self, &n0), &b, (&thread, &k0)),
+            self.fill(&Operand::rows(self, &m0), &a, &thread, &k0),
+            self.fill(&Operand::columns(self, &n0), &b, &thread, &k0),
             Stmt::barrier(),
-            self.multiply((&a, &b, &acc), (&ty, &tx)),
+            self.multiply(&a, &b, &acc, &ty, &tx),
             Stmt::barrier(),
         ]);
         body.push(Stmt::serial(step_, ceil_div(&self.terms, depth), inside));
-        body.push(self.store(&acc, (&m0, &ty), (&n0, &tx)));
+        body.push(self.store(&acc, &m0, &ty, &n0, &tx));
         Ok(launch(&block, blocks, &thread, self.shape.threads(), Stmt::seq(body)))
     }
 
@@ -257,7 +257,7 @@ impl<'a> Tiled<'a> {
         for (here, there) in [(0, 1), (1, 0)] {
             let next = add(mul(PrimExpr::from(&pair), int(2)), int(here as i64 + 1));
             inside.push(fetch(next));
-            inside.push(self.multiply((&tiles[here].0, &tiles[here].1, acc), (ty, tx)));
+            inside.push(self.multiply(&tiles[here].0, &tiles[here].1, acc, ty, tx));
             inside.extend(put(&tiles[there]));
         }
         let mut list = vec![Stmt::alloc(&own_a), Stmt::alloc(&own_b), fetch(int(0))];
@@ -269,7 +269,7 @@ impl<'a> Tiled<'a> {
     /// A thread's elements of a tile of an operand, into registers; zero beyond the ends.
     fn fetch(&self, operand: &Operand<'_>, own: &Ref<Buffer>, at: (&Ref<Var>, &Ref<Var>)) -> Stmt {
         self.each_element(operand, at.0, |iteration, (k, place)| {
-            let (binds, value) = self.element(operand, own.dtype, at.1, (k, place), true);
+            let (binds, value) = self.element(operand, own.dtype, at.1, k, place, true);
             Stmt::seq(binds.into_iter().chain([Stmt::store(own, [int(iteration)], value)]))
         })
     }
@@ -315,7 +315,8 @@ impl<'a> Tiled<'a> {
         operand: &Operand<'_>,
         dtype: DataType,
         k0: &Ref<Var>,
-        (k, place): (&Ref<Var>, &Ref<Var>),
+        k: &Ref<Var>,
+        place: &Ref<Var>,
         beyond: bool,
     ) -> (Vec<Stmt>, PrimExpr) {
         let Shape { side, depth, .. } = self.shape;
@@ -345,11 +346,11 @@ impl<'a> Tiled<'a> {
     }
 
     /// Each thread's part of a tile of an operand, zero beyond its ends.
-    fn fill(&self, operand: &Operand<'_>, tile: &Ref<Buffer>, (thread, k0): (&Ref<Var>, &Ref<Var>)) -> Stmt {
+    fn fill(&self, operand: &Operand<'_>, tile: &Ref<Buffer>, thread: &Ref<Var>, k0: &Ref<Var>) -> Stmt {
         let iterations = self.shape.side * self.shape.depth / self.shape.threads();
         let [iteration, at, k, place] = ["iteration", "at", "k", "place"].map(Var::dim);
         let (of_k, of_place) = self.within(operand, &PrimExpr::from(&at));
-        let (binds, value) = self.element(operand, tile.dtype, k0, (&k, &place), false);
+        let (binds, value) = self.element(operand, tile.dtype, k0, &k, &place, false);
         let mut body = vec![
             Stmt::bind(at, add(mul(PrimExpr::from(&iteration), int(self.shape.threads())), PrimExpr::from(thread))),
             Stmt::bind(k.clone(), of_k),
@@ -360,11 +361,7 @@ impl<'a> Tiled<'a> {
         unrolled(iteration, iterations, Stmt::seq(body))
     }
 
-    fn multiply(
-        &self,
-        (a, b, acc): (&Ref<Buffer>, &Ref<Buffer>, &Ref<Buffer>),
-        (ty, tx): (&Ref<Var>, &Ref<Var>),
-    ) -> Stmt {
+    fn multiply(&self, a: &Ref<Buffer>, b: &Ref<Buffer>, acc: &Ref<Buffer>, ty: &Ref<Var>, tx: &Ref<Var>) -> Stmt {
         let own = self.shape.own;
         let k = Var::dim("k");
         let mut body = Vec::new();
@@ -389,7 +386,7 @@ impl<'a> Tiled<'a> {
     }
 
     /// The thread's results, where they lie inside.
-    fn store(&self, acc: &Ref<Buffer>, (m0, ty): (&Ref<Var>, &Ref<Var>), (n0, tx): (&Ref<Var>, &Ref<Var>)) -> Stmt {
+    fn store(&self, acc: &Ref<Buffer>, m0: &Ref<Var>, ty: &Ref<Var>, n0: &Ref<Var>, tx: &Ref<Var>) -> Stmt {
         let Shape { side, own, .. } = self.shape;
         let reduce = &self.c.reduce;
         let line = |name: &str, first: &Ref<Var>, thread: &Ref<Var>, i: i64, (axes, extent): (&[Axis], &PrimExpr)| {

@@ -201,7 +201,7 @@ impl Scan {
         let [block, thread] = ["block", "thread"].map(Var::dim);
         let row = Var::dim("row");
         let (count, binds) = nest::fuse(&self.rows, &row);
-        let (body, _) = self.span(&thread, threads, (&int(0), &self.along.extent))?;
+        let (body, _) = self.span(&thread, threads, &int(0), &self.along.extent)?;
         let mut all = vec![Stmt::bind(row, PrimExpr::from(&block))];
         all.extend(if self.rows.is_empty() { Vec::new() } else { binds });
         all.push(body);
@@ -224,7 +224,7 @@ impl Scan {
         let (count, binds) = nest::fuse(&axes, &number);
         let start = mul(PrimExpr::from(&piece), int(self.decided.piece));
         let end = min(add(&start, int(self.decided.piece)), length);
-        let (body, carry) = self.span(&thread, threads, (&start, &end))?;
+        let (body, carry) = self.span(&thread, threads, &start, &end)?;
         let total = Stmt::store(&totals, at(&PrimExpr::from(&piece)), carry);
         let mut all = vec![Stmt::bind(number.clone(), PrimExpr::from(&block))];
         all.extend(binds.iter().cloned());
@@ -268,7 +268,8 @@ impl Scan {
         &self,
         thread: &Ref<Var>,
         threads: i64,
-        (start, end): (&PrimExpr, &PrimExpr),
+        start: &PrimExpr,
+        end: &PrimExpr,
     ) -> Result<(Stmt, PrimExpr), Refusal> {
         let dtype = self.output.dtype;
         let (neutral, own) = (identity(self.op, dtype)?, self.decided.elements);

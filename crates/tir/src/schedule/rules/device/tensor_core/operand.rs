@@ -49,19 +49,22 @@ impl<'f> Operand<'f> {
         let c = &found.c;
         let along = |axis: Option<&Axis>| axis.is_some_and(|axis| step(&c.row, &axis.var) == Some(1));
         let is_along_terms = along(c.inner.last()) || !along(c.rows.last());
-        Operand::of((found, &found.factors[0]), (&c.rows, &found.rows), (side, depth), is_along_terms)
+        Operand::of(found, &found.factors[0], &c.rows, &found.rows, side, depth, is_along_terms)
     }
 
     pub fn columns(found: &'f Found, side: i64, depth: i64) -> Operand<'f> {
         let c = &found.c;
         let is_along_terms = step(&c.column, &c.x.var) != Some(1) && c.has_rows_of_terms(1);
-        Operand::of((found, &found.factors[1]), (&found.column_axes, &found.columns), (side, depth), is_along_terms)
+        Operand::of(found, &found.factors[1], &found.column_axes, &found.columns, side, depth, is_along_terms)
     }
 
     fn of(
-        (found, value): (&'f Found, &'f PrimExpr),
-        (axes, extent): (&'f [Axis], &'f PrimExpr),
-        (side, depth): (i64, i64),
+        found: &'f Found,
+        value: &'f PrimExpr,
+        axes: &'f [Axis],
+        extent: &'f PrimExpr,
+        side: i64,
+        depth: i64,
         is_along_terms: bool,
     ) -> Operand<'f> {
         let is_tile_along_terms = is_along_terms || value.dtype().bits == 8;
@@ -184,7 +187,7 @@ impl<'f> Operand<'f> {
             list.extend(nest::fuse(&self.found.c.inner, &of_term).1);
             let inside = self.inside(&of_line, &of_term, beyond);
             list.push(match self.plain_load().filter(|_| self.group > 1) {
-                Some(load) => self.fetch_group(own, iteration, load, (inside, aligned)),
+                Some(load) => self.fetch_group(own, iteration, load, inside, aligned),
                 None => {
                     let value = freshen_lets(self.value);
                     let zero = constant(self.dtype(), 0.0);
@@ -210,7 +213,8 @@ impl<'f> Operand<'f> {
         own: &Ref<Buffer>,
         iteration: i64,
         from: &Ref<BufferLoad>,
-        (inside, aligned): (Option<PrimExpr>, &Ref<Var>),
+        inside: Option<PrimExpr>,
+        aligned: &Ref<Var>,
     ) -> Stmt {
         let group = self.group;
         let to = |i: i64| int(iteration * group + i);
