@@ -2,7 +2,7 @@
 //! tensor, which is replaced by one of twice the size when it is full.
 //!
 //! A view is of the cache's own memory: it shows the rows that were there when it was made, and later rows do not move them, but
-//! rows that take the place of removed ones are written over them. Paged caches of several sequences are not here.
+//! rows that take the place of removed ones are written over them. Caches of several sequences are [`kv_state`](super::kv_state)'s.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -16,6 +16,7 @@ mod debug;
 mod device;
 mod inspect;
 mod kv_cache;
+mod kv_state;
 mod list;
 mod mismatch;
 mod optional;

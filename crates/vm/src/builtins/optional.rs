@@ -5,13 +5,14 @@
 //! two of it: one that has these builtins, and one where nobody asks for them by `enter_optional_builtins`, so that its
 //! linker leaves them out. The compiler takes the first for programs that call one of them ([`is_optional`]).
 
-use super::{Builtin, debug, kv_cache, list, python, rows, sampling, sequence, text, unique};
+use super::{Builtin, debug, kv_cache, kv_state, list, python, rows, sampling, sequence, text, unique};
 
 const TABLES: &[&[&[Builtin]]] = &[OTHERS, text::TABLES];
 
 const OTHERS: &[&[Builtin]] = &[
     debug::TABLE,
     kv_cache::TABLE,
+    kv_state::TABLE,
     list::TABLE,
     python::TABLE,
     rows::TABLE,

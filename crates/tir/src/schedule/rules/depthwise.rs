@@ -173,20 +173,21 @@ fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, lines: &Lines<'_>, 
     let channels: VarMap =
         window.channels.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
 
+    let sums = Sums { acc: &acc, channels: &channels };
     let body = match &window.x.tap {
         Some(tap) if window.x.stride == 1 => {
             let rx = Var::dim(tap.var.name.clone());
-            let steps = column_of_taps(cx, window, space, lines, tile, (&acc, &channels, Some(&PrimExpr::from(&rx))));
+            let steps = column_of_taps(cx, window, space, lines, tile, &sums, Some(&PrimExpr::from(&rx)));
             Stmt::serial(rx, tap.extent.clone(), Stmt::seq(steps))
         }
         Some(tap) => {
             let taps = (0..tap.extent.as_int().unwrap_or(0)).map(int);
             Stmt::seq(
-                taps.flat_map(|rx| column_of_taps(cx, window, space, lines, tile, (&acc, &channels, Some(&rx))))
+                taps.flat_map(|rx| column_of_taps(cx, window, space, lines, tile, &sums, Some(&rx)))
                     .collect::<Vec<_>>(),
             )
         }
-        None => Stmt::seq(column_of_taps(cx, window, space, lines, tile, (&acc, &channels, None))),
+        None => Stmt::seq(column_of_taps(cx, window, space, lines, tile, &sums, None)),
     };
     let zero = splat(constant(dtype, 0.0), lanes);
     let mut list = vec![Stmt::alloc(&acc)];
@@ -210,6 +211,12 @@ fn kernel(cx: &mut Cx, window: &Windowed, space: &Workspace, lines: &Lines<'_>, 
     Ok(Stmt::seq(list))
 }
 
+/// Where the sums of a tile are, and of which channels they are.
+struct Sums<'a> {
+    acc: &'a Ref<Buffer>,
+    channels: &'a VarMap,
+}
+
 /// All taps of one column of the kernel: its weights once, each image row once.
 fn column_of_taps(
     cx: &Cx,
@@ -217,8 +224,10 @@ fn column_of_taps(
     space: &Workspace,
     lines: &Lines<'_>,
     tile: &Tile,
-    (acc, channels, rx): (&Ref<Buffer>, &VarMap, Option<&PrimExpr>),
+    sums: &Sums<'_>,
+    rx: Option<&PrimExpr>,
 ) -> Vec<Stmt> {
+    let Sums { acc, channels } = *sums;
     let dtype = acc.dtype.with_lanes(space.lanes as u16);
     let at = |i: i64, j: i64| ramp(int((i * tile.vectors + j) * space.lanes), int(1), space.lanes);
     let (stride, offsets) = match &window.y {

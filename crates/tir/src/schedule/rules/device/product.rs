@@ -137,6 +137,21 @@ struct Tiled<'a> {
     terms: PrimExpr,
 }
 
+/// Where a thread's results are: the first row and column of its block's tile, and its row and column among the block's threads.
+struct Place {
+    m0: Ref<Var>,
+    n0: Ref<Var>,
+    ty: Ref<Var>,
+    tx: Ref<Var>,
+}
+
+impl Place {
+    fn new() -> Place {
+        let [m0, n0, ty, tx] = ["m0", "n0", "ty", "tx"].map(Var::dim);
+        Place { m0, n0, ty, tx }
+    }
+}
+
 impl<'a> Tiled<'a> {
     fn of(
         c: &'a Contraction,
@@ -195,35 +210,36 @@ impl<'a> Tiled<'a> {
         let tile = |name: &str| Buffer::scoped(name, dtype, [int(depth), int(side + PAD)], "shared");
         let (a, b) = (tile("a"), tile("b"));
         let acc = Buffer::scoped("acc", dtype, [int(own * own)], "local");
-        let [m0, n0, ty, tx, k0] = ["m0", "n0", "ty", "tx", "k0"].map(Var::dim);
+        let k0 = Var::dim("k0");
+        let place = Place::new();
         let number = PrimExpr::from(&thread);
         let mut body = binds;
         body.extend([Stmt::alloc(&a), Stmt::alloc(&b), Stmt::alloc(&acc)]);
         body.extend([
-            Stmt::bind(m0.clone(), mul(PrimExpr::from(&row_block), int(side))),
-            Stmt::bind(n0.clone(), mul(PrimExpr::from(&column_block), int(side))),
-            Stmt::bind(ty.clone(), floordiv(&number, int(self.shape.across()))),
-            Stmt::bind(tx.clone(), floormod(&number, int(self.shape.across()))),
+            Stmt::bind(place.m0.clone(), mul(PrimExpr::from(&row_block), int(side))),
+            Stmt::bind(place.n0.clone(), mul(PrimExpr::from(&column_block), int(side))),
+            Stmt::bind(place.ty.clone(), floordiv(&number, int(self.shape.across()))),
+            Stmt::bind(place.tx.clone(), floormod(&number, int(self.shape.across()))),
         ]);
         body.extend((0..own * own).map(|i| Stmt::store(&acc, [int(i)], constant(dtype, 0.0))));
         if self.is_double {
             let more = (tile("next_a"), tile("next_b"));
             body.extend([Stmt::alloc(&more.0), Stmt::alloc(&more.1)]);
-            body.extend(self.double_steps([(a, b), more], &acc, &thread, (&m0, &n0), (&ty, &tx)));
-            body.push(self.store(&acc, &m0, &ty, &n0, &tx));
+            body.extend(self.double_steps([(a, b), more], &acc, &thread, &place));
+            body.push(self.store(&acc, &place));
             return Ok(launch(&block, blocks, &thread, self.shape.threads(), Stmt::seq(body)));
         }
         let step_ = Var::dim("step");
         let inside = Stmt::seq([
             Stmt::bind(k0.clone(), mul(PrimExpr::from(&step_), int(depth))),
-            self.fill(&Operand::rows(self, &m0), &a, &thread, &k0),
-            self.fill(&Operand::columns(self, &n0), &b, &thread, &k0),
+            self.fill(&Operand::rows(self, &place.m0), &a, &thread, &k0),
+            self.fill(&Operand::columns(self, &place.n0), &b, &thread, &k0),
             Stmt::barrier(),
-            self.multiply(&a, &b, &acc, &ty, &tx),
+            self.multiply(&a, &b, &acc, &place),
             Stmt::barrier(),
         ]);
         body.push(Stmt::serial(step_, ceil_div(&self.terms, depth), inside));
-        body.push(self.store(&acc, &m0, &ty, &n0, &tx));
+        body.push(self.store(&acc, &place));
         Ok(launch(&block, blocks, &thread, self.shape.threads(), Stmt::seq(body)))
     }
 
@@ -233,20 +249,19 @@ impl<'a> Tiled<'a> {
         tiles: [(Ref<Buffer>, Ref<Buffer>); 2],
         acc: &Ref<Buffer>,
         thread: &Ref<Var>,
-        (m0, n0): (&Ref<Var>, &Ref<Var>),
-        (ty, tx): (&Ref<Var>, &Ref<Var>),
+        place: &Place,
     ) -> Vec<Stmt> {
         let Shape { side, depth, .. } = self.shape;
         let iterations = side * depth / self.shape.threads();
         let own = |name: &str| Buffer::scoped(name, acc.dtype, [int(iterations)], "local");
         let (own_a, own_b) = (own("own_a"), own("own_b"));
-        let (of_rows, of_columns) = (Operand::rows(self, m0), Operand::columns(self, n0));
+        let (of_rows, of_columns) = (Operand::rows(self, &place.m0), Operand::columns(self, &place.n0));
         let fetch = |step: PrimExpr| {
             let k0 = Var::dim("k0");
             Stmt::seq([
                 Stmt::bind(k0.clone(), mul(step, int(depth))),
-                self.fetch(&of_rows, &own_a, (thread, &k0)),
-                self.fetch(&of_columns, &own_b, (thread, &k0)),
+                self.fetch(&of_rows, &own_a, thread, &k0),
+                self.fetch(&of_columns, &own_b, thread, &k0),
             ])
         };
         let put = |(a, b): &(Ref<Buffer>, Ref<Buffer>)| {
@@ -257,7 +272,7 @@ impl<'a> Tiled<'a> {
         for (here, there) in [(0, 1), (1, 0)] {
             let next = add(mul(PrimExpr::from(&pair), int(2)), int(here as i64 + 1));
             inside.push(fetch(next));
-            inside.push(self.multiply(&tiles[here].0, &tiles[here].1, acc, ty, tx));
+            inside.push(self.multiply(&tiles[here].0, &tiles[here].1, acc, place));
             inside.extend(put(&tiles[there]));
         }
         let mut list = vec![Stmt::alloc(&own_a), Stmt::alloc(&own_b), fetch(int(0))];
@@ -267,9 +282,9 @@ impl<'a> Tiled<'a> {
     }
 
     /// A thread's elements of a tile of an operand, into registers; zero beyond the ends.
-    fn fetch(&self, operand: &Operand<'_>, own: &Ref<Buffer>, at: (&Ref<Var>, &Ref<Var>)) -> Stmt {
-        self.each_element(operand, at.0, |iteration, (k, place)| {
-            let (binds, value) = self.element(operand, own.dtype, at.1, k, place, true);
+    fn fetch(&self, operand: &Operand<'_>, own: &Ref<Buffer>, thread: &Ref<Var>, k0: &Ref<Var>) -> Stmt {
+        self.each_element(operand, thread, |iteration, (k, place)| {
+            let (binds, value) = self.element(operand, own.dtype, k0, k, place, true);
             Stmt::seq(binds.into_iter().chain([Stmt::store(own, [int(iteration)], value)]))
         })
     }
@@ -361,7 +376,7 @@ impl<'a> Tiled<'a> {
         unrolled(iteration, iterations, Stmt::seq(body))
     }
 
-    fn multiply(&self, a: &Ref<Buffer>, b: &Ref<Buffer>, acc: &Ref<Buffer>, ty: &Ref<Var>, tx: &Ref<Var>) -> Stmt {
+    fn multiply(&self, a: &Ref<Buffer>, b: &Ref<Buffer>, acc: &Ref<Buffer>, place: &Place) -> Stmt {
         let own = self.shape.own;
         let k = Var::dim("k");
         let mut body = Vec::new();
@@ -374,7 +389,7 @@ impl<'a> Tiled<'a> {
             };
             (0..own).map(one).collect()
         };
-        let (rows, columns) = (taken(a, ty), taken(b, tx));
+        let (rows, columns) = (taken(a, &place.ty), taken(b, &place.tx));
         for (i, row) in rows.iter().enumerate() {
             for (j, column) in columns.iter().enumerate() {
                 let at = int(i as i64 * own + j as i64);
@@ -386,7 +401,8 @@ impl<'a> Tiled<'a> {
     }
 
     /// The thread's results, where they lie inside.
-    fn store(&self, acc: &Ref<Buffer>, m0: &Ref<Var>, ty: &Ref<Var>, n0: &Ref<Var>, tx: &Ref<Var>) -> Stmt {
+    fn store(&self, acc: &Ref<Buffer>, place: &Place) -> Stmt {
+        let Place { m0, n0, ty, tx } = place;
         let Shape { side, own, .. } = self.shape;
         let reduce = &self.c.reduce;
         let line = |name: &str, first: &Ref<Var>, thread: &Ref<Var>, i: i64, (axes, extent): (&[Axis], &PrimExpr)| {

@@ -9,7 +9,6 @@ from ....op import call_dps_packed, call_pure_packed, zeros
 from ....type import AnyType, TensorType, TupleType
 from .....ir.prim import StringImm
 from ..core import Object, Tensor
-from . import _cache  # noqa: F401 its functions are registered
 from ._attention_kernels import attention_prefill, attention_ragged, merge_state
 from ._page_kernels import compact_copy, copy_single_page, debug_get_kv, transpose_append
 from .position_embedding import llama_rope_with_position_map

@@ -43,7 +43,7 @@ use super::team::refuse_checks;
 use super::{product as tiles, reduction};
 use crate::Stmt;
 use crate::warp::{COLUMNS, ROWS, WARP, WarpProduct};
-use operand::Operand;
+use operand::{Operand, Step};
 
 /// Rows, columns or terms below which most of a product would be zeros.
 const FEW: i64 = 16;
@@ -313,8 +313,9 @@ impl<'f> Emission<'f> {
         let fetch = |step: PrimExpr, beyond: bool| {
             let k0 = Var::dim("k0");
             let each = (0..2).map(|i| {
-                let at = (&names.thread, &names.first[i], &k0);
-                self.operands[i].fetch(&own[i], at, &names.aligned[i], (beyond, self.decided.threads()))
+                let (thread, first, aligned) = (&names.thread, &names.first[i], &names.aligned[i]);
+                let step = Step { thread, threads: self.decided.threads(), first, k0: &k0, beyond };
+                self.operands[i].fetch(&own[i], &step, aligned)
             });
             Stmt::seq([Stmt::bind(k0.clone(), mul(step, int(depth)))].into_iter().chain(each))
         };

@@ -44,6 +44,19 @@ pub struct Operand<'f> {
     pub group: i64,
 }
 
+/// A step along the terms.
+pub(super) struct Step<'a> {
+    /// A thread of the block, and how many it has.
+    pub thread: &'a Ref<Var>,
+    pub threads: i64,
+    /// The first row or column of the block's tile.
+    pub first: &'a Ref<Var>,
+    /// The first term.
+    pub k0: &'a Ref<Var>,
+    /// Whether the step may lie behind the last term.
+    pub beyond: bool,
+}
+
 impl<'f> Operand<'f> {
     pub fn rows(found: &'f Found, side: i64, depth: i64) -> Operand<'f> {
         let c = &found.c;
@@ -169,14 +182,9 @@ impl<'f> Operand<'f> {
         }))
     }
 
-    /// A thread's elements into registers; zero beyond the ends. `beyond` if the step may lie behind the last.
-    pub fn fetch(
-        &self,
-        own: &Ref<Buffer>,
-        (thread, first, k0): (&Ref<Var>, &Ref<Var>, &Ref<Var>),
-        aligned: &Ref<Var>,
-        (beyond, threads): (bool, i64),
-    ) -> Stmt {
+    /// A thread's elements of a step into registers; zero beyond the ends.
+    pub fn fetch(&self, own: &Ref<Buffer>, step: &Step<'_>, aligned: &Ref<Var>) -> Stmt {
+        let Step { thread, threads, first, k0, beyond } = *step;
         self.each(thread, threads, |iteration, (line, term)| {
             let [of_line, of_term] = ["of_line", "of_term"].map(Var::dim);
             let mut list = vec![
