@@ -71,7 +71,9 @@ pub enum Command {
 #[derive(Args, Clone, Default)]
 pub struct ProgramArgs {
     /// What the model computes in: `float32` as it is written; `float16` where that is faster and safe (as the pass
-    /// ToMixedPrecision decides).
+    /// ToMixedPrecision decides). With `int8-weights`, `float16-weights` or `bfloat16-weights` it computes in 32 bits and
+    /// keeps its matrices in fewer, which a network that reads them once for each word is bound by; `relaxide check` says
+    /// what that costs.
     /// The default is float32.
     #[arg(long, value_enum, help_heading = "Program")]
     pub precision: Option<Precision>,
@@ -136,6 +138,25 @@ pub enum Precision {
     Float32,
     /// 16 bits where that is faster and safe.
     Float16,
+    /// 32 bits, with the matrices of the model in 16.
+    Float16Weights,
+    /// 32 bits, with the matrices of the model in 16, which have the range of 32.
+    Bfloat16Weights,
+    /// 32 bits, with the matrices of the model in 8 and a scale for each column.
+    Int8Weights,
+}
+
+impl Precision {
+    /// The pass that makes a program compute in it, in the words of the command line.
+    pub fn pass(self) -> Option<&'static str> {
+        match self {
+            Precision::Float32 => None,
+            Precision::Float16 => Some("ToMixedPrecision(out_dtype=float16)"),
+            Precision::Float16Weights => Some("NarrowWeights(dtype=float16)"),
+            Precision::Bfloat16Weights => Some("NarrowWeights(dtype=bfloat16)"),
+            Precision::Int8Weights => Some("NarrowWeights(dtype=int8)"),
+        }
+    }
 }
 
 /// How the inputs of a function are given.

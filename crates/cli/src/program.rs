@@ -163,8 +163,8 @@ impl Program {
         };
         match (precision, dims) {
             (_, [_, ..]) => refused("--dim", "write the length into the program"),
-            (Precision::Float16, _) => refused("--precision", "run the pass ToMixedPrecision on the program in Python"),
             (Precision::Float32, []) => Ok(Program::Relay(module)),
+            (_, []) => refused("--precision", "run the pass ToMixedPrecision on the program in Python"),
         }
     }
 
@@ -180,9 +180,9 @@ impl Program {
 /// The program with dimensions bounded and in the precision that is asked for.
 fn prepare(module: IRModule, precision: Precision, dims: &[DimRange]) -> Result<IRModule, CliError> {
     let module = relaxide::bound_dims(&module, "main", dims)?;
-    match precision {
-        Precision::Float32 => Ok(module),
-        Precision::Float16 => Ok(relaxide::run_passes(&module, &["ToMixedPrecision(out_dtype=float16)"])?),
+    match precision.pass() {
+        None => Ok(module),
+        Some(pass) => Ok(relaxide::run_passes(&module, &[pass])?),
     }
 }
 

@@ -50,6 +50,7 @@ mod lower_alloc_tensor;
 mod lower_runtime_builtin;
 mod merge_composite;
 mod merge_equal_kernels;
+mod narrow_weights;
 mod normalize;
 mod optimize_layout_transform;
 mod outline;
@@ -153,6 +154,7 @@ pub static PASSES: &[PassInfo] = &[
     reorder_products::EXPAND,
     reorder_products::PERMUTE,
     reorder_products::TAKE,
+    narrow_weights::PASS,
     fuse_transpose_matmul::PASS,
     fuse_transpose_matmul::READ_PERMUTED,
     redundant_reshape::PASS,
