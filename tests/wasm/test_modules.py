@@ -92,7 +92,7 @@ def open_lengths():
 
 
 def control_flow():
-    """A loop whose turns are counted by an input, with a branch in it."""
+    """A loop whose iterations are counted by an input, with a branch in it."""
     then = helper.make_graph([helper.make_node("Add", ["state", "one"], ["up"])], "then", [], [value("up", [3])])
     other = helper.make_graph([helper.make_node("Mul", ["state", "half"], ["down"])], "other", [], [value("down", [3])])
     body = helper.make_graph(

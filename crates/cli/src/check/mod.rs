@@ -13,7 +13,7 @@ use relaxide::ffi::{Any, Array, Module, Tensor};
 use serde_json::{Value, json};
 
 use crate::answer::{self, Form};
-use crate::args::{InputArgs, ModelArgs, ProgramArgs};
+use crate::args::{InputArgs, ModelArgs, Precision, ProgramArgs};
 use crate::error::CliError;
 use crate::inputs::{Call, Machine, Missing, element};
 use crate::onnxruntime::{Graph, OnnxRuntime};
@@ -74,7 +74,12 @@ pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
     let (message, help) = match &found {
         Found::Node(found) => (
             format!("the first operator that differs is {}", found.text()),
-            "what it was given was the same on both sides; please report it with the model",
+            match args.program.precision() {
+                Precision::Float32 => "what it was given was the same on both sides; please report it with the model",
+                _ => {
+                    "what it was given was the same on both sides, and --precision asks for fewer bits: see whether a larger --rtol is right"
+                }
+            },
         ),
         Found::Nothing => (
             "the outputs differ, but no single operator does when every value is kept".to_string(),

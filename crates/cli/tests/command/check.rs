@@ -63,14 +63,14 @@ fn what_differs_inside_of_loops_and_branches_is_named() {
     let ended = place.run(&args);
     assert_eq!(ended.code, 4, "{}{}", ended.out, ended.err);
     let found = "the first operator that differs is MatMul (node `MatMul_of_then`, inside If `If_of_next`, the branch that is taken, \
-                 inside Loop `Loop_of_y`, the first turn): max abs ";
+                 inside Loop `Loop_of_y`, the first iteration): max abs ";
     assert!(ended.err.split_whitespace().collect::<Vec<_>>().join(" ").contains(found), "{}", ended.err);
     let answer = place.run(&format!("{args} --json"));
     let answer: Value = serde_json::from_str(&answer.out).unwrap();
     let first = &answer["first_different"];
     assert_eq!(
         (&first["node"], &first["within"][0]),
-        (&"MatMul_of_then".into(), &"Loop `Loop_of_y`, the first turn".into())
+        (&"MatMul_of_then".into(), &"Loop `Loop_of_y`, the first iteration".into())
     );
     assert_eq!(first["not_compared"], Value::Null);
 }
