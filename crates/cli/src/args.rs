@@ -75,8 +75,9 @@ pub struct ProgramArgs {
     /// The default is float32.
     #[arg(long, value_enum, help_heading = "Program")]
     pub precision: Option<Precision>,
-    /// What to compile for: `llvm`, or `llvm -mcpu=NAME`, or `c` for a file of C; the default is this machine's
-    /// processor, with all that it has: a file for other machines wants `llvm -mcpu=x86-64-v3` or the like.
+    /// What to compile for: `llvm`, or a processor (`x86-64-v3`, in full `llvm -mcpu=x86-64-v3`), or `c` for a file of C; the
+    /// default is this machine's processor, with all that it has: a file for other machines names one. With several,
+    /// `x86-64-v2,x86-64-v3`, the file has kernels for each and takes the best where it is loaded.
     #[arg(long, help_heading = "Program")]
     pub target: Option<String>,
     /// The machine that runs a program in Relay: `relax` by way of Relax, with the whole of its compiler; `relay` for the
@@ -105,10 +106,23 @@ impl ProgramArgs {
         self.precision.unwrap_or_default()
     }
 
-    /// What to compile for.
+    /// What to compile for, where that is one thing.
     pub fn target(&self) -> Result<Target, CliError> {
+        match self.targets()? {
+            (target, others) if others.is_empty() => Ok(target),
+            _ => Err(CliError::usage(
+                "--target names several processors, and this needs one",
+                "name one of them; `relaxide compile` makes a file for several",
+            )),
+        }
+    }
+
+    /// What to compile for, and other processors that the file is for as well.
+    pub fn targets(&self) -> Result<(Target, Vec<Target>), CliError> {
         let text = self.target.as_deref().unwrap_or("llvm");
-        Ok(text.parse::<Target>().map_err(relaxide::Error::from)?)
+        let mut targets = relaxide::codegen::parse_targets(text).map_err(relaxide::Error::from)?.into_iter();
+        let first = targets.next().unwrap_or_default();
+        Ok((first, targets.collect()))
     }
 
     /// Fails if anything is said of how to compile, for a file that is compiled.

@@ -15,6 +15,7 @@ mod inputs;
 mod kernels;
 mod library_file;
 mod limits;
+mod processors;
 mod profile;
 mod relay_program;
 mod relay_signature;
@@ -58,5 +59,6 @@ pub use relay_program::{
 pub use relay_signature::relay_signature;
 pub use signature::{
     FunctionSignature, ParamSignature, Signature, function_signature, processor_json, signature, signature_of_file,
+    variant_json,
 };
 pub use stats::ProgramStats;
