@@ -7,7 +7,7 @@ use relaxide::Target;
 
 use crate::answer::Form;
 use crate::error::CliError;
-use crate::{bench, check, compile, completions, devices, explain, inspect, opt, profile, rpc, run, serve};
+use crate::{bench, check, compile, completions, devices, explain, inspect, opt, profile, rpc, run, serve, tune};
 
 /// Compile a model to one native file, and run it.
 ///
@@ -49,6 +49,11 @@ pub enum Command {
     Bench(bench::BenchArgs),
     /// Say where the time of a model goes, kernel by kernel.
     Profile(profile::ProfileArgs),
+    /// Search for better parameters of schedule rules for a model's kernels.
+    Tune(Box<tune::TuneArgs>),
+    /// Time two kernels in turns: how `tune` calls this command.
+    #[command(hide = true)]
+    MeasureKernels,
     /// Compare a model's results with ONNX Runtime's, and find the operator that differs.
     Check(check::CheckArgs),
     /// Show what a model consists of.

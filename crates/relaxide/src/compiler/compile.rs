@@ -157,6 +157,13 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     Ok(Executable { module, kernels: translated, notes, prefix })
 }
 
+/// The kernels of a program as the passes make them, before schedule rules.
+pub(crate) fn kernels_of(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<IRModule, Error> {
+    let module = transform::bind_params(module.clone(), "main", &options.params)?;
+    let lowered = run_pipeline(module, options)?;
+    Ok(relaxide_relax::vm_codegen(&lowered, options.exec_mode)?.1)
+}
+
 /// Native code, or C, of a module of kernels, for the executable of a program that calls them.
 pub(crate) fn with_kernels(
     module: Module,

@@ -22,6 +22,7 @@ mod relay_signature;
 mod run_kernel;
 mod signature;
 mod stats;
+mod tune;
 mod webassembly;
 
 pub use relaxide_codegen as codegen;
@@ -62,3 +63,4 @@ pub use signature::{
     variant_json,
 };
 pub use stats::ProgramStats;
+pub use tune::{Comparison, Database, KernelArg, Measure, Pair, Trial, TuneOptions, Tuned, Tuner};
