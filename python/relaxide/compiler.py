@@ -3,6 +3,7 @@
 import os
 
 from . import _core
+from .ir import _api
 from .ir.transform import ModulePass, Pass, PassContext, Sequential, module_pass
 from .relax.executable import VMExecutable
 from .relax.pipeline import _REGISTERED, get_pipeline
@@ -16,8 +17,10 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
     ----------
     mod : IRModule or relax.Function or tirx.PrimFunc
         The program. A class made by ``script.ir_module`` is one.
-    target : Target or str, optional
-        What to compile for; where it is left out, that of the ``with`` block around, or the processor of this machine.
+    target : Target or str, or a list of them, optional
+        What to compile for; where it is left out, that of the ``with`` block around, or the processor of this machine. With a list of
+        processors, ``["x86-64-v2", "llvm -mcpu=x86-64-v3"]``, the library has kernels for each, and takes the best that fits where it is
+        loaded.
     relax_pipeline : str or Pass
         ``"default"`` (with fusion), ``"default_build"`` (the passes of TVM's default build), a pipeline that was
         registered, or a pass that takes its place.
@@ -36,7 +39,11 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
     """
     if not isinstance(mod, _core.IRModule):
         mod = _module_of(mod)
-    if target is None:
+    if isinstance(target, (list, tuple)):
+        target = [said if isinstance(said, Target) else Target(said) for said in _spelled_out(target)]
+        if not target:
+            raise ValueError("target is an empty list: name a processor, or leave it out for this machine's")
+    elif target is None:
         target = Target.current()
     elif not isinstance(target, Target):
         target = Target(target)
@@ -60,7 +67,14 @@ def compile(mod, target=None, *, relax_pipeline="default", tir_pipeline="default
     mod = _with_targets_as_text(mod)
     options = {"target": target, "pipeline": relax_pipeline, "exec_mode": exec_mode, "params": dict(params or {})}
     prefix = (mod.attrs or {}).get("system_lib_prefix")
-    return VMExecutable(_core.compile(mod, {**options, "passes": passes, "context": PassContext.current()}), target, prefix)
+    compiled = _core.compile(mod, {**options, "passes": passes, "context": PassContext.current()})
+    return VMExecutable(compiled, target[0] if isinstance(target, list) else target, prefix)
+
+
+def _spelled_out(targets):
+    """Targets of a list, with those that are names of processors in full."""
+    for said in targets:
+        yield from _api.target.in_list(said) if isinstance(said, str) else [said]
 
 
 def _with_targets_as_text(mod):

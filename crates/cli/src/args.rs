@@ -7,7 +7,7 @@ use relaxide::Target;
 
 use crate::answer::Form;
 use crate::error::CliError;
-use crate::{bench, check, compile, completions, devices, explain, inspect, opt, profile, rpc, run, serve};
+use crate::{bench, check, compile, completions, devices, explain, inspect, opt, profile, rpc, run, serve, tune};
 
 /// Compile a model to one native file, and run it.
 ///
@@ -49,6 +49,11 @@ pub enum Command {
     Bench(bench::BenchArgs),
     /// Say where the time of a model goes, kernel by kernel.
     Profile(profile::ProfileArgs),
+    /// Search for better parameters of schedule rules for a model's kernels.
+    Tune(Box<tune::TuneArgs>),
+    /// Time two kernels in turns: how `tune` calls this command.
+    #[command(hide = true)]
+    MeasureKernels,
     /// Compare a model's results with ONNX Runtime's, and find the operator that differs.
     Check(check::CheckArgs),
     /// Show what a model consists of.
@@ -77,8 +82,9 @@ pub struct ProgramArgs {
     /// The default is float32.
     #[arg(long, value_enum, help_heading = "Program")]
     pub precision: Option<Precision>,
-    /// What to compile for: `llvm`, or `llvm -mcpu=NAME`, or `c` for a file of C; the default is this machine's
-    /// processor, with all that it has: a file for other machines wants `llvm -mcpu=x86-64-v3` or the like.
+    /// What to compile for: `llvm`, or a processor (`x86-64-v3`, in full `llvm -mcpu=x86-64-v3`), or `c` for a file of C; the
+    /// default is this machine's processor, with all that it has: a file for other machines names one. With several,
+    /// `x86-64-v2,x86-64-v3`, the file has kernels for each and takes the best where it is loaded.
     #[arg(long, help_heading = "Program")]
     pub target: Option<String>,
     /// The machine that runs a program in Relay: `relax` by way of Relax, with the whole of its compiler; `relay` for the
@@ -107,10 +113,23 @@ impl ProgramArgs {
         self.precision.unwrap_or_default()
     }
 
-    /// What to compile for.
+    /// What to compile for, where that is one thing.
     pub fn target(&self) -> Result<Target, CliError> {
+        match self.targets()? {
+            (target, others) if others.is_empty() => Ok(target),
+            _ => Err(CliError::usage(
+                "--target names several processors, and this needs one",
+                "name one of them; `relaxide compile` makes a file for several",
+            )),
+        }
+    }
+
+    /// What to compile for, and other processors that the file is for as well.
+    pub fn targets(&self) -> Result<(Target, Vec<Target>), CliError> {
         let text = self.target.as_deref().unwrap_or("llvm");
-        Ok(text.parse::<Target>().map_err(relaxide::Error::from)?)
+        let mut targets = relaxide::codegen::parse_targets(text).map_err(relaxide::Error::from)?.into_iter();
+        let first = targets.next().unwrap_or_default();
+        Ok((first, targets.collect()))
     }
 
     /// Fails if anything is said of how to compile, for a file that is compiled.

@@ -31,6 +31,7 @@ use crate::{inspect, outputs, program, style};
     relaxide compile model.onnx --schedule kernels.json           (with other decisions, once the file is edited)\n  \
     relaxide compile model.onnx --print-after ApplyScheduleRules  (the loops of every kernel)\n  \
     relaxide compile model.onnx -o libmodel.a          (and libmodel.h, for a program in C)\n  \
+    relaxide compile model.onnx --target x86-64-v2,x86-64-v3,x86-64-v4   (kernels for each in one file, chosen where it is loaded)\n  \
     relaxide compile model.onnx --target c -o model.c  (and model.h, for a machine with a C compiler)\n  \
     relaxide compile model.onnx --target wasm          (makes model.wasm, for browsers and Node)")]
 pub struct CompileArgs {
@@ -118,7 +119,7 @@ pub enum PipelineArg {
 
 /// Compiles a model to one file.
 pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
-    let target = args.program.target()?;
+    let (target, also) = args.program.targets()?;
     let ending = relaxide::default_ending(&target)?;
     let output = args.output.clone().unwrap_or_else(|| args.model.with_extension(ending));
     let weights = match args.weights {
@@ -149,6 +150,7 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     let mut options = CompileOptions {
         context: args.passes.context(target.clone(), form, timing.as_ref())?,
         target,
+        also,
         pipeline: match args.pipeline {
             PipelineArg::Default => Pipeline::Default,
             PipelineArg::DefaultBuild => Pipeline::DefaultBuild,
@@ -165,6 +167,7 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
         ..CompileOptions::default()
     };
     let executable = program.compile(&mut options)?;
+    let named = options.schedule.as_ref().map(|schedule| schedule.targets().join("; ")).filter(|all| !all.is_empty());
     // The passes have made weights anew from those that were read, which would lie in memory beside them while the file is
     // written.
     drop(program);
@@ -176,6 +179,12 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
         eprint!("{}", timing.report());
     }
     let made = Made::new(args, output, &executable, start.elapsed(), bar)?;
+    if let (Some(named), false, Form::Text) = (&named, args.quiet, form) {
+        eprintln!(
+            "{} decisions of the schedule that name a target count for that one only: {named}",
+            style::note("note:")
+        );
+    }
     match form {
         Form::Json => made.json(args.explain.then(|| executable.schedule())),
         Form::Text => made.text(args, &executable),
@@ -231,7 +240,8 @@ impl Made {
         let file = Some(relaxide::weights_path(&output)).filter(|_| args.weights == WeightsArg::Safetensors);
         let weights = file.filter(|file| file.exists()).map(|file| Ok::<_, CliError>((file.clone(), size(&file)?)));
         let signature = relaxide::signature_of_file(executable.module())?;
-        let kernels = executable.notes().len();
+        // Each has its note for each processor.
+        let kernels = executable.notes().len() / signature.processors.len().max(1);
         let (model, weights, stages) = (args.model.clone(), weights.transpose()?, bar.stages().to_vec());
         Ok(Made { model, output, bytes, weights, kernels, signature, took, stages })
     }
@@ -243,6 +253,7 @@ impl Made {
             "weights": self.weights.as_ref().map(|(file, bytes)| json!({ "file": file, "bytes": bytes })),
             "header": relaxide::has_header(&self.output).then(|| relaxide::header_path(&self.output)),
             "functions": inspect::functions_json(&self.signature), "target": self.signature.target,
+            "processors": inspect::processors_json(&self.signature),
             "seconds": self.took.as_secs_f64(), "stages": stages.collect::<Vec<_>>(),
         });
         if let (Some(schedule), Some(fields)) = (schedule, answer.as_object_mut()) {
@@ -283,7 +294,14 @@ impl Made {
             function.ranges.iter().for_each(|range| eprintln!("    {range}"));
         }
         eprintln!("{} {}", style::note("next:"), self.next_step());
-        if let Some(needed) = &self.signature.processor {
+        if !self.signature.processors.is_empty() {
+            let names: Vec<&str> = self.signature.processors.iter().map(|own| own.name.as_str()).collect();
+            eprintln!(
+                "{} {}, the best of which is chosen where the file is loaded",
+                style::note("for:"),
+                names.join(", ")
+            );
+        } else if let Some(needed) = &self.signature.processor {
             eprintln!("{} {}", style::note("for:"), for_text(needed, args.program.target.is_none()));
         }
         Ok(())
@@ -310,7 +328,7 @@ fn for_text(needed: &Needed, is_default: bool) -> String {
     if is_default {
         return format!(
             "this machine's processor ({processor}) and those that have all of its instructions; for other machines say \
-             --target \"llvm -mcpu=x86-64-v3\" or the like"
+             --target x86-64-v3 or the like"
         );
     }
     format!("processors of {architecture} that have all instructions of {processor}")

@@ -15,6 +15,7 @@ use crate::error::CliError;
 use crate::outputs;
 use crate::program::{self, FileKind};
 use relaxide::runtime::processor::Needed;
+use relaxide::runtime::processor::variants::Variants;
 
 /// Arguments of `relaxide inspect`.
 #[derive(Args)]
@@ -193,7 +194,7 @@ fn signature_answer(signature: &Signature, weights: Option<&WeightsApart>, form:
         return json!({
             "command": "inspect", "version": 1, "functions": functions, "target": signature.target,
             "compiler": signature.compiler, "processor": signature.processor.as_ref().map(relaxide::processor_json),
-            "kernels": signature.kernels.len(),
+            "processors": processors_json(signature), "kernels": signature.kernels.len(),
             "weights": weights.map(|w| {
                 json!({ "file": w.file, "bytes": w.bytes, "checksum": format!("{:016x}", w.checksum), "tensors": w.tensors.len() })
             }),
@@ -215,7 +216,15 @@ fn signature_answer(signature: &Signature, weights: Option<&WeightsApart>, form:
         let kernels = signature.kernels.len();
         lines.push(format!("compiled by Relaxide {compiler} for {target}: {kernels} kernels"));
     }
-    if let Some(needed) = &signature.processor {
+    if !signature.processors.is_empty() {
+        lines.push("kernels for several processors, of which the last that fits is taken:".into());
+        let (chosen, why) = chosen_here(signature);
+        lines.extend(signature.processors.iter().enumerate().map(|(at, own)| {
+            let mark = if chosen == Some(at) { " (taken here)" } else { "" };
+            format!("    {}{mark}: {}", own.name, features_text(&own.needed))
+        }));
+        lines.extend(why.map(|why| format!("    none is taken here: {why}")));
+    } else if let Some(needed) = &signature.processor {
         lines.push(processor_text(needed));
     }
     if let Some(weights) = weights {
@@ -227,12 +236,31 @@ fn signature_answer(signature: &Signature, weights: Option<&WeightsApart>, form:
 
 /// What a processor must have, in a line.
 pub fn processor_text(needed: &Needed) -> String {
-    let features = if needed.features.is_empty() {
-        "any".to_string()
-    } else {
-        format!("those with {}", needed.features.join(", "))
-    };
-    format!("runs on processors of {}: {features}", needed.architecture)
+    format!("runs on processors of {}: {}", needed.architecture, features_text(needed))
+}
+
+fn features_text(needed: &Needed) -> String {
+    if needed.features.is_empty() { "any".to_string() } else { format!("those with {}", needed.features.join(", ")) }
+}
+
+/// Which of its processors' kernels a file would be loaded with here, or why none.
+fn chosen_here(signature: &Signature) -> (Option<usize>, Option<String>) {
+    let Some(table) = Variants::new(signature.processors.clone()) else { return (None, None) };
+    match table.choose() {
+        Ok(chosen) => (Some(chosen), None),
+        Err(error) => (None, Some(error.message().to_string())),
+    }
+}
+
+/// The processors that a file has kernels for, for scripts; nothing where it is for one.
+pub fn processors_json(signature: &Signature) -> Option<Vec<Value>> {
+    let (chosen, _) = chosen_here(signature);
+    let own = signature.processors.iter().enumerate().map(|(at, own)| {
+        let mut value = relaxide::variant_json(own);
+        value["taken_here"] = json!(chosen == Some(at));
+        value
+    });
+    Some(own.collect::<Vec<_>>()).filter(|all| !all.is_empty())
 }
 
 /// The names among the dimensions of a function's parameters.

@@ -29,6 +29,7 @@ mod rpc;
 mod run;
 mod serve;
 mod style;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args, form),
         Command::Bench(args) => bench::run(args, form),
         Command::Profile(args) => profile::run(args, form),
+        Command::Tune(args) => tune::run(args, form),
+        Command::MeasureKernels => tune::measure(),
         Command::Check(args) => check::run(args, form),
         Command::Inspect(args) => inspect::run(args, form),
         Command::Opt(args) => opt::run(args, form),

@@ -11,6 +11,10 @@ use inkwell::{
     targets::{FileType, TargetMachine},
 };
 use relaxide_ir::{Ref, Target, workers};
+use relaxide_runtime::processor::{
+    Needed,
+    variants::{Variant, Variants, suffix},
+};
 use relaxide_tir::PrimFunc;
 
 use crate::{
@@ -36,8 +40,33 @@ pub struct CompiledLib {
     pub foreign: Vec<String>,
     /// The slots that a loader fills, by the names of their symbols.
     pub slots: Vec<String>,
+    /// The processors that it has kernels for, where they are several: `target` is the first, and kernels for others have
+    /// a [`suffix`] behind their names.
+    pub variants: Option<Variants>,
     /// What came out of a cache.
     pub cached: CacheUse,
+}
+
+/// Which of the processors of one library kernels are compiled for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Share<'a> {
+    /// The only one.
+    #[default]
+    Whole,
+    /// The first, whose kernels have their plain names.
+    First,
+    /// Another, by the name that its variant has.
+    Other(&'a str),
+}
+
+impl Share<'_> {
+    /// What stands behind the names of its kernels.
+    fn suffix(self) -> String {
+        match self {
+            Share::Whole | Share::First => String::new(),
+            Share::Other(variant) => suffix(variant),
+        }
+    }
 }
 
 /// One part of the kernels, compiled by one thread.
@@ -97,6 +126,8 @@ pub struct CompileSettings<'a> {
     pub cache: Option<&'a Cache>,
     /// Which lines of a text the instructions come from; without it they do not know.
     pub debug: Option<&'a Arc<DebugInfo>>,
+    /// Which of a library's processors this is.
+    pub share: Share<'a>,
 }
 
 /// Compiles lowered kernels for a target.
@@ -113,15 +144,16 @@ pub fn compile_with(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<CompiledLib, CodegenError> {
     let native = NativeTarget::resolve(target)?;
-    let kernels = Kernels::of(funcs)?;
+    let kernels = Kernels::of(funcs, settings.share)?;
     // Objects of WebAssembly are not joined here: there is one.
     let mut shards = match native.architecture {
         Architecture::Wasm32 | Architecture::Nvptx64 => vec![(0..funcs.len()).collect()],
         Architecture::X86_64 | Architecture::Aarch64 => split(funcs, &kernels.originals),
     };
-    // What the entries of all parts call is a part of its own, without kernels.
-    let several = shards.len() > 1;
-    if several {
+    // What the entries of all parts call is a part of its own, without kernels: that of the first processor, whose instructions
+    // all have.
+    let several = shards.len() > 1 || settings.share != Share::Whole;
+    if several && !matches!(settings.share, Share::Other(_)) {
         shards.push(Vec::new());
     }
     let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<Part, CodegenError> {
@@ -149,7 +181,7 @@ pub fn compile_with(
         cached.problem = cached.problem.or(part.used.problem);
     }
     let (foreign, slots) = (foreign.into_iter().collect(), slots.into_iter().collect());
-    Ok(CompiledLib { target: native, objects, kernels: kernels.names, foreign, slots, cached })
+    Ok(CompiledLib { target: native, objects, kernels: names_of(funcs)?, foreign, slots, variants: None, cached })
 }
 
 /// The object of a part: from the cache, or made and kept there.
@@ -187,13 +219,13 @@ fn emit<'k>(
 pub fn llvm_text(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, CodegenError> {
     let native = NativeTarget::resolve(target)?;
     let all: Vec<usize> = (0..funcs.len()).collect();
-    Ok(write_shard(&Kernels::of(funcs)?, &all, Helpers::Here, &native, None)?.text)
+    Ok(write_shard(&Kernels::of(funcs, Share::Whole)?, &all, Helpers::Here, &native, None)?.text)
 }
 
 /// The kernels as assembly, after all passes.
 pub fn assembly(funcs: &[Ref<PrimFunc>], target: &Target) -> Result<String, CodegenError> {
     let native = NativeTarget::resolve(target)?;
-    let kernels = Kernels::of(funcs)?;
+    let kernels = Kernels::of(funcs, Share::Whole)?;
     let all: Vec<usize> = (0..funcs.len()).collect();
     let shard = write_shard(&kernels, &all, Helpers::Here, &native, None)?;
     let named = kernels.names.iter().map(String::as_str).zip(funcs);
@@ -223,12 +255,16 @@ pub(crate) fn names_of(funcs: &[Ref<PrimFunc>]) -> Result<Vec<String>, CodegenEr
 struct Kernels<'a> {
     funcs: &'a [Ref<PrimFunc>],
     names: Vec<String>,
+    /// What the names have behind them.
+    suffix: String,
     originals: Vec<usize>,
 }
 
 impl<'a> Kernels<'a> {
-    fn of(funcs: &'a [Ref<PrimFunc>]) -> Result<Self, CodegenError> {
-        Ok(Kernels { funcs, names: names_of(funcs)?, originals: originals(funcs) })
+    fn of(funcs: &'a [Ref<PrimFunc>], share: Share<'_>) -> Result<Self, CodegenError> {
+        let suffix = share.suffix();
+        let names = names_of(funcs)?.into_iter().map(|name| format!("{name}{suffix}")).collect();
+        Ok(Kernels { funcs, names, suffix, originals: originals(funcs) })
     }
 }
 
@@ -239,8 +275,8 @@ fn write_shard(
     native: &NativeTarget,
     debug: Option<&Arc<DebugInfo>>,
 ) -> Result<Shard, CodegenError> {
-    let Kernels { funcs, names, originals } = kernels;
-    let mut text = ModuleText::new(native.architecture).with_debug(debug).with_helpers(helpers);
+    let Kernels { funcs, names, suffix, originals } = kernels;
+    let mut text = ModuleText::new(native.architecture).with_debug(debug).with_helpers(helpers).with_suffix(suffix);
     if helpers == Helpers::ForAll {
         llvm::write_helpers(&mut text);
     }
@@ -248,10 +284,13 @@ fn write_shard(
         let shared = (originals[index] != index).then(|| names[originals[index]].as_str());
         llvm::write_kernel(&names[index], &funcs[index], shared, native, &mut text)?;
     }
-    if let Some(only) = called_main(names) {
+    if let Some(only) = called_main(names).filter(|_| !indices.is_empty()) {
         // A library of one kernel can be called by the name `main`.
-        let (alias, entry) = (format!("{ENTRY_PREFIX}main"), global_name(&format!("{ENTRY_PREFIX}{only}")));
-        text.define(&alias, || format!("@{alias} = weak alias i32 (ptr, ptr, i32, ptr), ptr {entry}"));
+        let (alias, entry) = (format!("{ENTRY_PREFIX}main{suffix}"), global_name(&format!("{ENTRY_PREFIX}{only}")));
+        if *only != *format!("main{suffix}") {
+            let shown = global_name(&alias);
+            text.define(&alias, || format!("{shown} = weak alias i32 (ptr, ptr, i32, ptr), ptr {entry}"));
+        }
     }
     let layout = native.machine()?.get_target_data().get_data_layout();
     let layout = layout.as_str().to_string_lossy().into_owned();
@@ -269,10 +308,43 @@ pub(crate) fn called_main(names: &[String]) -> Option<&str> {
 }
 
 impl CompiledLib {
-    /// The names by which kernels are called.
+    /// The names by which kernels are called, those for other processors than the first included.
     pub(crate) fn entries(&self) -> Vec<String> {
         let main = called_main(&self.kernels).map(|_| "main".to_string());
-        self.kernels.iter().cloned().chain(main).collect()
+        let plain: Vec<String> = self.kernels.iter().cloned().chain(main).collect();
+        let others = self.variants.iter().flat_map(|variants| variants.rows().iter().skip(1));
+        let others: Vec<String> =
+            others.flat_map(|variant| plain.iter().map(|name| format!("{name}{}", suffix(&variant.name)))).collect();
+        [plain, others].concat()
+    }
+
+    /// What a processor must have for the first kernels, and the table of those for others.
+    pub(crate) fn processors(&self) -> (Needed, Option<String>) {
+        (self.target.needed(), self.variants.as_ref().map(Variants::to_text))
+    }
+
+    /// Kernels for several processors as one: each with its variant's name, the first with plain names.
+    pub fn join(parts: Vec<(String, CompiledLib)>) -> Result<CompiledLib, CodegenError> {
+        let row = |(name, part): &(String, CompiledLib)| Variant { name: name.clone(), needed: part.target.needed() };
+        let table = Variants::new(parts.iter().map(row).collect());
+        let table = table
+            .ok_or_else(|| CodegenError::Llvm("kernels for several processors are of two architectures".into()))?;
+        let mut parts = parts.into_iter().map(|(_, part)| part);
+        let mut all = parts.next().ok_or_else(|| CodegenError::Llvm("there are kernels for no processor".into()))?;
+        for part in parts {
+            all.objects.extend(part.objects);
+            all.foreign.extend(part.foreign);
+            all.slots.extend(part.slots);
+            all.cached.found += part.cached.found;
+            all.cached.kept += part.cached.kept;
+            all.cached.problem = all.cached.problem.take().or(part.cached.problem);
+        }
+        for names in [&mut all.foreign, &mut all.slots] {
+            names.sort_unstable();
+            names.dedup();
+        }
+        all.variants = Some(table);
+        Ok(all)
     }
 
     /// Compiles a module's text for the same machine, without any optimisation.

@@ -72,6 +72,12 @@ pub enum CodegenError {
     /// The target asks for C, and for a processor.
     #[error("target `{0}`: C is made for every processor; the compiler of the C is told which one to use")]
     ProcessorOfC(String),
+    /// Targets cannot be in one library. The user's list is at fault.
+    #[error("a library cannot be for all of these processors: {why}")]
+    Processors {
+        /// Which, and why.
+        why: String,
+    },
     /// The kernel computes with a type of elements that there is no code for. The user's program asks for too much.
     #[error("kernel `{kernel}`: there is no native code for type {dtype} on {triple}{}", place(statement))]
     ElementType {
@@ -179,6 +185,7 @@ impl CodegenError {
             | Self::DeviceAsHost(_)
             | Self::HostAsDevice { .. }
             | Self::DeviceOfC(_)
+            | Self::Processors { .. }
             | Self::ProcessorOfC(_) => Code::Target,
             Self::ElementType { .. } => Code::ElementType,
             Self::Rejected { .. } => Code::Rejected,

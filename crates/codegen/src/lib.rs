@@ -20,6 +20,7 @@ mod llvm;
 mod on_device;
 mod opencl;
 mod packed_call;
+mod processors;
 mod rejection;
 mod shards;
 mod shared;
@@ -33,12 +34,13 @@ use std::path::Path;
 pub use backend::{Artifact, Backend, DeviceCode, Processor, Profile, backend, check_target, register_backend};
 pub use c::{CSource, compile_to_c};
 pub use cache::{CACHE_VARIABLE, Cache, CacheUse};
-pub use compile::{CompileSettings, CompiledLib, assembly, compile, compile_with, llvm_text};
+pub use compile::{CompileSettings, CompiledLib, Share, assembly, compile, compile_with, llvm_text};
 pub use devices::{Emitted, emit, host_of};
 pub use error::{CodegenError, TargetPart};
 use export::{ExtraSection, LIBRARY_BIN_SYMBOL, RelocatableObject, SharedLibrary, WebAssemblyModule};
 pub use llvm::DebugInfo;
 use llvm::REGISTER;
+pub use processors::{ForProcessor, in_order, parse_targets};
 use relaxide_ffi::SavedBytes;
 use relaxide_runtime::processor;
 use shared::ENTRY_PREFIX;
@@ -60,8 +62,7 @@ impl CompiledLib {
     /// An object that enters the kernels, and the module tree if it is under that symbol, into the process's table of system
     /// symbols when the program that it is linked into starts.
     pub fn registration(&self, tree: Option<&str>, prefix: &str) -> Result<Vec<u8>, CodegenError> {
-        let needed = self.target.needed();
-        self.compile_beside(&llvm::registration(&needed, &self.entries(), &self.slots, tree, prefix))
+        self.compile_beside(&llvm::registration(&self.processors(), &self.entries(), &self.slots, tree, prefix))
     }
 
     /// The kernels, and the module tree as `save_module_tree` gives it (empty for kernels alone), as one relocatable object for
@@ -136,9 +137,13 @@ pub fn register_symbol(prefix: &str) -> String {
 /// Writes kernels and the serialized module tree (empty for kernels alone) as one shared library.
 pub fn export_library(tree: &SavedBytes, kernels: &CompiledLib, path: &Path) -> Result<(), CodegenError> {
     let mut library = kernels.library()?;
-    let needed = kernels.target.needed().to_text();
+    let (needed, table) = kernels.processors();
     let section = ExtraSection::new(".rodata.relaxide").symbol(processor::SYMBOL);
-    library.section(section.piece(needed.into_bytes()).piece(&b"\0"[..]));
+    library.section(section.piece(needed.to_text().into_bytes()).piece(&b"\0"[..]));
+    if let Some(table) = table {
+        let section = ExtraSection::new(".rodata.relaxide.processors").symbol(processor::variants::SYMBOL);
+        library.section(section.piece(table.into_bytes()).piece(&b"\0"[..]));
+    }
     if !tree.is_empty() {
         library.section(ExtraSection::module_tree(tree.pieces()));
     }

@@ -9,6 +9,8 @@ mod harness;
 mod many_elements;
 #[path = "kernels/masked_loads.rs"]
 mod masked_loads;
+#[path = "kernels/processors.rs"]
+mod processors;
 #[path = "kernels/scalable.rs"]
 mod scalable;
 #[path = "kernels/small_elements.rs"]

@@ -85,7 +85,11 @@ fn compile(py: Python<'_>, module: &IRModule, options: &Bound<'_, PyDict>) -> Py
         options.get_item(name).and_then(|value| value.ok_or_else(missing))
     };
     let (target, pipeline, exec_mode) = (option("target")?, option("pipeline")?, option("exec_mode")?);
-    let target: Option<Target> = target.extract()?;
+    // Several processors are a list, the first of which is as good as any other.
+    let mut targets: Vec<relaxide::Target> = match target.extract::<Vec<Target>>() {
+        Ok(list) => list.into_iter().map(|target| target.0).collect(),
+        Err(_) => target.extract::<Option<Target>>()?.map(|target| target.0).into_iter().collect(),
+    };
     let (pipeline, exec_mode): (String, String) = (pipeline.extract()?, exec_mode.extract()?);
     let params = option("params")?.cast_into::<PyDict>()?;
     let (passes, context): (Option<PassHandle>, _) = (option("passes")?.extract()?, option("context")?);
@@ -98,12 +102,21 @@ fn compile(py: Python<'_>, module: &IRModule, options: &Bound<'_, PyDict>) -> Py
         bound.push((name.extract::<String>()?, tensor));
     }
     let pipeline: Pipeline = pipeline.parse().map_err(|error: relaxide::Error| compiler(error))?;
-    let target = target.map(|t| t.0).unwrap_or_default();
+    let also = targets.split_off(targets.len().min(1));
+    let target = targets.pop().unwrap_or_default();
     let program = module.get();
     let (passes, context) = (passes.map(|pass| pass.0), transform::context(&context)?);
     let compiled = py.detach(|| {
-        let mut options =
-            CompileOptions { target, pipeline, exec_mode, params: bound, passes, context, ..CompileOptions::default() };
+        let mut options = CompileOptions {
+            target,
+            also,
+            pipeline,
+            exec_mode,
+            params: bound,
+            passes,
+            context,
+            ..CompileOptions::default()
+        };
         relaxide::compile(&program, &mut options)
     });
     compiled.map(CompiledModule).map_err(|error| match error {

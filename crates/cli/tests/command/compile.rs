@@ -201,6 +201,70 @@ fn a_file_says_which_processor_it_is_for_and_is_refused_elsewhere() {
     assert!(refused.err.contains("this one lacks") || refused.err.contains("architecture"), "{}", refused.err);
 }
 
+/// A file for several processors gives the same with the kernels of each that this machine has, and says which it takes.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_file_for_several_processors_takes_the_best_of_them() {
+    const LEVELS: [&str; 3] = ["x86-64-v2", "x86-64-v3", "x86-64-v4"];
+    let place = Workplace::with_models();
+    place.ok("compile model.onnx -q -o one.so --target x86-64-v2");
+    let said = place.ok("compile model.onnx -o all.so --target x86-64-v4,x86-64-v2,x86-64-v3").err;
+    assert!(said.contains("for: x86-64-v2, x86-64-v3, x86-64-v4, the best of which"), "{said}");
+    place.ok("compile model.onnx -q -o native.so --exec-mode compiled --target x86-64-v2,x86-64-v3,x86-64-v4");
+    let kernels = |file: &str| place.json(&format!("inspect {file}"))["kernels"].clone();
+    assert_eq!(kernels("one.so"), kernels("all.so"));
+    let head = |forced: Option<&str>, file: &str| -> Vec<f64> {
+        let ended = place.run_for(forced, &format!("run {file} --dim batch=2 --json"));
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        let answer: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        serde_json::from_value(answer["outputs"][0]["head"].clone()).unwrap()
+    };
+    let expected = head(None, "one.so");
+    let mut ran = 0;
+    for level in LEVELS {
+        let taken = place.run_for(Some(level), "inspect all.so --json");
+        let answer: serde_json::Value = serde_json::from_str(&taken.out).unwrap();
+        let rows = answer["processors"].as_array().unwrap();
+        assert_eq!(rows.iter().map(|row| row["variant"].as_str().unwrap()).collect::<Vec<_>>(), LEVELS);
+        // A machine without the instructions refuses, and names them.
+        let Some(_) = rows.iter().find(|row| row["variant"] == level && row["taken_here"] == true) else {
+            let refused = place.run_for(Some(level), "run all.so --dim batch=2");
+            assert!(refused.code == 1 && refused.err.contains("this one lacks"), "{}", refused.err);
+            continue;
+        };
+        ran += 1;
+        for file in ["all.so", "native.so"] {
+            let found = head(Some(level), file);
+            assert!(expected.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-4), "{level} {file}: {found:?}");
+        }
+    }
+    assert!(ran >= 1);
+    let text = place.ok("inspect all.so").out;
+    assert!(text.matches("(taken here)").count() == 1, "{text}");
+    let unknown = place.run_for(Some("i486"), "run all.so --dim batch=2");
+    assert!(unknown.code == 1 && unknown.err.contains("x86-64-v2, x86-64-v3, x86-64-v4"), "{}", unknown.err);
+    // A library for one processor is as it is.
+    assert_eq!(head(Some("i486"), "one.so"), expected);
+}
+
+#[test]
+fn processors_that_cannot_be_in_one_file_are_refused() {
+    let place = Workplace::with_models();
+    for (target, code, said) in [
+        ("c,llvm", 1, "is no native code"),
+        ("llvm -mtriple=x86_64-linux-gnu,llvm -mtriple=aarch64-linux-gnu", 1, "are different machines"),
+        ("wasm,wasm", 1, "a WebAssembly module has kernels for one machine"),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=corei7,nehalem", 1, "have the same instructions"),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=corei7,nehalam", 2, "did you mean nehalem"),
+    ] {
+        let refused = place.run_with("compile model.relax -q -o model.so --target", target);
+        assert!(refused.err.contains(said), "{target}: {} {}", refused.code, refused.err);
+        assert!(refused.code > 0 && refused.code <= code.max(2), "{target}: {}", refused.code);
+    }
+    let one = place.run_with("run model.relax --dim n=1 --target", "x86-64-v2,x86-64-v3");
+    assert!(one.code == 2 && one.err.contains("names several processors"), "{}", one.err);
+}
+
 #[test]
 fn a_target_may_be_a_dictionary() {
     let place = Workplace::with_models();

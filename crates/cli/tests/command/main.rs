@@ -11,4 +11,5 @@ mod opt;
 mod profile;
 mod relay;
 mod run;
+mod tune;
 mod workplace;

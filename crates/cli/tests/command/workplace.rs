@@ -51,6 +51,14 @@ impl Workplace {
         Ended::of(command.output().unwrap())
     }
 
+    /// The same, with kernels for a processor by name where a file has those for several.
+    pub fn run_for(&self, processor: Option<&str>, args: &str) -> Ended {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_relaxide"));
+        command.args(args.split_whitespace()).current_dir(self.0.path()).env("RELAXIDE_NUM_THREADS", "1");
+        command.env("RELAXIDE_PROCESSOR", processor.unwrap_or_default()).env_remove("RELAXIDE_CACHE");
+        Ended::of(command.output().unwrap())
+    }
+
     /// The same, with a last argument that has blanks in it.
     pub fn run_with(&self, args: &str, last: &str) -> Ended {
         self.run_args(&args.split_whitespace().chain([last]).collect::<Vec<_>>())

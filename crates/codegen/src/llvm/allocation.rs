@@ -87,7 +87,8 @@ impl Body<'_, '_> {
         let (fail, go_on) = (self.f.label(), self.f.label());
         self.f.branch_if(&missing, fail, go_on);
         self.f.start(fail);
-        let message = format!("{}: no workspace memory for buffer `{}`", self.kernel.name, buffer.name);
+        let message =
+            format!("{}: no workspace memory for buffer `{}`", self.f.module.plain(&self.kernel.name), buffer.name);
         self.fail("MemoryError", &message);
         self.f.start(go_on);
         self.workspaces.push(pointer.clone());

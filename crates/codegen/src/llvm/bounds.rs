@@ -83,7 +83,8 @@ impl Body<'_, '_> {
             return Ok(index);
         }
         define(self.f.module);
-        let head = self.f.module.string(&format!("{}: index ", self.kernel.name));
+        let head = format!("{}: index ", self.f.module.plain(&self.kernel.name));
+        let head = self.f.module.string(&head);
         let middle = self.f.module.string(&format!(" of {what} is outside of the extent "));
         self.f.effect(format_args!("call void @{OUTSIDE}(ptr {head}, {wrong}, ptr {middle}, {extent})"));
         self.leave(-1);

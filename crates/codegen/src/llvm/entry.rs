@@ -140,9 +140,9 @@ struct Deferred {
 
 impl<'m, 'k> Entry<'m, 'k> {
     fn new(kernel: &'k Kernel, func: &'k PrimFunc, module: &'m mut ModuleText) -> Self {
+        let signature = format!(" when calling:\n  `{}", signature(module.plain(&kernel.name), func));
         let mut body = Body::new(kernel, module);
         let (fail, failed) = (body.f.label(), body.f.label());
-        let signature = format!(" when calling:\n  `{}", signature(&kernel.name, func));
         let (failures, places, deferred) = (Vec::new(), HashMap::new(), Vec::new());
         Self { body, func, signature, fail, failures, failed, places, deferred }
     }

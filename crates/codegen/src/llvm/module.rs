@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{debug::Unit, registration::is_known};
+use crate::shared::ENTRY_PREFIX;
 use crate::target::Architecture;
 
 /// The text of a module, collected piece by piece.
@@ -33,6 +34,8 @@ pub(crate) struct ModuleText {
     /// Whether addresses have 32 bits.
     short_addresses: bool,
     helpers: Helpers,
+    /// What kernels have behind their names.
+    suffix: String,
 }
 
 /// Where the functions are that all entries use: those that check arguments and raise errors.
@@ -66,6 +69,16 @@ impl ModuleText {
     /// The same with helper functions elsewhere, or here for others.
     pub fn with_helpers(self, helpers: Helpers) -> Self {
         Self { helpers, ..self }
+    }
+
+    /// The same for kernels with something behind their names.
+    pub fn with_suffix(self, suffix: &str) -> Self {
+        Self { suffix: suffix.to_string(), ..self }
+    }
+
+    /// A kernel's name as users know it.
+    pub fn plain<'n>(&self, name: &'n str) -> &'n str {
+        name.strip_suffix(&self.suffix).unwrap_or(name)
     }
 
     /// Writes a helper function once, or declares it where another module has it: `define ptr @name(ptr %a) {` …, with
@@ -127,10 +140,12 @@ impl ModuleText {
         !self.written.insert(name.to_string())
     }
 
-    /// An entry of a kernel, in this module or in another that is linked with it.
-    pub fn entry_of(&mut self, symbol: &str) -> String {
-        self.entries.insert(symbol.to_string());
-        global_name(symbol)
+    /// An entry of a kernel by its plain name, in this module or in another that is linked with it.
+    pub fn entry_of(&mut self, kernel: &str) -> String {
+        let symbol = format!("{ENTRY_PREFIX}{kernel}{}", self.suffix);
+        let shown = global_name(&symbol);
+        self.entries.insert(symbol);
+        shown
     }
 
     /// Notes that the entry of a kernel is in this module.

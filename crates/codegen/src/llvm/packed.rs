@@ -16,7 +16,7 @@ use super::{
     tensor_check::{DL_TENSOR, Field},
     value::{ScalarKind, Ty, Val},
 };
-use crate::shared::{ENTRY_PREFIX, LIBRARY_CONTEXT, index::DL_TENSOR_POINTER};
+use crate::shared::{LIBRARY_CONTEXT, index::DL_TENSOR_POINTER};
 use crate::{
     error::CodegenError,
     packed_call::{Callee, PackedCall},
@@ -147,7 +147,7 @@ impl Body<'_, '_> {
         self.store_packed(&returned, 0, &Val::zero(Ty::I64));
         let (function, this) = match callee {
             Callee::Registered(name) => (self.caller_of(name), ""),
-            Callee::Kernel(name) => (self.f.module.entry_of(&format!("{ENTRY_PREFIX}{name}")), "ptr null, "),
+            Callee::Kernel(name) => (self.f.module.entry_of(name), "ptr null, "),
         };
         let count = values.len();
         let code = self.f.emit(Ty::I32, format_args!("call i32 {function}({this}{memory}, i32 {count}, {returned})"));
@@ -221,7 +221,7 @@ impl Body<'_, '_> {
     fn caller_of(&mut self, name: &str) -> String {
         let caller = global_name(&format!("relaxide.call.{name}"));
         if !self.f.module.defines(&caller) {
-            let message = format!("{}: no runtime is there to call `{name}`", self.kernel.name);
+            let message = format!("{}: no runtime is there to call `{name}`", self.f.module.plain(&self.kernel.name));
             let text = write_caller(FunctionText::new(self.f.module, self.f.native_f16), name, &caller, &message);
             self.f.module.function(&text);
         }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use relaxide_runtime::processor::{Needed, SYMBOL as PROCESSOR};
+use relaxide_runtime::processor::{Needed, SYMBOL as PROCESSOR, variants::SYMBOL as PROCESSORS};
 
 use super::module::{escape, global_name};
 use crate::shared::{ENTRY_PREFIX, LIBRARY_CONTEXT};
@@ -38,10 +38,10 @@ pub(super) fn is_known(function: &str) -> bool {
     FUNCTIONS.iter().any(|row| row.0 == function)
 }
 
-/// The module's text. `needed` is what a processor must have, `entries` are kernels without their symbols' prefix, `slots` the runtime's functions that they call,
+/// The module's text. `needed` is what a processor must have and the table of several, if there are, `entries` are kernels without their symbols' prefix, `slots` the runtime's functions that they call,
 /// `tree` the symbol of the module tree.
 pub(crate) fn registration(
-    needed: &Needed,
+    (needed, table): &(Needed, Option<String>),
     entries: &[String],
     slots: &[String],
     tree: Option<&str>,
@@ -57,14 +57,12 @@ pub(crate) fn registration(
             global_name(&format!("{ENTRY_PREFIX}{entry}"))
         );
     }
-    let said = needed.to_text();
-    let _ = writeln!(
-        text,
-        "@{PROCESSOR} = internal constant [{} x i8] c\"{}\\00\", align 1",
-        said.len() + 1,
-        escape(&said)
-    );
-    symbols.push((format!("{prefix}{PROCESSOR}"), PROCESSOR.to_string()));
+    let texts = [(PROCESSOR, Some(needed.to_text())), (PROCESSORS, table.clone())];
+    for (symbol, said) in texts.into_iter().filter_map(|(symbol, said)| Some((symbol, said?))) {
+        let (length, said) = (said.len() + 1, escape(&said));
+        let _ = writeln!(text, "@{symbol} = internal constant [{length} x i8] c\"{said}\\00\", align 1");
+        symbols.push((format!("{prefix}{symbol}"), symbol.to_string()));
+    }
     if let Some(tree) = tree {
         symbols.push((format!("{prefix}{tree}"), tree.to_string()));
         let _ = writeln!(text, "{} = external constant i8, align 1", global_name(tree));
@@ -113,7 +111,7 @@ mod tests {
     fn functions_are_in_order_and_entered() {
         assert!(FUNCTIONS.is_sorted());
         let slots: Vec<String> = FUNCTIONS.iter().map(|(function, ..)| format!("__{function}")).collect();
-        let text = registration(&Needed::default(), &["add".into()], &slots, Some("tree"), "mine_");
+        let text = registration(&Default::default(), &["add".into()], &slots, Some("tree"), "mine_");
         for (function, ..) in FUNCTIONS {
             assert!(text.contains(&format!("@__{function} = dso_local global ptr @{function}, align 8")), "{text}");
         }

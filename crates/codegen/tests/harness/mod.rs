@@ -10,7 +10,10 @@ use std::{
 };
 
 use libloading::Library;
-use relaxide_codegen::{Architecture, compile, compile_to_c, export_library};
+use relaxide_codegen::{
+    Architecture, CompileSettings, CompiledLib, Share, compile, compile_to_c, compile_with, export_library, in_order,
+    parse_targets,
+};
 use relaxide_ffi::SavedBytes;
 use relaxide_ir::{Attrs, Buffer, DataType, PrimExpr, Ref, Target, Var};
 use relaxide_tir::{PrimFunc, Stmt};
@@ -231,7 +234,16 @@ impl Kernels {
 
     pub fn compile_for(funcs: &[PrimFunc], target: &Target) -> Self {
         let funcs: Vec<Ref<PrimFunc>> = funcs.iter().cloned().map(Ref::new).collect();
-        let compiled = compile(&funcs, target).unwrap_or_else(|error| panic!("{error}"));
+        Self::load(&compile(&funcs, target).unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    /// The same for several processors: the kernels of others than the least are called by their names and that processor's.
+    pub fn compile_for_all(funcs: &[PrimFunc], targets: &str) -> Self {
+        let funcs: Vec<Ref<PrimFunc>> = funcs.iter().cloned().map(Ref::new).collect();
+        Self::load(&compile_all(&funcs, targets))
+    }
+
+    fn load(compiled: &CompiledLib) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("kernels.so");
         if compiled.target.architecture == Architecture::Wasm32 {
@@ -241,7 +253,7 @@ impl Kernels {
             let process = emulated::Process::start_wasm(&objects, directory.path());
             return Self { place: LoadedIn::Emulated(process), _directory: directory };
         }
-        export_library(&SavedBytes::default(), &compiled, &path).unwrap_or_else(|error| panic!("{error}"));
+        export_library(&SavedBytes::default(), compiled, &path).unwrap_or_else(|error| panic!("{error}"));
         if Some(compiled.target.architecture) != Architecture::host() {
             return Self { place: LoadedIn::Emulated(emulated::Process::start(&path)), _directory: directory };
         }
@@ -329,6 +341,18 @@ impl Kernels {
     pub fn run(&self, name: &str, tensors: &mut [Tensor]) {
         self.call(name, tensors, &[]).unwrap_or_else(|(kind, message)| panic!("{kind}: {message}"));
     }
+}
+
+/// Kernels for several processors, as text with commas between.
+pub fn compile_all(funcs: &[Ref<PrimFunc>], targets: &str) -> CompiledLib {
+    let order = in_order(&parse_targets(targets).unwrap()).unwrap();
+    let parts = order.iter().enumerate().map(|(at, own)| {
+        let share = if at == 0 { Share::First } else { Share::Other(&own.name) };
+        let settings = CompileSettings { share, ..CompileSettings::default() };
+        let part = compile_with(funcs, &own.target, settings, &mut |_, _| {});
+        (own.name.clone(), part.unwrap_or_else(|error| panic!("{error}")))
+    });
+    CompiledLib::join(parts.collect()).unwrap()
 }
 
 /// Whether there is a compiler of C; a test that needs one says that it is skipped.

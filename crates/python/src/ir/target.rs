@@ -1,6 +1,6 @@
 //! Questions about what the code generator knows: instruction sets, processors, features.
 
-use relaxide::codegen::{NativeTarget, architectures, llvm_version};
+use relaxide::codegen::{NativeTarget, architectures, llvm_version, parse_targets};
 use relaxide::ffi::{Any, Array, Error, ErrorKind};
 use relaxide::ir::Target;
 use relaxide::ir::target::{add_tag, tag_names};
@@ -14,6 +14,10 @@ pub(super) const TABLE: &[Row] = &[
         let (tag, target) = (args.get::<String>(0)?, args.get::<String>(1)?);
         add_tag(&tag, &target).map_err(|error| refused(error.to_string()))?;
         Ok(Any::none())
+    }),
+    ("target.in_list", |args| {
+        let targets = parse_targets(&args.get::<String>(0)?).map_err(|error| refused(error.to_string()))?;
+        Ok(names(targets.iter().map(ToString::to_string)))
     }),
     ("target.llvm_version", |_| Ok(i64::from(llvm_version()).into())),
     ("target.llvm_architectures", |_| Ok(names(architectures()))),

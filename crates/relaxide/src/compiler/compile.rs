@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use relaxide_codegen::{
-    Artifact, Cache, CacheUse, CodegenError, CompileSettings, CompiledLib, DebugInfo, DeviceCode, Emitted, backend,
-    check_target, emit, host_of,
+    Artifact, Cache, CacheUse, CodegenError, CompileSettings, CompiledLib, DebugInfo, DeviceCode, Emitted, Share,
+    backend, check_target, emit, host_of,
 };
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
@@ -21,7 +21,8 @@ use super::{run_kernel, signature};
 use crate::Error;
 use crate::compiler::cost::KernelCost;
 use crate::compiler::front::Params;
-use crate::compiler::kernels::{TargetedKernel, lower_kernels};
+use crate::compiler::kernels::TargetedKernel;
+use crate::compiler::processors::{Made, Processors};
 
 /// Which passes a compilation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -78,6 +79,9 @@ pub trait Progress {
 pub struct CompileOptions<'a> {
     /// What to compile for.
     pub target: Target,
+    /// Processors besides the target's for which the library has kernels as well: the best that fits is chosen where it is loaded.
+    /// All targets are of one machine. [`parse_targets`](relaxide_codegen::parse_targets) reads a list.
+    pub also: Vec<Target>,
     /// Which passes to run.
     pub pipeline: Pipeline,
     /// What Relax functions become.
@@ -133,8 +137,9 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     }
     // Whatever is wrong with the target is said before anything is done for it.
     check_target(&options.target)?;
+    let processors = Processors::of(options)?;
     let mut signature = signature::Signature::of_module(module, &options.target);
-    enter_processor(&mut signature, &options.target)?;
+    processors.enter(options, &mut signature)?;
     let prefix = module.attrs.str(SYSTEM_LIB_PREFIX).map(str::to_string);
     let module = transform::bind_params(module.clone(), "main", &options.params)?;
     let lowered = run_pipeline(module, options)?;
@@ -143,8 +148,7 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
         kernels.functions_of::<PrimFunc>().map(|(name, kernel)| KernelCost::of(name, &kernel)).collect();
     signature.origins = executable.origins();
     executable.set_trailer(signature.to_trailer());
-    let (functions, notes) = lower_kernels(&kernels, options)?;
-    let Emitted { host: translated, devices } = translate(&functions, options)?;
+    let Made { functions, notes, translated, devices } = processors.make(&kernels, options)?;
     let module = executable.into_module();
     for external in external_modules(&lowered)? {
         module.import(external)?;
@@ -153,18 +157,11 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
     Ok(Executable { module, kernels: translated, notes, prefix })
 }
 
-/// Says in a signature which processor the host's code is for.
-pub(crate) fn enter_processor(signature: &mut signature::Signature, target: &Target) -> Result<(), Error> {
-    let host = host_of(target);
-    check_target(&host)?;
-    if let Some(processor) = backend(&host)?.processor(&host)? {
-        // Of a device the program's own target says more.
-        if host.kind == target.kind {
-            signature.target = Some(processor.named.to_string());
-        }
-        signature.processor = Some(processor.needed);
-    }
-    Ok(())
+/// The kernels of a program as the passes make them, before schedule rules.
+pub(crate) fn kernels_of(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<IRModule, Error> {
+    let module = transform::bind_params(module.clone(), "main", &options.params)?;
+    let lowered = run_pipeline(module, options)?;
+    Ok(relaxide_relax::vm_codegen(&lowered, options.exec_mode)?.1)
 }
 
 /// Native code, or C, of a module of kernels, for the executable of a program that calls them.
@@ -174,8 +171,7 @@ pub(crate) fn with_kernels(
     options: &mut CompileOptions<'_>,
 ) -> Result<Executable, Error> {
     check_target(&options.target)?;
-    let (functions, notes) = lower_kernels(kernels, options)?;
-    let Emitted { host: translated, devices } = translate(&functions, options)?;
+    let Made { functions, notes, translated, devices } = Processors::of(options)?.make(kernels, options)?;
     module.import(kernels_module(functions, devices, &translated, options)?)?;
     Ok(Executable { module, kernels: translated, notes, prefix: None })
 }
@@ -206,7 +202,11 @@ fn kernels_module(
 }
 
 /// Native code, or C, of kernels, and the functions of devices.
-fn translate(functions: &[TargetedKernel], options: &mut CompileOptions<'_>) -> Result<Emitted, Error> {
+pub(crate) fn translate(
+    functions: &[TargetedKernel],
+    options: &mut CompileOptions<'_>,
+    share: Share<'_>,
+) -> Result<Emitted, Error> {
     options.tell("native code", 0, 1);
     let target = host_of(&options.target);
     let debug =
@@ -217,10 +217,10 @@ fn translate(functions: &[TargetedKernel], options: &mut CompileOptions<'_>) -> 
         Some(_) if !backend.profile().has_lines => return Err(CodegenError::LinesInC.into()),
         debug => {
             let kernels: Vec<_> = functions.iter().map(|(kernel, _)| kernel.clone()).collect();
-            debug.map(|file| print_kernels(&file, &kernels)).transpose()?
+            debug.map(|file| print_kernels(&debug_text_of(file, share), &kernels)).transpose()?
         }
     };
-    let settings = CompileSettings { cache: cache.as_ref(), debug: debug.as_ref() };
+    let settings = CompileSettings { cache: cache.as_ref(), debug: debug.as_ref(), share };
     let tell = &mut |done, total| options.tell("native code", done, total);
     Ok(emit(functions, &target, settings, tell)?)
 }
@@ -234,6 +234,13 @@ pub fn debug_text_path(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_os_string();
     name.push(".py");
     PathBuf::from(name)
+}
+
+/// The file for the kernels of one processor: those of others than the first have its name in front of the ending.
+fn debug_text_of(file: PathBuf, share: Share<'_>) -> PathBuf {
+    let Share::Other(variant) = share else { return file };
+    let ending = file.extension().map(|ending| ending.to_string_lossy().into_owned()).unwrap_or_default();
+    file.with_extension(format!("{variant}.{ending}"))
 }
 
 /// Prints kernels to a file, for debuggers to show.

@@ -14,22 +14,29 @@ use relaxide_tir::schedule::{self, KernelNote, Notes, Overrides};
 use relaxide_tir::{HOST_FUNC, PrimFunc};
 
 use crate::compiler::compile::pass_context;
+use crate::compiler::processors::target_name;
 use crate::{CompileOptions, Error};
 
 /// A lowered kernel and its target.
 pub(crate) type TargetedKernel = (Ref<PrimFunc>, Target);
 
-/// Schedules and lowers the kernels of a module, and says how their loops came about; both are in the module's order.
+/// Schedules and lowers the kernels of a module, and says how their loops came about; both are in the module's order. Decisions that
+/// are given are those for kernels with `suffix` behind their names; `others` are all that there are.
 pub(crate) fn lower_kernels(
     module: &IRModule,
     options: &mut CompileOptions<'_>,
+    suffix: &str,
+    others: &[String],
 ) -> Result<(Vec<TargetedKernel>, Vec<KernelNote>), Error> {
     let overrides = match &options.schedule {
         Some(given) => given.clone(),
         None => Overrides::of_context(&options.context)?,
     };
     let names: Vec<String> = module.functions_of::<PrimFunc>().map(|(name, _)| name.to_string()).collect();
-    overrides.check_kernels(names.iter().map(String::as_str))?;
+    let of_others = others.iter().flat_map(|suffix| names.iter().map(move |name| format!("{name}{suffix}")));
+    let known: Vec<String> = names.iter().cloned().chain(of_others).collect();
+    overrides.check_kernels(known.iter().map(String::as_str))?;
+    let overrides = overrides.for_target(&target_name(options)?, suffix, &names);
     let (context, notes) = (kernel_context(options)?, Notes::default());
     let by_target = by_target(module, &options.target)?;
     let check_bounds = options.check_bounds || context.config.bool(lower::CHECK_BOUNDS_OPTION) == Some(true);

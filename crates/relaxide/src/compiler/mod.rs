@@ -15,12 +15,14 @@ mod inputs;
 mod kernels;
 mod library_file;
 mod limits;
+mod processors;
 mod profile;
 mod relay_program;
 mod relay_signature;
 mod run_kernel;
 mod signature;
 mod stats;
+mod tune;
 mod webassembly;
 
 pub use relaxide_codegen as codegen;
@@ -58,5 +60,7 @@ pub use relay_program::{
 pub use relay_signature::relay_signature;
 pub use signature::{
     FunctionSignature, ParamSignature, Signature, function_signature, processor_json, signature, signature_of_file,
+    variant_json,
 };
 pub use stats::ProgramStats;
+pub use tune::{Comparison, Database, KernelArg, Measure, Pair, Trial, TuneOptions, Tuned, Tuner};

@@ -12,9 +12,10 @@ use relaxide_relay_vm::graph::{EntryType, GraphFactory, graph_of};
 use relaxide_relay_vm::{MachineOptions, VirtualMachine};
 use relaxide_tir::PrimFunc;
 
-use crate::compiler::compile::{enter_processor, with_kernels};
+use crate::compiler::compile::with_kernels;
 use crate::compiler::cost::KernelCost;
 use crate::compiler::front::Params;
+use crate::compiler::processors::Processors;
 use crate::compiler::relay_signature::relay_executable_signature;
 use crate::{CompileOptions, Error, Executable};
 
@@ -39,7 +40,7 @@ pub fn compile_relay(module: &Module, options: &mut CompileOptions<'_>) -> Resul
     let mut signature = relay_executable_signature(module, &compiled.executable, &options.target)?;
     let kernels = compiled.kernels.functions_of::<PrimFunc>();
     signature.kernels = kernels.map(|(name, kernel)| KernelCost::of(name, &kernel)).collect();
-    enter_processor(&mut signature, &options.target)?;
+    Processors::of(options)?.enter(options, &mut signature)?;
     compiled.executable.trailer = signature.to_trailer();
     with_kernels(compiled.executable.into_module(), &compiled.kernels, options)
 }

@@ -12,6 +12,7 @@ use relaxide_onnx::{OUTPUT_NAMES, TEXT_INPUTS};
 use relaxide_relax::Function;
 use relaxide_relax::display::{dim_text, type_text};
 use relaxide_runtime::processor::Needed;
+use relaxide_runtime::processor::variants::Variant;
 use relaxide_vm::executable::weights::{WeightTensor, WeightsApart};
 use relaxide_vm::executable::{Origins, TRAILER_MAGIC};
 use relaxide_vm::{Executable, FuncKind};
@@ -37,6 +38,8 @@ pub struct Signature {
     pub target: Option<String>,
     /// What a processor must have to run its kernels, where they are native code.
     pub processor: Option<Needed>,
+    /// The processors that it has kernels for, the least first, where they are several; `processor` is the first of them.
+    pub processors: Vec<Variant>,
     /// What its kernels cost, where the compiler counted that.
     pub kernels: Vec<KernelCost>,
     /// The nodes of a model that its instructions were made of.
@@ -98,6 +101,7 @@ impl Signature {
             compiler: Some(env!("CARGO_PKG_VERSION").to_string()),
             target: Some(target.to_string()),
             processor: None,
+            processors: Vec::new(),
             kernels: Vec::new(),
             origins: Origins::default(),
             constructors: Vec::new(),
@@ -139,6 +143,9 @@ impl Signature {
             "compiler": self.compiler, "target": self.target, "processor": processor, "functions": functions,
             "kernels": kernels,
         });
+        if !self.processors.is_empty() {
+            head["processors"] = self.processors.iter().map(variant_json).collect();
+        }
         if !self.constructors.is_empty() {
             head["constructors"] = self.constructors.iter().map(|(tag, name)| json!([tag, name])).collect();
         }
@@ -182,6 +189,10 @@ impl Signature {
             compiler: text(&value["compiler"]),
             target: text(&value["target"]),
             processor: processor_of_json(&value["processor"]),
+            processors: list(&value["processors"])
+                .iter()
+                .filter_map(|own| Some(Variant { name: text(&own["variant"])?, needed: processor_of_json(own)? }))
+                .collect(),
             kernels: list(&value["kernels"]).iter().filter_map(KernelCost::from_json).collect(),
             origins: origins_of_json(&value["origins"]).unwrap_or_default(),
             constructors: list(&value["constructors"])
@@ -208,6 +219,13 @@ impl Signature {
 /// What a processor must have, for scripts.
 pub fn processor_json(needed: &Needed) -> Value {
     json!({ "architecture": needed.architecture, "name": needed.processor, "features": needed.features })
+}
+
+/// One of several processors, for scripts.
+pub fn variant_json(variant: &Variant) -> Value {
+    let mut value = processor_json(&variant.needed);
+    value["variant"] = json!(variant.name);
+    value
 }
 
 fn processor_of_json(value: &Value) -> Option<Needed> {
@@ -358,6 +376,7 @@ mod tests {
                 processor: "znver4".into(),
                 features: vec!["avx".into()],
             }),
+            processors: vec![Variant { name: "some".into(), needed: Needed::default() }],
             kernels: Vec::new(),
             origins: Origins::default(),
             constructors: vec![(1, "Cons".into())],
@@ -365,6 +384,7 @@ mod tests {
         let read = Signature::from_trailer(&signature.to_trailer()).expect("what was written is readable");
         assert_eq!(read.to_string(), signature.to_string());
         assert_eq!(read.processor, signature.processor);
+        assert_eq!(read.processors, signature.processors);
         assert_eq!(read.constructors, signature.constructors);
         assert_eq!(read.functions[0].outputs, ["y:0"]);
         assert_eq!(read.functions[0].params[0].below, Some(9));

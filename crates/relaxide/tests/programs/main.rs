@@ -11,4 +11,5 @@ mod linked_models;
 mod pseudo;
 #[path = "../../../../examples/frontend/src/lib.rs"]
 mod steps;
+mod tune;
 mod weights_apart;

@@ -15,7 +15,7 @@ use relaxide_ffi::{Error, Function, Handle, Module, ModuleImpl, ModuleProperties
 
 use super::context::Context;
 use super::{blob, tree};
-use crate::processor;
+use crate::processor::{self, variants};
 
 /// In front of the name of every function that a library exports to the runtime.
 const FUNCTION_PREFIX: &str = "__tvm_ffi_";
@@ -71,6 +71,8 @@ pub struct LibraryModule {
     /// Ends first: the slot is in the library.
     context: OnceLock<Context>,
     code: Arc<Code>,
+    /// Behind the names of the kernels that were chosen for this processor; nothing behind those of the first or only one.
+    suffix: String,
 }
 
 /// The kind of a [`LibraryModule`].
@@ -89,7 +91,9 @@ impl LibraryModule {
     }
 
     fn function(&self, name: &str, module: Option<&Module>) -> Option<Function> {
-        let address = self.code.function(name)?;
+        // What is not made for each processor has its plain name.
+        let own = (!self.suffix.is_empty()).then(|| self.code.function(&format!("{name}{}", self.suffix))).flatten();
+        let address = own.or_else(|| self.code.function(name))?;
         // SAFETY: symbols with this prefix are functions of the interface's calling convention.
         let call = unsafe { std::mem::transmute::<*mut c_void, SafeCall>(address) };
         let keep = Keep { _code: Arc::clone(&self.code), _module: module.cloned() };
@@ -137,14 +141,27 @@ pub(super) unsafe fn fill(slot: *mut *mut c_void, address: *mut c_void) {
     }
 }
 
-/// Makes a module of a library's code, and rebuilds the modules in it, of which the first is given back.
-pub(super) fn assemble(code: Code) -> Result<Module, Error> {
-    if let Some(address) = code.symbol(processor::SYMBOL) {
+/// What is behind the names of the kernels that this processor runs; an error where it runs none.
+fn suffix_for_host(code: &Code) -> Result<String, Error> {
+    if let Some(address) = code.symbol(variants::SYMBOL) {
         // SAFETY: the compiler writes a text with a zero byte behind it under this symbol, which is never changed.
+        let table = unsafe { variants::read(address.cast()) }?;
+        let chosen = table.choose()?;
+        let name = table.rows().get(chosen).filter(|_| chosen > 0).map(|row| variants::suffix(&row.name));
+        return Ok(name.unwrap_or_default());
+    }
+    if let Some(address) = code.symbol(processor::SYMBOL) {
+        // SAFETY: as above.
         unsafe { processor::read(address.cast()) }.map_or(Ok(()), |needed| needed.check())?;
     }
+    Ok(String::new())
+}
+
+/// Makes a module of a library's code, and rebuilds the modules in it, of which the first is given back.
+pub(super) fn assemble(code: Code) -> Result<Module, Error> {
+    let suffix = suffix_for_host(&code)?;
     let (blob, slot) = (code.symbol(blob::SYMBOL), code.symbol(CONTEXT_SYMBOL));
-    let module = Module::new(LibraryModule { code: Arc::new(code), context: OnceLock::new() });
+    let module = Module::new(LibraryModule { code: Arc::new(code), context: OnceLock::new(), suffix });
     if let (Some(slot), Some(library)) = (slot, module.downcast::<LibraryModule>()) {
         // SAFETY: the slot is one pointer; the module keeps the context, and the library longer than it.
         let context = unsafe { Context::enter(slot, module.as_object().as_ptr().cast()) };

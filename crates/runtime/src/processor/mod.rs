@@ -4,12 +4,15 @@
 //! first such instruction ends the process by a signal. So the compiler writes what kernels may use into the library,
 //! under [`SYMBOL`], and the loader compares it with the host before any code of the library runs ([`Needed::check`]).
 //!
+//! A library may have kernels for several processors ([`variants`]), of which the best that fits is chosen.
+//!
 //! Features are known by LLVM's names. A feature that is not in the table is not checked: it belongs to systems, keys or
 //! caches, which kernels do not touch.
 //!
 //! Sources: Intel's and AMD's manuals for CPUID (leaves 1, 7, 13, 24h, 80000001h); Linux' `hwcap.h` for AArch64.
 
 mod aarch64;
+pub mod variants;
 mod x86_64;
 
 use relaxide_ffi::{Error, ErrorKind};

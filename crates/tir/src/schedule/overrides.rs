@@ -12,6 +12,9 @@
 //! pieces and parameters may be left out. A piece names the rule that serves it: another than the first that would take it,
 //! if that one does.
 //!
+//! An entry may say for which `target` it is (the name of the processor included), and then counts for that one only; `relaxide tune`
+//! writes such, with the `microseconds` that it measured. There may be one for each target.
+//!
 //! Stages of a kernel with one name are told apart by `#2`, `#3` behind it; the nest for rows that turn out to be short has
 //! its own decisions, under the stage's name and `(short rows)`.
 
@@ -39,7 +42,16 @@ impl Override {
 /// The decisions for the kernels of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    kernels: Vec<(String, Vec<Override>)>,
+    kernels: Vec<Entry>,
+}
+
+/// The decisions for a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    kernel: String,
+    /// The target that they are for, where they are for one only.
+    target: Option<String>,
+    pieces: Vec<Override>,
 }
 
 /// A text that is no schedule.
@@ -117,12 +129,13 @@ impl Overrides {
         let Value::Object(all) = &value else { return Err(wrong("the schedule", "an object", &value)) };
         // An answer of the command says other things of the compilation, too.
         let list = array("the schedule", all, "schedule")?;
-        let mut kernels: Vec<(String, Vec<Override>)> = Vec::new();
+        let mut kernels: Vec<Entry> = Vec::new();
         for (at, entry) in list.iter().enumerate() {
             let place = format!("entry {at} of the schedule");
-            let entry = fields(&place, entry, &["kernel", "pieces"])?;
+            let entry = fields(&place, entry, &["kernel", "target", "pieces", "microseconds"])?;
             let kernel = text_of(&place, entry, "kernel")?;
-            if kernels.iter().any(|(known, _)| *known == kernel) {
+            let target = entry.contains_key("target").then(|| text_of(&place, entry, "target")).transpose()?;
+            if kernels.iter().any(|known| (&known.kernel, &known.target) == (&kernel, &target)) {
                 return Err(OverrideError::Twice { place: "the schedule".into(), name: kernel });
             }
             let place = format!("kernel {kernel:?} of the schedule");
@@ -134,19 +147,48 @@ impl Overrides {
                 }
                 pieces.push(piece);
             }
-            kernels.push((kernel, pieces));
+            kernels.push(Entry { kernel, target, pieces });
         }
         Ok(Overrides { kernels })
     }
 
-    /// The decisions for one kernel.
-    pub fn of_kernel(&self, kernel: &str) -> &[Override] {
-        self.kernels.iter().find(|(name, _)| name == kernel).map_or(&[], |(_, pieces)| pieces)
+    /// Decisions for kernels by their names.
+    pub fn of(kernels: Vec<(String, Vec<Override>)>) -> Overrides {
+        let entry = |(kernel, pieces)| Entry { kernel, target: None, pieces };
+        Overrides { kernels: kernels.into_iter().map(entry).collect() }
     }
 
-    /// Fails if there are decisions for kernels that are not among those of a program.
+    /// The decisions for one kernel.
+    pub fn of_kernel(&self, kernel: &str) -> &[Override] {
+        self.kernels.iter().find(|entry| entry.kernel == kernel).map_or(&[], |entry| &entry.pieces)
+    }
+
+    /// The decisions that count for the kernels of one target. Those that name a target are for that one alone, and come first; of the
+    /// others, those are meant that have `suffix` behind one of the `plain` names.
+    pub fn for_target(&self, target: &str, suffix: &str, plain: &[String]) -> Overrides {
+        let of_target = self.kernels.iter().filter(|entry| entry.target.as_deref() == Some(target));
+        let named: Vec<(String, Vec<Override>)> =
+            of_target.map(|entry| (entry.kernel.clone(), entry.pieces.clone())).collect();
+        let general = self.kernels.iter().filter(|entry| entry.target.is_none()).filter_map(|entry| {
+            let name = entry.kernel.strip_suffix(suffix).filter(|name| plain.iter().any(|known| known == name))?;
+            let is_new = named.iter().all(|(known, _)| known != name);
+            is_new.then(|| (name.to_string(), entry.pieces.clone()))
+        });
+        let general: Vec<_> = general.collect();
+        Overrides::of(named.into_iter().chain(general).collect())
+    }
+
+    /// The targets that decisions name, each once.
+    pub fn targets(&self) -> Vec<&str> {
+        let mut targets: Vec<&str> = self.kernels.iter().filter_map(|entry| entry.target.as_deref()).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+
+    /// Fails if there are decisions for kernels that are not among those of a program, by the names of all targets.
     pub fn check_kernels<'a>(&self, known: impl Iterator<Item = &'a str> + Clone) -> Result<(), OverrideError> {
-        let unknown = self.kernels.iter().map(|(name, _)| name).find(|name| !known.clone().any(|k| k == *name));
+        let unknown = self.kernels.iter().map(|e| &e.kernel).find(|name| !known.clone().any(|k| k == *name));
         unknown.map_or(Ok(()), |kernel| {
             let known = known.map(str::to_string).collect();
             Err(OverrideError::NoKernel { kernel: kernel.clone(), known })
@@ -231,6 +273,29 @@ mod tests {
         read.check_kernels(["k", "l"].into_iter()).unwrap();
         let said = read.check_kernels(["kk"].into_iter()).unwrap_err().to_string();
         assert_eq!(said, r#"the program has no kernel "k"; did you mean "kk"?"#);
+    }
+
+    #[test]
+    fn decisions_for_a_target_count_for_that_one() {
+        let entry = |more: &str, rows: i64| {
+            format!(
+                r#"{{"kernel": "k"{more}, "pieces": [{{"stage": "s", "rule": "conv", "parameters": [{{"name": "rows", "value": {rows}}}]}}]}}"#
+            )
+        };
+        let list = [
+            entry(r#", "target": "a", "microseconds": {"guess": 2, "found": 1}"#, 1),
+            entry(r#", "target": "b""#, 2),
+            entry("", 3),
+        ];
+        let all = Overrides::from_json(&format!(r#"{{"schedule": [{}]}}"#, list.join(","))).unwrap();
+        let rows = |target: &str, suffix: &str| {
+            let own = all.for_target(target, suffix, &["k".to_string()]);
+            own.of_kernel("k").first().and_then(|piece| piece.value("rows"))
+        };
+        assert_eq!((rows("a", ""), rows("b", ".b"), rows("c", ""), rows("c", ".c")), (Some(1), Some(2), Some(3), None));
+        assert_eq!(all.targets(), ["a", "b"]);
+        let twice = format!(r#"{{"schedule": [{}, {}]}}"#, entry("", 1), entry("", 2));
+        assert!(Overrides::from_json(&twice).is_err());
     }
 
     #[test]
