@@ -25,7 +25,7 @@ impl Printer<'_> {
             Type::Shape(t) => match &t.values {
                 Some(values) => format!("R.Shape([{}])", self.dims(values)),
                 None if t.ndim >= 0 => format!("R.Shape(ndim={})", t.ndim),
-                None => "R.Shape".into(),
+                None => "R.Shape(ndim=-1)".into(),
             },
             Type::Tuple(t) if t.fields.is_empty() => "R.Tuple".into(),
             Type::Tuple(t) => {
@@ -63,7 +63,7 @@ impl Printer<'_> {
                 format!("R.Callable({}, {}, {pure})", tuple_text(&params), self.ty(&ty.ret))
             }
             None => match (&ty.ret, ty.pure) {
-                (Type::Any(_), false) => "R.Callable".into(),
+                (Type::Any(_), false) => "R.PackedFunc".into(),
                 (ret, _) => format!("R.Callable(None, {}, {pure})", self.ty(ret)),
             },
         }
