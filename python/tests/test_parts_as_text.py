@@ -30,8 +30,7 @@ def test_variables_are_declared_in_front():
 
 
 def test_types_that_say_nothing_of_their_parts():
-    for ty, text in ((relax.ShapeType(ndim=-1), "R.Shape(ndim=-1)"), (relax.PackedFuncType(), "R.PackedFunc")):
-        assert of(ty) == [text]
+    assert of(relax.ShapeType(ndim=-1)) == ["R.Shape(ndim=-1)"]
 
     @rx.script.relax.function
     def takes(f: rx.script.relax.PackedFunc) -> rx.script.relax.Object:

@@ -63,7 +63,7 @@ impl Printer<'_> {
                 format!("R.Callable({}, {}, {pure})", tuple_text(&params), self.ty(&ty.ret))
             }
             None => match (&ty.ret, ty.pure) {
-                (Type::Any(_), false) => "R.PackedFunc".into(),
+                (Type::Any(_), false) => "R.Callable".into(),
                 (ret, _) => format!("R.Callable(None, {}, {pure})", self.ty(ret)),
             },
         }

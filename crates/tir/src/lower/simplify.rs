@@ -18,21 +18,26 @@
 //! the new one costs less.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::arith::{Analyzer, same};
+use relaxide_ir::arith::{Analyzer, same, solver};
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Select, VarMap};
 use relaxide_ir::{BinaryOp, Var};
 
-use super::{LowerError, kernel_pass};
+use super::{LowerError, kernel_pass, kernel_pass_with};
 use crate::PrimFunc;
 use crate::early_exit::EarlyExits;
 use crate::functor::{StmtMutator, substitute_stmt};
 use crate::stmt::*;
 
-pub(super) const PASS: PassInfo = kernel_pass!(
+pub(super) const PASS: PassInfo = kernel_pass_with!(
     "tirx.transform.StmtSimplify",
     "Simplifies indices, bounds and conditions; drops guards that always hold.",
-    simplify
+    |func, context, _| {
+        let entry = |name| context.config.entry("tirx.StmtSimplify", name) != 0;
+        let under_each_other = entry("apply_constraints_to_boolean_branches");
+        let by_cases = entry("transitively_prove_inequalities");
+        simplify_more(func, under_each_other, by_cases)
+    }
 );
 
 /// The same for kernels in block form.
@@ -44,9 +49,13 @@ pub(super) const SCHEDULABLE: PassInfo = kernel_pass!(
 
 /// A kernel with simpler indices and conditions.
 pub(super) fn simplify(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
+    simplify_more(func, false, false)
+}
+
+fn simplify_more(func: &PrimFunc, under_each_other: bool, by_cases: bool) -> Result<PrimFunc, LowerError> {
     let mut analyzer = Analyzer::new();
     analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
-    let body = Simplify { analyzer, facts: Vec::new() }.mutate_stmt(&func.body);
+    let body = Simplify { analyzer, facts: Vec::new(), under_each_other, by_cases }.mutate_stmt(&func.body);
     Ok(func.with_body(body.or_evaluated()))
 }
 
@@ -54,6 +63,10 @@ struct Simplify {
     analyzer: Analyzer,
     /// Conditions that were passed, as they stood: the analyzer knows ranges, and not every condition is one.
     facts: Vec<PrimExpr>,
+    /// Whether each side of `and` and `or` is simplified under the other one.
+    under_each_other: bool,
+    /// Whether conditions are proved by cases, too.
+    by_cases: bool,
 }
 
 impl Simplify {
@@ -89,6 +102,31 @@ impl Simplify {
             PrimExpr::Not(n) => prim::not(self.decided(&n.a)),
             _ => e.clone(),
         }
+    }
+
+    /// A condition whose sides are simplified under each other, and which is proved by cases, as far as options say so.
+    fn condition(&mut self, e: &PrimExpr) -> PrimExpr {
+        if let (PrimExpr::Binary(n), true) = (e, self.under_each_other)
+            && matches!(n.op, BinaryOp::And | BinaryOp::Or)
+        {
+            let other = |side: &PrimExpr| match n.op {
+                BinaryOp::And => side.clone(),
+                _ => negated(side).unwrap_or_else(|| prim::not(side.clone())),
+            };
+            let a = self.under(&other(&n.b), |this| this.mutate_prim(&n.a));
+            let b = self.under(&other(&a), |this| this.mutate_prim(&n.b));
+            return if n.op == BinaryOp::And { prim::and(a, b) } else { prim::or(a, b) };
+        }
+        let is_open = |e: &PrimExpr| matches!(e, PrimExpr::Binary(n) if n.op.is_comparison() && n.a.dtype().is_int());
+        if self.by_cases && is_open(e) {
+            if solver::follows(&self.facts, e) {
+                return prim::boolean(true);
+            }
+            if solver::follows(&self.facts, &prim::not(e.clone())) {
+                return prim::boolean(false);
+            }
+        }
+        e.clone()
     }
 
     /// Both sides of a choice, each under what it may take for granted.
@@ -162,6 +200,7 @@ impl PrimMutator for Simplify {
         let dtype = e.dtype();
         if dtype.lanes == 1 && (dtype.is_bool() || dtype.is_int() && dtype.bits >= 32) {
             let known = if dtype.is_bool() && !self.facts.is_empty() { self.decided(e) } else { e.clone() };
+            let known = if dtype.is_bool() { self.condition(&known) } else { known };
             let simple = self.analyzer.simplify(&known);
             return if cost(&simple) < cost(&known) { simple } else { known };
         }
