@@ -292,8 +292,11 @@ def size_var(name="size", dtype="int32", span=None):
 
 
 def create_prim_func(ops, index_dtype_override=None):
-    """The kernel of tensors: inputs first, then outputs. It is called ``main``."""
-    return _core.te_create_prim_func(list(ops)).with_attr("global_symbol", "main")
+    """The kernel of tensors: inputs first, then outputs. It is called ``main``.
+
+    With ``index_dtype_override="int64"`` it counts in that type, whatever the types of its dimensions are.
+    """
+    return _core.te_create_prim_func(list(ops), index_dtype_override).with_attr("global_symbol", "main")
 
 
 class TagScope:

@@ -132,3 +132,26 @@ def main(A: T.Buffer((16,), "float32"), n: T.int32):
     assert isinstance(s_tir.transform.HoistIfThenElse()(mod)["main"].body, tirx.For)
     with tvm.transform.PassContext(config={"s_tir.HoistIfThenElse": {"support_block_scope_hoisting": True}}):
         assert isinstance(s_tir.transform.HoistIfThenElse()(mod)["main"].body, tirx.IfThenElse)
+
+
+@pytest.mark.parametrize(
+    "condition, options, simple",
+    [
+        ("n < 10 and n < 5", ["apply_constraints_to_boolean_branches"], "n < 5"),
+        ("n < 5 or n < 10", ["apply_constraints_to_boolean_branches"], "n < 10"),
+        ("n < m + 5 and n < m + 10", ["apply_constraints_to_boolean_branches", "transitively_prove_inequalities"], "n < m + 5"),
+        ("n < m + 5 or n < m + 10", ["apply_constraints_to_boolean_branches", "transitively_prove_inequalities"], "n < m + 10"),
+    ],
+)
+def test_sides_of_a_condition_are_simplified_under_each_other(condition, options, simple):
+    def kernel(written):
+        return tvm.script.from_source(f"""
+@T.prim_func(private=True)
+def main(A: T.Buffer((1,), "bool"), n: T.int32, m: T.int32):
+    A[0] = {written}
+""")
+
+    mod = tvm.IRModule({"main": kernel(condition)})
+    with tvm.transform.PassContext(config={"tirx.StmtSimplify": dict.fromkeys(options, True)}):
+        made = tirx.transform.StmtSimplify()(mod)["main"]
+    tvm.ir.assert_structural_equal(made, kernel(simple))

@@ -244,3 +244,35 @@ def test_dimensions_are_integers():
     x = relax.Var("x", relax.TensorType([length], "float32"))
     function = relax.Function([x], relax.SeqExpr([], x), x.ty)
     assert not relax.analysis.check_well_formed(tvm.IRModule({"main": function}))
+
+
+def test_annotations_of_a_block_are_put_together():
+    @T.prim_func
+    def kernel():
+        with T.sblock():
+            T.sblock_attr({"key": {"one": 1}})
+            T.sblock_attr({"key": {"two": 2}, "other": 3})
+            T.evaluate(0)
+
+    assert kernel.body.block.annotations == {"key": {"one": 1, "two": 2}, "other": 3}
+    with pytest.raises(tvm.error.DiagnosticError, match='two values of "key"'):
+
+        @T.prim_func
+        def wrong():
+            with T.sblock():
+                T.sblock_attr({"key": 1})
+                T.sblock_attr({"key": 2})
+                T.evaluate(0)
+
+
+def test_pointers_and_addresses():
+    @T.prim_func(check_well_formed=False, private=True)
+    def from_elsewhere(flag: T.boolean):
+        pointer = T.handle("float32")
+        A = T.decl_buffer((4, 4), "float32", data=pointer)
+        T.evaluate(T.address_of(A))
+        T.evaluate(A.access_ptr("r"))
+
+    body = from_elsewhere.body
+    assert str(from_elsewhere.params[0].dtype) == "bool" and str(body.seq[1].value) == "T.address_of(A[0, 0])"
+    assert "tvm_access_ptr" in str(body.seq[2].value)

@@ -159,4 +159,4 @@ def test_remainders_hold_for_all_values():
     analyzer.bind(i, j * 8 + 5)
     found = analyzer.modular_set(i * 2 + 1)
     assert (found.coeff, found.base) == (16, 11)
-    assert analyzer.const_int_bound_is_bound(i) and not analyzer.const_int_bound_is_bound(j) and not analyzer.is_z3_enabled
+    assert analyzer.const_int_bound_is_bound(i) and not analyzer.const_int_bound_is_bound(j)

@@ -265,3 +265,22 @@ def test_kernels_of_tensors_are_called_main_and_may_say_their_target():
     result = tvm.runtime.tensor(np.zeros(4, "float32"))
     tvm.build(module, target="llvm")(tvm.runtime.tensor(np.ones(4, "float32")), result)
     assert result.numpy().tolist() == [2.0] * 4
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_indices_of_one_type(dtype):
+    """Dimensions, counters and what is computed of them; elements keep their types."""
+    n = te.var("n", "int32" if dtype == "int64" else "int64")
+    A = te.placeholder((n, 8), "int32", name="A")
+    rows = te.placeholder((n,), "int32", name="rows")
+    B = te.compute((n, 8), lambda i, j: A[rows[i], 7 - j] + te.if_then_else(i > j, te.const(1, "int32"), te.const(2, "int32")), name="B")
+    kernel = te.create_prim_func([A, rows, B], index_dtype_override=dtype)
+    assert {str(dim.dtype) for buffer in kernel.buffer_map.values() for dim in buffer.shape} == {dtype}
+    assert {str(buffer.dtype) for buffer in kernel.buffer_map.values()} == {"int32"}
+    values, order = np.arange(40, dtype="int32").reshape(5, 8), np.array([4, 0, 3, 1, 2], "int32")
+    result = tvm.runtime.tensor(np.zeros((5, 8), "int32"))
+    tvm.compile(kernel, "llvm")["main"](tvm.runtime.tensor(values), tvm.runtime.tensor(order), result)
+    i, j = np.indices((5, 8))
+    assert np.array_equal(result.numpy(), values[order][:, ::-1] + np.where(i > j, 1, 2))
+    with pytest.raises(ValueError, match="indices are integers"):
+        te.create_prim_func([A, rows, B], index_dtype_override="float32")

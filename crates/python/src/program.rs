@@ -73,12 +73,22 @@ fn parse(target: &Bound<'_, PyAny>) -> PyResult<relaxide::Target> {
 
 /// A dictionary such as `{"kind": "llvm", "mcpu": "skylake"}` as text.
 fn dict_text(dict: &Bound<'_, PyDict>) -> PyResult<String> {
+    let dict = if dict.contains("kind")? { dict.clone() } else { of_tag(dict)? };
     if !dict.contains("kind")? {
         return Err(PyValueError::new_err("a target dictionary needs the key 'kind'"));
     }
     let text = dict.py().import("json")?.call_method1("dumps", (dict,));
     text.map_err(|error| PyValueError::new_err(format!("a target dictionary holds text, numbers and lists: {error}")))?
         .extract()
+}
+
+/// What a tag stands for, with the options that stand beside it.
+fn of_tag<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    let Some(tag) = dict.get_item("tag")? else { return Ok(dict.clone()) };
+    let said = dict.py().import("relaxide.target")?.getattr("Target")?.call1((tag,))?.call_method0("export")?;
+    let whole = said.cast_into::<PyDict>()?.copy()?;
+    whole.update(dict.as_mapping())?;
+    Ok(whole)
 }
 
 #[pyfunction]

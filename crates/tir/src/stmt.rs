@@ -352,6 +352,12 @@ impl Stmt {
         Ref::new(SeqStmt { seq: Vec::new() }).into()
     }
 
+    /// The statement; where it is an empty sequence, one that evaluates zero, which is how TVM writes the body of a kernel
+    /// that does nothing.
+    pub fn or_evaluated(self) -> Stmt {
+        if self.is_nop() { Stmt::evaluate(prim::int_of(DataType::int(32), 0)) } else { self }
+    }
+
     /// Whether it is an empty sequence.
     pub fn is_nop(&self) -> bool {
         matches!(self, Stmt::Seq(s) if s.seq.is_empty())

@@ -21,7 +21,9 @@ class Scriptable:
         _known_style(style)
         text = _api.ir.Script(self)
         if verbose_expr:
-            text = "\n".join([*_declared(self), text])
+            from ._declarations import declarations
+
+            text = "\n".join([*declarations(self), text])
         if indent_spaces != 4 or print_line_numbers:
             text = _laid_out(text, indent_spaces, print_line_numbers)
         return text
@@ -35,30 +37,6 @@ class Scriptable:
 
         _known_style(dict.fromkeys(("style", "black_format")[: len(args)]))
         show(self.script(**{name: value for name, value in options.items() if name not in ("style", "black_format")}))
-
-
-def _declared(node):
-    """Lines that say what the variables and buffers are that a scalar or statement uses and does not define."""
-    from .expr import Var, is_prim_expr
-
-    if isinstance(node, Var):
-        return
-    from ..tirx.stmt import Evaluate, Stmt
-
-    if isinstance(node, Stmt) or is_prim_expr(node):
-        from ..tirx import analysis
-
-        stmt = node if isinstance(node, Stmt) else Evaluate(node)
-        buffers = analysis.used_buffers(stmt)
-        addresses = {buffer.data for buffer in buffers}
-        for var in analysis.undefined_vars(stmt):
-            if var not in addresses:
-                kind = f"T.{var.dtype}()" if is_prim_expr(var) and not str(var.dtype).startswith("handle") else str(var.ty)
-                yield f"{var.name} = {kind}"
-        for buffer in buffers:
-            dims = ", ".join(str(dim) for dim in buffer.shape) + ("," if len(buffer.shape) == 1 else "")
-            dtype = "" if str(buffer.dtype) == "float32" else f', "{buffer.dtype}"'
-            yield f"{buffer.name} = T.Buffer(({dims}){dtype})"
 
 
 def _laid_out(text, indent, numbers):

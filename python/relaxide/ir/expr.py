@@ -469,7 +469,7 @@ Constant = GenericConst
 
 
 @register_object("ir.Range")
-class Range(Node):
+class Range(Node, Scriptable):
     """A range of integers: from ``begin`` up to but not including ``end``, or the first ``begin`` ones.
 
     ``min`` is the first and ``extent`` says how many there are.

@@ -157,6 +157,8 @@ class Select(ExprWithOp):
     """A choice by a condition; both sides may be evaluated."""
 
     def __init__(self, condition, true_value, false_value, span=None):
+        if all(type(value) is int for value in (true_value, false_value)):
+            true_value, false_value = const(true_value, "int32"), const(false_value, "int32")
         self.__init_handle_by_constructor__(_api.prim.Select, condition, true_value, false_value)
 
 
@@ -165,6 +167,7 @@ class Let(ExprWithOp):
     """``body`` with a value under a name."""
 
     def __init__(self, var, value, body, span=None):
+        value = const(value, str(var.dtype)) if isinstance(value, int | float) else value
         self.__init_handle_by_constructor__(_api.prim.Let, var, value, body)
 
 

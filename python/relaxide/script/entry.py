@@ -126,13 +126,19 @@ def _function(func, frame, check_well_formed=True):
     if "__qualname__" in frame.f_locals and "__module__" in frame.f_locals and _is_decorated(frame):
         return func
     from ._source import function_source
-    from ._surroundings import Surroundings, of_function
+    from ._surroundings import of_function
 
-    text, path, line = function_source(func)
-    surroundings = Surroundings(of_function(func, frame))
+    return function_in(func.__name__, function_source(func), of_function(func, frame), check_well_formed)
+
+
+def function_in(name, source, around, check_well_formed=True):
+    """The function of a text ``(text, path, first line)`` among names, dictionaries of which the first comes first."""
+    from ._surroundings import Surroundings
+
+    text, path, line = source
+    surroundings = Surroundings(around)
     text, line = _with_type_vars(text, line, surroundings)
-    module = _read(_core.parse_script_in, text, path, line, surroundings, check_well_formed)
-    return module[func.__name__]
+    return _read(_core.parse_script_in, text, path, line, surroundings, check_well_formed)[name]
 
 
 class ScriptMacro:
@@ -157,6 +163,8 @@ class ScriptMacro:
 def script_macro(func=None, *, hygienic=True):
     """Make a Python function a macro. With ``hygienic=False`` its names are those of where it is called."""
     frame = sys._getframe(1)
+    if func is not None and not callable(func):
+        raise ValueError(f"a macro is made of a function, got {type(func).__name__}; name the option: hygienic=False")
     if func is None:
         return lambda inner: ScriptMacro(inner, frame, hygienic)
     return ScriptMacro(func, frame, hygienic)

@@ -4,6 +4,7 @@ import re
 
 from .. import tirx as _tirx
 from ._namespace import Inert
+from ._specialize import Optional, constexpr, jit
 from .entry import prim_func, script_macro as macro
 
 _inert = Inert("T")

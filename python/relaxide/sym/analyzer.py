@@ -14,7 +14,7 @@ from ..tirx import Range
 
 
 class ProofStrength(IntEnum):
-    """How hard a proof is searched; one search serves both."""
+    """How hard a proof is searched: along the analyzer's rules, or by cases too."""
 
     DEFAULT = 0
     SYMBOLIC_BOUND = 1
@@ -79,6 +79,16 @@ class ConstraintScope:
 
     def __exit__(self, kind, value, traceback):
         self._exit()
+
+
+class Z3ContextScope:
+    """A scope without effect, for programs that open one around an analyzer."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        return None
 
 
 #: What is kept here, since the compiler's analyzer has no place for it.
@@ -249,9 +259,34 @@ class Analyzer:
         return self.simplify(expr)
 
     def can_prove(self, expr, strength=ProofStrength.DEFAULT):
-        """Whether a condition is known to hold always."""
+        """Whether a condition is known to hold always.
+
+        With ``ProofStrength.SYMBOLIC_BOUND`` a proof is searched by cases where the rules do not suffice: over products of variables,
+        quotients and remainders of them, and, where variables have few values, over bits.
+        """
         condition = _expr(expr)
-        return _is_identity(condition) or bool(self._known._can_prove(condition))
+        if _is_identity(condition) or bool(self._known._can_prove(condition)):
+            return True
+        return strength >= ProofStrength.SYMBOLIC_BOUND and _core._follows(self._conditions(), condition)
+
+    def _conditions(self):
+        """All that was said, as conditions."""
+        from ..tirx import all as every
+
+        def of(what, values):
+            var, *rest = values
+            if what == "_assume":
+                return var
+            if what == "_bind_range":
+                return every(var >= rest[0], var < rest[0] + rest[1])
+            if what == "_bind_value":
+                return _expr(var == rest[0])
+            if what == "_modulo" and rest[0] > 1:
+                return _expr(var % const(rest[0], var.dtype) == const(rest[1], var.dtype))
+            return None
+
+        said = (of(what, values) for what, values, _ in self._said)
+        return [condition for condition in said if condition is not None]
 
     def can_prove_equal(self, lhs, rhs):
         """Whether two expressions are known to be equal always."""
@@ -295,8 +330,35 @@ class Analyzer:
 
     @property
     def is_z3_enabled(self):
-        """Whether proofs are also searched by the solver Z3, which is not part of this package."""
-        return False
+        """Whether proofs of ``ProofStrength.SYMBOLIC_BOUND`` have a solver behind them: always, and it is one of this package's own."""
+        return True
+
+    def set_z3_timeout_ms(self, timeout_ms):
+        """Has no effect: the solver stops after a number of cases, not of milliseconds, so that it answers the same each time."""
+
+    def set_z3_rlimit(self, rlimit):
+        """Has no effect, as :meth:`set_z3_timeout_ms`."""
+
+    def get_smtlib2(self, expr=None):
+        """What the solver is asked, in the language of SMT-LIB: all that was said, and the contrary of a condition.
+
+        Parameters
+        ----------
+        expr : expression, optional
+            The condition.
+
+        Returns
+        -------
+        str
+            Declarations and assertions, which are satisfiable unless the condition follows.
+        """
+        from ._smtlib import script_of
+
+        return script_of(self._conditions(), None if expr is None else _expr(expr))
+
+    def get_z3_stats(self):
+        """How much the solver has been told."""
+        return f"(:conditions {len(self._said)})"
 
     def const_int_bound_is_bound(self, var):
         """Whether something was said of a variable."""
@@ -339,3 +401,4 @@ class Analyzer:
 
 
 __all__ = ["Analyzer", "CompareResult", "ConstIntBound", "ConstraintScope", "Extension", "ModularSet", "ProofStrength"]
+__all__ += ["Z3ContextScope"]

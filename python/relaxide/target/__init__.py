@@ -133,6 +133,13 @@ class TargetKind(str):
         return {name: type(_number(value)).__name__ for name, value in said.items() if name not in ("kind", "keys", "tag", "host")}
 
 
+#: The extensions of ARM's small processors, and which have them.
+_OF_CORTEX_M = {
+    "has_dsp": ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m35p", "cortex-m55", "cortex-m85"),
+    "has_mve": ("cortex-m55", "cortex-m85"),
+}
+
+
 class TargetFeatures:
     """What a target can do: ``target.features.has_avx2``; ``None`` for what it does not say."""
 
@@ -143,10 +150,21 @@ class TargetFeatures:
         if name.startswith("__"):
             raise AttributeError(name)
         said = self._target.attrs.get(f"feature.{name}", self._target.attrs.get(name))
+        if said is None and name in _OF_CORTEX_M:
+            said = self._has_extension(name)
         if said is None and name.startswith("has_"):
             options = str(self._target.attrs.get("mattr", "")).replace("[", "").replace("]", "").split(",")
             return True if f"+{name[4:]}" in [option.strip(" '\"") for option in options] else None
         return said
+
+    def _has_extension(self, name):
+        """Whether a small processor of ARM's has an extension that its options do not take away; ``None`` for other processors."""
+        attrs = self._target.attrs
+        processor, *taken = str(attrs.get("mcpu", "")).split("+")
+        if not processor.startswith("cortex-m"):
+            return None
+        taken += [option.lstrip("+") for option in attrs.get("mattr", ())]
+        return processor in _OF_CORTEX_M[name] and f"no{name.removeprefix('has_')}" not in taken
 
 
 _kind = Target.kind
@@ -164,6 +182,11 @@ class _Methods:
         """The options by name, numbers as such; without kind, keys, tag and host."""
         said = {**_OF_DEVICES.get(self.kind, {}), **self.export()}
         return {name: value for name, value in said.items() if name not in ("kind", "keys", "tag", "host")}
+
+    @property
+    def tag(self):
+        """The tag that it was made from; empty where it was made from none."""
+        return str(self.export().get("tag", ""))
 
     @property
     def features(self):
@@ -193,7 +216,11 @@ class _Methods:
             return stack[-1]
         if allow_none:
             return None
-        raise _NoTarget("no target is set: write `with Target(...):` around, or pass one")
+        # Programs look for the words in parentheses in what they catch.
+        raise _NoTarget(
+            "no target is set: write `with Target(...):` around, or pass one "
+            "(Check failed: (allow_not_defined) is false: Target context required)"
+        )
 
     @staticmethod
     def target_or_current(target):

@@ -3,14 +3,14 @@
 from ..ffi import dtype as _dtype
 from ..ffi import register_object
 from ..ir import _api
-from ..ir.base import Node
+from ..ir.base import Node, Scriptable
 from ..ir.expr import ExprWithOp, Range, Var
 from ..ir.prim import BufferLoad, Ramp, const
 from .stmt import BufferStore
 
 
 @register_object("tirx.Buffer", init=False)
-class Buffer(Node):
+class Buffer(Node, Scriptable):
     """Memory with a shape and an element type; :func:`decl_buffer` makes one.
 
     ``name``, ``dtype``, ``shape``, ``strides``, ``elem_offset`` and ``data``, the pointer to it, say what it is.
@@ -116,7 +116,7 @@ def is_buffer_var(value):
 
 
 @register_object("tirx.BufferRegion")
-class BufferRegion(Node):
+class BufferRegion(Node, Scriptable):
     """A box of a buffer: a range for each dimension."""
 
     def __init__(self, buffer, region):

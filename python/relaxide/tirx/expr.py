@@ -2,7 +2,7 @@
 
 from ..ffi import register_object
 from ..ir import _api
-from ..ir.base import Node
+from ..ir.base import Node, Scriptable
 from ..ir.expr import Range, Var
 from ..ir.prim import EQ, GE, GT, LE, LT, NE, Add, And, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Broadcast, BufferLoad
 from ..ir.prim import Cast, Div, FloatImm, FloorDiv, FloorMod, IntImm, Let, LShift, Max, Min, Mod, Mul, Not, Or, Ramp, RShift
@@ -48,7 +48,7 @@ _KINDS = (0, 2, 3, 4)
 
 
 @register_object("tirx.IterVar")
-class IterVar(Node):
+class IterVar(Node, Scriptable):
     """An axis: a variable that takes the values of a range, and what it means that it does.
 
     ``dom`` is a range or a pair ``(begin, end)``; ``var`` a variable or a name. Axes of threads are names that

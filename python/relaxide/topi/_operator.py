@@ -67,6 +67,10 @@ _BINARY = {
 }
 
 
+#: Functions that integers have no values of.
+_OF_FLOATS = ("acos", "acosh", "asin", "asinh", "atanh")
+
+
 def call(name, *args, **attrs):
     """All tensors that an operator computes."""
     return _core.te_call(name, args, attrs)
@@ -80,9 +84,11 @@ def one(name, *args, **attrs):
 
 def _make_unary(name, operator, what):
     def function(x):
-        if isinstance(x, Tensor):
-            return one(operator, x)
-        return _on_scalars(name, x)
+        if not isinstance(x, Tensor):
+            return _on_scalars(name, x)
+        if name in _OF_FLOATS and "float" not in str(x.dtype):
+            raise TypeError(f"topi.{name} only supports floating-point inputs, but got {x.dtype}: convert them with topi.cast")
+        return one(operator, x)
 
     return _named(function, name, f"For each element {what}.\n\nParameters\n----------\nx : Tensor or expression")
 

@@ -34,6 +34,7 @@ mod emit;
 mod extrema;
 mod prove;
 mod rewrite;
+pub mod solver;
 mod sum;
 
 #[cfg(test)]

@@ -262,3 +262,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn proofs_by_cases_find_what_rules_do_not() {
+    let [(_, a), (_, b), (_, c), (_, d)] = [dim("a"), dim("b"), dim("c"), dim("d")];
+    let order = [prim::lt(&a, &b), prim::lt(&b, &c)];
+    let found = |known: &[PrimExpr], goal: PrimExpr| solver::follows(known, &goal);
+    assert!(found(&[order.as_slice(), &[prim::lt(&a * &d, &b * &d)]].concat(), prim::lt(&b * &d, &c * &d)));
+    assert!(!found(&order, prim::lt(&b * &d, &c * &d)), "the factor may be negative");
+    let positive = [prim::gt(&a, int(0)), prim::gt(&c, int(0))];
+    assert!(found(&positive, prim::le(floordiv(&b - &a, &c) * &c + &a, &b)));
+    assert!(!found(&positive, prim::lt(floordiv(&b - &a, &c) * &c + &a, &b)));
+    let sixes = [prim::eq(floormod(&a, 6), int(0)), prim::eq(floormod(&b, 6), int(0))];
+    assert!(found(&sixes, prim::eq(floormod(&a + &b, 2), int(0))));
+    assert!(!found(&sixes, prim::eq(floormod(&a + &b, 4), int(0))));
+}
+
+#[test]
+fn conditions_that_contradict_each_other_prove_everything_and_nothing_else_does() {
+    let (_, a) = dim("a");
+    let never = [prim::lt(&a, int(0)), prim::gt(&a, int(0))];
+    assert!(solver::follows(&never, &prim::boolean(false)));
+    assert!(!solver::follows(&never[..1], &prim::boolean(false)));
+    assert!(solver::follows(&[], &prim::boolean(true)));
+}

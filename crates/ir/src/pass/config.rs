@@ -152,6 +152,15 @@ const UNROLL_LOOP: &[ConfigEntry] = &[
 ];
 
 #[rustfmt::skip]
+const STMT_SIMPLIFY: &[ConfigEntry] = &[
+    count("apply_constraints_to_boolean_branches", 0, "Whether each side of and and or is simplified under the other one."),
+    count("transitively_prove_inequalities", 0, "Whether conditions are proved by cases where the rules do not suffice."),
+    count("convert_boolean_to_and_of_ors", 0, "Accepted for programs that set it; conditions keep their form."),
+    count("propagate_knowns_to_prove_conditional", 0, "Accepted for programs that set it; what is stored is not followed."),
+    count("propagate_knowns_to_simplify_expressions", 0, "Accepted for programs that set it; what is stored is not followed."),
+];
+
+#[rustfmt::skip]
 const HOIST_EXPRESSION: &[ConfigEntry] = &[
     count("hoisted_conditionals", 7, "Which conditions leave loops: 1 of statements, 2 of if_then_else, 4 sides of and and or, 8 those about threads."),
     count("hoisted_let_bindings", 7, "Which names leave loops: 1 those that conditions need, 2 of statements, 4 of expressions."),
@@ -191,7 +200,7 @@ pub static CONFIG: &[ConfigOption] = &[
     row("s_tir.lwp_min_height", ConfigKind::Int, NOT_READ),
     row("s_tir.reset_start_id", ConfigKind::Bool, NOT_READ),
     row("tirx.RemoveNoOp", ConfigKind::Any, NOT_READ),
-    row("tirx.StmtSimplify", ConfigKind::Any, NOT_READ),
+    row("tirx.StmtSimplify", ConfigKind::Entries(STMT_SIMPLIFY), "What StmtSimplify does beside the usual."),
     row("tirx.UnrollLoop", ConfigKind::Entries(UNROLL_LOOP), "Which loops UnrollLoop unrolls that nobody has marked."),
     row("tirx.add_lower_pass", ConfigKind::Any, NOT_READ),
     row("tirx.debug_keep_trivial_loop", ConfigKind::Bool, NOT_READ),

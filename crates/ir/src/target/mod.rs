@@ -272,8 +272,19 @@ impl Target {
                 .iter()
                 .filter_map(|item| if let AttrValue::Str(text) = item { Some(&**text) } else { None })
                 .collect(),
+            _ if self.is_arm() => [&["arm_cpu"], self.kind.info().keys].concat(),
             _ => self.kind.info().keys.to_vec(),
         }
+    }
+
+    /// Whether it says that its processor is one of ARM's.
+    fn is_arm(&self) -> bool {
+        let begins = |option: &str, with: &[&str]| match self.attrs.get(option) {
+            Some(AttrValue::Str(text)) => with.iter().any(|start| text.starts_with(start)),
+            _ => false,
+        };
+        matches!(self.kind, TargetKind::Llvm | TargetKind::C)
+            && (begins("mcpu", &["cortex-"]) || begins("mtriple", &["aarch64", "arm", "thumb"]))
     }
 
     /// Whether its kernels run over the threads of a GPU.

@@ -228,7 +228,7 @@ fn script(args: &Args<'_>) -> Result<Any, Error> {
     let text = if let Ok(ty) = Type::try_from(node.clone()) {
         print::print_type(&ty)
     } else if let Some(var) = node.downcast_ref::<Var>() {
-        var.name.clone()
+        print::print_variable(var)
     } else if let Ok(scalar) = PrimExpr::try_from(node.clone()) {
         print::print_scalar(&scalar)
     } else if let Ok(expr) = Expr::try_from(node.clone()) {
@@ -239,6 +239,8 @@ fn script(args: &Args<'_>) -> Result<Any, Error> {
         print::print_binding(&binding)
     } else if let Some(block) = node.downcast_ref::<BindingBlock>() {
         print::print_block(block)
+    } else if let Some(text) = print::print_part(&node) {
+        text
     } else {
         let message = format!("an object of type {} has no form in TVMScript", node.type_key());
         return Err(Error::new(ErrorKind::TypeError, message));

@@ -85,6 +85,15 @@ impl SymbolicAnalyzer {
     }
 }
 
+/// Whether a condition is found to follow from others, by cases.
+#[pyfunction]
+fn _follows(py: Python<'_>, known: Vec<Bound<'_, PyAny>>, goal: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let known = known.iter().map(prim_of).collect::<PyResult<Vec<_>>>()?;
+    let goal = prim_of(goal)?;
+    Ok(py.detach(|| relaxide::ir::arith::solver::follows(&known, &goal)))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_follows, m)?)?;
     m.add_class::<SymbolicAnalyzer>()
 }

@@ -329,10 +329,19 @@ fn te_identity<'py>(py: Python<'py>, kind: &str, value: &Bound<'py, PyAny>) -> P
 
 /// The kernel of tensors: inputs first, then outputs.
 #[pyfunction]
-fn te_create_prim_func<'py>(py: Python<'py>, tensors: Vec<TeTensor>) -> PyResult<Bound<'py, PyAny>> {
+fn te_create_prim_func<'py>(
+    py: Python<'py>,
+    tensors: Vec<TeTensor>,
+    index_dtype: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let tensors: Vec<te::Tensor> = tensors.into_iter().map(|tensor| tensor.0).collect();
     let kernel = te::create_prim_func(&tensors).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    give(py, Ref::new(kernel))
+    let Some(index_dtype) = index_dtype else { return give(py, Ref::new(kernel)) };
+    let dtype = data_type(&index_dtype)?;
+    if !dtype.is_int() || dtype.lanes != 1 {
+        return Err(PyValueError::new_err(format!("indices are integers such as int64, not {dtype}")));
+    }
+    give(py, Ref::new(te::with_index_type(&kernel, dtype)))
 }
 
 /// The kernel of inputs and outputs, and the scalars that it takes between them.

@@ -40,8 +40,8 @@ impl Parser<'_> {
         if let Some(path) = self.path(e) {
             return self.path_value(path, e.range());
         }
-        if let (Some((place, source)), Expr::Call(call)) = (self.macro_call(e), e) {
-            return self.expand(place, source, call);
+        if let (Some(callee), Expr::Call(call)) = (self.macro_call(e), e) {
+            return self.expand(callee, call);
         }
         if self.is_hosted(e) {
             return self.hosted(e);

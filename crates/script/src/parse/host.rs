@@ -380,6 +380,9 @@ impl Parser<'_> {
 
     /// Whether a condition is decided while the text is read, and how.
     pub(super) fn decided(&mut self, test: &Expr) -> Parsed<Option<bool>> {
+        if let Expr::BooleanLiteral(literal) = test {
+            return Ok(Some(literal.value));
+        }
         let Some(host) = self.host else { return Ok(None) };
         let is_outer_name = matches!(test, Expr::Name(name) if self.is_outer(&name.id));
         if !is_outer_name && !self.is_hosted(test) {
@@ -423,7 +426,7 @@ fn to_host(value: &Value) -> Option<Any> {
         Value::Type(ty) => ty.into(),
         Value::Object(object) => object.into(),
         Value::Host(value) => value.clone(),
-        Value::Region(..) | Value::Module | Value::Path(_) => return None,
+        Value::Region(..) | Value::Macro(_) | Value::Inline(_) | Value::Module | Value::Path(_) => return None,
     })
 }
 

@@ -39,6 +39,7 @@ mod ty;
 mod value;
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use indexmap::IndexMap;
 use relaxide_ffi::{DataType, ObjectRef, Ref};
@@ -182,6 +183,10 @@ struct Parser<'s> {
     macros: &'s [Macro],
     /// Calls of macros that are being written out.
     expansions: usize,
+    /// How many of them have scopes of their own.
+    level: usize,
+    /// Macros that the program defines.
+    inlines: Vec<Rc<macros::Inner<'s>>>,
     /// Kernels of the module that return nothing.
     kernels: HashSet<String>,
     /// Functions that need not be well-formed.
@@ -235,6 +240,8 @@ impl<'s> Parser<'s> {
             place: 0,
             macros: &[],
             expansions: 0,
+            level: 0,
+            inlines: Vec::new(),
             kernels: HashSet::new(),
             unchecked: HashSet::new(),
             statement: TextRange::default(),

@@ -140,8 +140,10 @@ pub(super) fn dtype_name(name: &str) -> Option<DataType> {
     if let Some((family, bits)) = short.filter(|(_, bits)| matches!(*bits, "8" | "16" | "32" | "64")) {
         return format!("{family}{bits}").parse().ok();
     }
-    if name == "bool" || name == "handle" {
-        return name.parse().ok();
+    match name {
+        "bool" | "boolean" => return Some(DataType::bool()),
+        "handle" => return Some(DataType::handle()),
+        _ => {}
     }
     let starts = ["int", "uint", "float", "bfloat"]
         .iter()

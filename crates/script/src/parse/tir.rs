@@ -115,7 +115,7 @@ impl Parser<'_> {
 
     fn kernel_param(&mut self, name: &ast::Identifier, annotation: &Expr) -> Parsed<()> {
         if let Expr::Call(call) = annotation
-            && matches!(self.path(&call.func).as_deref(), Some("T.Buffer" | "T.Tensor"))
+            && matches!(self.path(&call.func).as_deref(), Some("T.Buffer" | "T.buffer" | "T.Tensor"))
         {
             let mut args = Args::of(self, "T.Buffer", call)?;
             let buffer = self.buffer(name, &mut args, None)?;
@@ -201,6 +201,7 @@ impl Parser<'_> {
                 Ok(())
             }
             Py::If(n) => self.tir_if(n),
+            Py::FunctionDef(def) => self.define_inline(def),
             Py::With(n) => self.tir_with(n),
             Py::Assert(n) => self.tir_assert(n),
             Py::Return(n) => {
@@ -296,22 +297,23 @@ impl Parser<'_> {
     }
 
     fn tir_if(&mut self, n: &ast::StmtIf) -> Parsed<()> {
-        if n.elif_else_clauses.len() <= 1
-            && n.elif_else_clauses.iter().all(|clause| clause.test.is_none())
-            && let Some(holds) = self.decided(&n.test)?
-        {
-            let otherwise = n.elif_else_clauses.first().map_or(&[][..], |clause| &clause.body[..]);
-            let body = if holds { &n.body[..] } else { otherwise };
-            return body.iter().try_for_each(|stmt| self.tir_stmt(stmt));
-        }
-        let condition = self.scalar_expr(&n.test)?;
-        let then_case = self.tir_body(&n.body)?;
-        let mut arms = vec![(condition, then_case)];
-        let mut else_case = None;
-        for clause in &n.elif_else_clauses {
-            match &clause.test {
-                Some(test) => arms.push((self.scalar_expr(test)?, self.tir_body(&clause.body)?)),
-                None => else_case = Some(self.tir_body(&clause.body)?),
+        let first = (Some(&*n.test), &n.body[..]);
+        let others = n.elif_else_clauses.iter().map(|clause| (clause.test.as_ref(), &clause.body[..]));
+        let (mut arms, mut else_case) = (Vec::new(), None);
+        for (test, body) in std::iter::once(first).chain(others) {
+            let holds = match test {
+                Some(test) => self.decided(test)?,
+                None => Some(true),
+            };
+            match (holds, test) {
+                (Some(false), _) => {}
+                // The names of what is known to be executed are those of what is around.
+                (Some(true), _) if arms.is_empty() => return body.iter().try_for_each(|stmt| self.tir_stmt(stmt)),
+                (None, Some(test)) => arms.push((self.scalar_expr(test)?, self.tir_body(body)?)),
+                _ => {
+                    else_case = Some(self.tir_body(body)?);
+                    break;
+                }
             }
         }
         for (condition, then_case) in arms.into_iter().rev() {

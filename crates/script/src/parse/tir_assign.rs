@@ -37,6 +37,14 @@ impl Parser<'_> {
                 self.define(name, Value::Str(tag));
                 return Ok(());
             }
+            if function == "handle"
+                && let ty @ Type::Pointer(_) = self.ty(value)?
+            {
+                // A pointer from elsewhere, which the text uses without saying where it comes from.
+                let var = Ref::new(Var { name: name.to_string(), ty, span: self.span(target.range) });
+                self.define(name, Value::Prim(PrimExpr::Var(var)));
+                return Ok(());
+            }
             if function == "bind" {
                 let mut args = Args::of(self, "T.bind", call)?;
                 let e = args.required(self, "value")?;

@@ -2,7 +2,7 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim;
-use relaxide_ir::{Attrs, Buffer, PrimExpr, Type, Var};
+use relaxide_ir::{AttrValue, Attrs, Buffer, PrimExpr, Type, Var};
 use relaxide_tir::analysis::regions::{Regions, regions_of_block};
 use relaxide_tir::{BufferRegion, IterKind, IterVar, MatchBufferRegion, SBlock, SBlockRealize, Stmt};
 use ruff_python_ast::{self as ast, Expr, Stmt as Py};
@@ -143,7 +143,22 @@ impl Parser<'_> {
             _ => {
                 let e = args.required(self, "attrs")?;
                 let attrs = self.attrs(e)?;
-                self.open_block(range)?.annotations.0.extend(attrs.0);
+                let said = &mut self.open_block(range)?.annotations.0;
+                let clash = attrs.0.into_iter().find_map(|(key, value)| match (said.get_mut(&key), value) {
+                    (Some(AttrValue::Map(known)), AttrValue::Map(more)) => {
+                        known.extend(more);
+                        None
+                    }
+                    (Some(known), value) => (*known != value).then_some(key),
+                    (None, value) => {
+                        said.insert(key, value);
+                        None
+                    }
+                });
+                if let Some(key) = clash {
+                    let message = format!("the block is said to have two values of {key:?}");
+                    return Err(self.error(Code::Structure, message, range));
+                }
             }
         }
         Ok(())

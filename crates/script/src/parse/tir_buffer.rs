@@ -258,6 +258,11 @@ impl Parser<'_> {
     /// `buffer.vload([indices], predicate=…)`.
     pub(super) fn buffer_method(&mut self, attr: &ast::ExprAttribute, call: &ast::ExprCall) -> Parsed<Value> {
         let buffer = self.method_buffer(attr)?;
+        if attr.attr.as_str() != "vload" && self.host.is_some() {
+            // What else buffers can do is known where they are written in Python.
+            let value = self.ask(&Expr::Call(call.clone()))?;
+            return self.value_from_host(&value, call.range());
+        }
         if attr.attr.as_str() != "vload" {
             return Err(self.unsupported(&format!("the buffer method `{}`", attr.attr), call.range()));
         }

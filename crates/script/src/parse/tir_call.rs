@@ -1,7 +1,7 @@
 //! Scalar calls behind `T.`: literals, conversions, operators by name, intrinsics.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::prim::{self, Binary, Broadcast, Cast, Let, PrimCall, Ramp, Select};
+use relaxide_ir::prim::{self, Binary, Broadcast, BufferLoad, Cast, Let, PrimCall, Ramp, Select};
 use relaxide_ir::{BinaryOp, PrimExpr, Type, Var};
 use relaxide_tir::IndexMap;
 use relaxide_tir::tensor_argument::tensor_argument;
@@ -392,12 +392,28 @@ impl Parser<'_> {
         };
         let args = match name {
             "call_packed" | "call_cpacked" => self.packed_arguments(args)?,
+            "address_of" => self.addressed(args)?,
             _ => self.scalars(args)?,
         };
         let dtype = written.or_else(|| intrinsics::infer(rule, &args));
         let dtype =
             dtype.ok_or_else(|| self.error(Code::Arguments, format!("`T.{name}` has too few arguments"), range))?;
         Ok(Ref::new(PrimCall { op: format!("tirx.{name}"), args, dtype }).into())
+    }
+
+    /// What an address is asked of: an element, of a whole buffer the first.
+    fn addressed(&mut self, args: &mut Args) -> Parsed<Vec<PrimExpr>> {
+        let mut elements = Vec::new();
+        for e in args.rest() {
+            elements.push(match self.expr(e)? {
+                Value::Buffer(buffer) => {
+                    let indices = buffer.shape.iter().map(|dim| prim::int_of(dim.dtype(), 0)).collect();
+                    Ref::new(BufferLoad { buffer, indices, predicate: None }).into()
+                }
+                other => self.scalar(&other, e.range())?,
+            });
+        }
+        Ok(elements)
     }
 
     /// Arguments of a packed function: a buffer is described to it.

@@ -12,7 +12,7 @@ use super::{Parsed, Parser};
 use relaxide_ir::diagnostic::{Code, closest};
 
 /// Names behind `R.` that are types.
-const RELAX_TYPES: &[&str] = &["Any", "Callable", "Object", "Prim", "Shape", "Tensor", "Tuple", "str"];
+const RELAX_TYPES: &[&str] = &["Any", "Callable", "Object", "PackedFunc", "Prim", "Shape", "Tensor", "Tuple", "str"];
 
 impl Parser<'_> {
     /// The type that a path is by itself, or the dtype.
@@ -22,7 +22,7 @@ impl Parser<'_> {
             "R.Shape" => Type::shape_ndim(-1),
             "R.Tuple" => Type::void(),
             "R.Any" | "R.Object" => Type::any(),
-            "R.Callable" => Type::packed_func(Type::any(), false),
+            "R.Callable" | "R.PackedFunc" => Type::packed_func(Type::any(), false),
             "I.StringType" => Type::string(),
             "T.handle" => Type::prim(DataType::handle()),
             _ => return path.strip_prefix("T.").and_then(dtype_name).map(Value::DType),
@@ -64,6 +64,9 @@ impl Parser<'_> {
 
     fn unknown_type(&self, path: &str, range: TextRange) -> Box<relaxide_ir::Diagnostic> {
         let error = self.error(Code::UnknownMember, format!("no type is called `{path}`"), range);
+        if path == "T.Optional" {
+            return error.with_help("parameters that may be left out are only supported by @T.jit").into();
+        }
         let near = path.strip_prefix("R.").and_then(|name| closest(name, RELAX_TYPES.iter().copied()));
         match near {
             Some(near) => error.with_help(format!("did you mean `R.{near}`?")).into(),

@@ -31,6 +31,10 @@ pub(super) enum Value {
     Object(ObjectRef),
     /// A value of the surroundings that has no meaning in a program.
     Host(Any),
+    /// A macro of the surroundings that was handed to another, by its place in the list of them.
+    Macro(usize),
+    /// A macro that the program defines, likewise.
+    Inline(usize),
     /// The module that is being read, through its own name or an alias.
     Module,
     /// A name behind `R.`, `T.`, `I.` or `tvm.` that is no value by itself.
@@ -57,6 +61,7 @@ impl Value {
             Value::Type(_) => "a type".into(),
             Value::Object(o) => format!("an object of type {}", o.type_key()),
             Value::Host(value) => format!("a Python value of type {}", value.type_key()),
+            Value::Macro(_) | Value::Inline(_) => "a macro".into(),
             Value::Module => "the module".into(),
             Value::Path(path) => format!("`{path}`"),
         }

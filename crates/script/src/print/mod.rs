@@ -23,11 +23,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use relaxide_ffi::{DataType, ObjectRef, Ref};
 use relaxide_ir::{Buffer, IRModule, PrimExpr, Type, Var};
 use relaxide_relax::{Binding, BindingBlock, Expr, Function};
-use relaxide_tir::{For, PrimFunc, Stmt};
+use relaxide_tir::{BufferRegion, For, IterKind, IterVar, PrimFunc, Range, Stmt};
 
 pub use lines::print_with_lines;
 use metadata::Metadata;
-use names::Names;
+use names::{Names, identifier};
 
 /// What a print shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,19 +63,30 @@ pub fn print_function(func: &Function) -> String {
     printer.finish(PrintOptions::default())
 }
 
-/// A Relax expression in one line (a function: in several).
+/// A variable, under the name that it gets where no other is near.
+pub fn print_variable(var: &Var) -> String {
+    names::standing_alone(&var.name)
+}
+
+/// A Relax expression in one line; a function and what binds variables in several.
 pub fn print_expr(expr: &Expr) -> String {
     let mut printer = Printer::new(None);
     if let Expr::Function(func) = expr {
         printer.function("main", func);
         return printer.out;
     }
-    printer.expr(expr)
+    printer.is_part = true;
+    if let Expr::Seq(seq) = expr {
+        printer.blocks(seq);
+    }
+    let value = printer.expr(expr);
+    printer.out + &value
 }
 
 /// A binding, with its type.
 pub fn print_binding(binding: &Binding) -> String {
     let mut printer = Printer::new(None);
+    printer.is_part = true;
     printer.binding(binding);
     printer.out
 }
@@ -83,6 +94,7 @@ pub fn print_binding(binding: &Binding) -> String {
 /// A block of bindings.
 pub fn print_block(block: &BindingBlock) -> String {
     let mut printer = Printer::new(None);
+    printer.is_part = true;
     printer.block(block);
     printer.out
 }
@@ -93,6 +105,31 @@ pub fn print_stmt(stmt: &Stmt) -> String {
     printer.enter_tir();
     printer.stmt(stmt);
     printer.out
+}
+
+/// A part of a kernel that is no statement and no scalar: a buffer, a box of one, an axis, a range. Nothing for other nodes.
+pub fn print_part(node: &ObjectRef) -> Option<String> {
+    let mut printer = Printer::new(None);
+    printer.enter_tir();
+    if let Some(buffer) = node.downcast_ref::<Buffer>() {
+        return Some(identifier(&buffer.name));
+    }
+    if let Some(region) = node.downcast_ref::<BufferRegion>() {
+        printer.names.alias(region.buffer.clone().into(), identifier(&region.buffer.name));
+        return Some(printer.region(region));
+    }
+    if let Some(range) = node.downcast_ref::<Range>() {
+        return Some(printer.range("I.Range", &range.min, &range.extent));
+    }
+    let axis = node.downcast_ref::<IterVar>()?;
+    let kind = match axis.kind {
+        IterKind::Spatial => "DataPar",
+        IterKind::Reduce => "CommReduce",
+        IterKind::Scan => "Ordered",
+        IterKind::Opaque => "Opaque",
+    };
+    let range = printer.range("T.Range", &axis.min, &axis.extent);
+    Some(format!("T.iter_var({}, {range}, \"{kind}\", \"\")", identifier(&axis.var.name)))
 }
 
 /// A type.
@@ -138,6 +175,8 @@ struct Printer<'a> {
     scalars: HashSet<Ref<Buffer>>,
     /// The buffers whose pointers are written behind their names.
     owners: HashMap<Ref<Var>, Ref<Buffer>>,
+    /// Whether the text is a part of a program, outside of any module.
+    is_part: bool,
     /// Where statements come to stand, if that is asked for.
     marks: Option<lines::Marks>,
 }
@@ -160,6 +199,7 @@ impl<'a> Printer<'a> {
             used: HashSet::new(),
             scalars: HashSet::new(),
             owners: HashMap::new(),
+            is_part: false,
             marks: None,
         }
     }
@@ -167,6 +207,11 @@ impl<'a> Printer<'a> {
     fn enter_tir(&mut self) {
         self.bare_int = DataType::int(32);
         self.uses_tir = true;
+    }
+
+    fn range(&mut self, name: &str, min: &PrimExpr, extent: &PrimExpr) -> String {
+        let end = relaxide_ir::prim::add(min, extent);
+        format!("{name}({}, {})", self.prim(min), self.prim(&end))
     }
 
     /// Writes one line at the current indentation.

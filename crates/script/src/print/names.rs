@@ -78,6 +78,11 @@ impl Names {
     }
 }
 
+/// The name of what no scope names.
+pub(crate) fn standing_alone(hint: &str) -> String {
+    Names::new().reserve(hint)
+}
+
 /// The nearest Python identifier: `conv.1/out` becomes `conv_1_out`.
 pub(crate) fn identifier(hint: &str) -> String {
     let mut name: String = hint.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();

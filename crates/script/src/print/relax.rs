@@ -8,7 +8,7 @@ use relaxide_relax::shape::vars_of;
 use relaxide_relax::{AnyVar, Binding, BindingBlock, Expr, ExprVisitor, Function, If, MatchCast, SeqExpr};
 
 use super::Printer;
-use super::names::identifier;
+use super::names::{identifier, standing_alone};
 use super::ty::tuple_text;
 use crate::number::quoted;
 
@@ -67,7 +67,7 @@ impl Printer<'_> {
         self.names.pop();
     }
 
-    fn blocks(&mut self, seq: &SeqExpr) {
+    pub(super) fn blocks(&mut self, seq: &SeqExpr) {
         seq.blocks.iter().for_each(|block| self.block(block));
     }
 
@@ -187,8 +187,12 @@ impl Printer<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> String {
         match expr {
             Expr::Var(v) if matches!(v.ty, Type::Prim(_)) => self.scalar_var(v),
-            Expr::Var(v) => self.names.get(&v.clone().into()).unwrap_or(&identifier(&v.name)).to_string(),
-            Expr::DataflowVar(v) => self.names.get(&v.clone().into()).unwrap_or(&identifier(&v.name)).to_string(),
+            Expr::Var(v) => self.names.get(&v.clone().into()).map_or_else(|| standing_alone(&v.name), str::to_string),
+            Expr::DataflowVar(v) => {
+                self.names.get(&v.clone().into()).map_or_else(|| standing_alone(&v.name), str::to_string)
+            }
+            // A part of a program stands in no module.
+            Expr::Global(v) if self.is_part => identifier(&v.name),
             Expr::Global(v) => format!("cls.{}", identifier(&v.name)),
             Expr::Extern(f) => self.external(f),
             Expr::Op(op) => format!("R.{}", op.name),
@@ -211,7 +215,7 @@ impl Printer<'_> {
     fn scalar_var(&mut self, v: &relaxide_ffi::Ref<relaxide_ir::Var>) -> String {
         match self.names.get(&v.clone().into()) {
             Some(name) => name.to_string(),
-            None => identifier(&v.name),
+            None => standing_alone(&v.name),
         }
     }
 

@@ -170,7 +170,7 @@ impl Printer<'_> {
     }
 
     /// A box of a buffer; a range of one element is an index.
-    fn region(&mut self, region: &BufferRegion) -> String {
+    pub(super) fn region(&mut self, region: &BufferRegion) -> String {
         let name = self.buffer(&region.buffer);
         if region.region.is_empty() {
             return format!("{name}[()]");

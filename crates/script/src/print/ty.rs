@@ -25,7 +25,7 @@ impl Printer<'_> {
             Type::Shape(t) => match &t.values {
                 Some(values) => format!("R.Shape([{}])", self.dims(values)),
                 None if t.ndim >= 0 => format!("R.Shape(ndim={})", t.ndim),
-                None => "R.Shape".into(),
+                None => "R.Shape(ndim=-1)".into(),
             },
             Type::Tuple(t) if t.fields.is_empty() => "R.Tuple".into(),
             Type::Tuple(t) => {

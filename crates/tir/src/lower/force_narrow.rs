@@ -118,7 +118,11 @@ impl PrimMutator for Force {
             }
             (None, false) => buffer.data.clone(),
         };
-        let narrow = Buffer { dtype: narrowed(buffer.dtype), ..self.remake_buffer(buffer, data) };
+        let mut narrow = Buffer { dtype: narrowed(buffer.dtype), ..self.remake_buffer(buffer, data) };
+        if buffer.elem_offset.is_int(0) {
+            // Where a buffer begins with its memory nothing is counted.
+            narrow.elem_offset = buffer.elem_offset.clone();
+        }
         let same = narrow.shape == buffer.shape
             && narrow.strides == buffer.strides
             && narrow.elem_offset == buffer.elem_offset

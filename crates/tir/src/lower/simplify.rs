@@ -18,21 +18,26 @@
 //! the new one costs less.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::arith::Analyzer;
+use relaxide_ir::arith::{Analyzer, same, solver};
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Select, VarMap};
 use relaxide_ir::{BinaryOp, Var};
 
-use super::{LowerError, kernel_pass};
+use super::{LowerError, kernel_pass, kernel_pass_with};
 use crate::PrimFunc;
 use crate::early_exit::EarlyExits;
 use crate::functor::{StmtMutator, substitute_stmt};
 use crate::stmt::*;
 
-pub(super) const PASS: PassInfo = kernel_pass!(
+pub(super) const PASS: PassInfo = kernel_pass_with!(
     "tirx.transform.StmtSimplify",
     "Simplifies indices, bounds and conditions; drops guards that always hold.",
-    simplify
+    |func, context, _| {
+        let entry = |name| context.config.entry("tirx.StmtSimplify", name) != 0;
+        let under_each_other = entry("apply_constraints_to_boolean_branches");
+        let by_cases = entry("transitively_prove_inequalities");
+        simplify_more(func, under_each_other, by_cases)
+    }
 );
 
 /// The same for kernels in block form.
@@ -44,22 +49,84 @@ pub(super) const SCHEDULABLE: PassInfo = kernel_pass!(
 
 /// A kernel with simpler indices and conditions.
 pub(super) fn simplify(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
+    simplify_more(func, false, false)
+}
+
+fn simplify_more(func: &PrimFunc, under_each_other: bool, by_cases: bool) -> Result<PrimFunc, LowerError> {
     let mut analyzer = Analyzer::new();
     analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
-    let body = Simplify { analyzer }.mutate_stmt(&func.body);
-    Ok(func.with_body(body))
+    let body = Simplify { analyzer, facts: Vec::new(), under_each_other, by_cases }.mutate_stmt(&func.body);
+    Ok(func.with_body(body.or_evaluated()))
 }
 
 struct Simplify {
     analyzer: Analyzer,
+    /// Conditions that were passed, as they stood: the analyzer knows ranges, and not every condition is one.
+    facts: Vec<PrimExpr>,
+    /// Whether each side of `and` and `or` is simplified under the other one.
+    under_each_other: bool,
+    /// Whether conditions are proved by cases, too.
+    by_cases: bool,
 }
 
 impl Simplify {
     fn under<T>(&mut self, condition: &PrimExpr, f: impl FnOnce(&mut Self) -> T) -> T {
-        let mark = self.analyzer.assume(condition);
+        let (mark, known) = (self.analyzer.assume(condition), self.facts.len());
+        facts_of(condition, &mut self.facts);
         let result = f(self);
+        self.facts.truncate(known);
         self.analyzer.forget(mark);
         result
+    }
+
+    fn is_known(&self, condition: &PrimExpr) -> bool {
+        let alike = |fact: &PrimExpr| match (fact, condition) {
+            (PrimExpr::Binary(a), PrimExpr::Binary(b)) => a.op == b.op,
+            (PrimExpr::Binary(_), _) | (_, PrimExpr::Binary(_)) => false,
+            _ => true,
+        };
+        self.facts.iter().any(|fact| alike(fact) && same(fact, condition))
+    }
+
+    /// A condition with what was passed already in it decided.
+    fn decided(&self, e: &PrimExpr) -> PrimExpr {
+        if self.is_known(e) {
+            return prim::boolean(true);
+        }
+        if negated(e).is_some_and(|opposite| self.is_known(&opposite)) {
+            return prim::boolean(false);
+        }
+        match e {
+            PrimExpr::Binary(n) if n.op == BinaryOp::And => prim::and(self.decided(&n.a), self.decided(&n.b)),
+            PrimExpr::Binary(n) if n.op == BinaryOp::Or => prim::or(self.decided(&n.a), self.decided(&n.b)),
+            PrimExpr::Not(n) => prim::not(self.decided(&n.a)),
+            _ => e.clone(),
+        }
+    }
+
+    /// A condition whose sides are simplified under each other, and which is proved by cases, as far as options say so.
+    fn condition(&mut self, e: &PrimExpr) -> PrimExpr {
+        if let (PrimExpr::Binary(n), true) = (e, self.under_each_other)
+            && matches!(n.op, BinaryOp::And | BinaryOp::Or)
+        {
+            let other = |side: &PrimExpr| match n.op {
+                BinaryOp::And => side.clone(),
+                _ => negated(side).unwrap_or_else(|| prim::not(side.clone())),
+            };
+            let a = self.under(&other(&n.b), |this| this.mutate_prim(&n.a));
+            let b = self.under(&other(&a), |this| this.mutate_prim(&n.b));
+            return if n.op == BinaryOp::And { prim::and(a, b) } else { prim::or(a, b) };
+        }
+        let is_open = |e: &PrimExpr| matches!(e, PrimExpr::Binary(n) if n.op.is_comparison() && n.a.dtype().is_int());
+        if self.by_cases && is_open(e) {
+            if solver::follows(&self.facts, e) {
+                return prim::boolean(true);
+            }
+            if solver::follows(&self.facts, &prim::not(e.clone())) {
+                return prim::boolean(false);
+            }
+        }
+        e.clone()
     }
 
     /// Both sides of a choice, each under what it may take for granted.
@@ -132,8 +199,10 @@ impl PrimMutator for Simplify {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         let dtype = e.dtype();
         if dtype.lanes == 1 && (dtype.is_bool() || dtype.is_int() && dtype.bits >= 32) {
-            let simple = self.analyzer.simplify(e);
-            return if cost(&simple) < cost(e) { simple } else { e.clone() };
+            let known = if dtype.is_bool() && !self.facts.is_empty() { self.decided(e) } else { e.clone() };
+            let known = if dtype.is_bool() { self.condition(&known) } else { known };
+            let simple = self.analyzer.simplify(&known);
+            return if cost(&simple) < cost(&known) { simple } else { known };
         }
         match e {
             PrimExpr::Call(n) if n.op == "tirx.if_then_else" => self.lazy_choice(e, n),
@@ -163,6 +232,7 @@ impl StmtMutator for Simplify {
                 let other = self.under(&prim::not(condition.clone()), |this| this.mutate_stmt(other));
                 Stmt::if_else(condition, then_case, other)
             }
+            Stmt::Store(n) if writes_what_is_there(n) => Stmt::nop(),
             Stmt::Bind(n) => {
                 let value = self.mutate_prim(&n.value);
                 self.bind(&n.var, &value);
@@ -185,6 +255,68 @@ impl StmtMutator for Simplify {
             _ => self.remake_stmt(stmt),
         }
     }
+}
+
+/// Whether a store writes the element that it reads.
+pub(super) fn writes_what_is_there(n: &BufferStore) -> bool {
+    let PrimExpr::Load(load) = &n.value else { return false };
+    let same_place = load.indices.iter().zip(&n.indices).all(|(a, b)| same(a, b));
+    load.buffer == n.buffer && load.predicate.is_none() && same_place && load.indices.iter().all(is_lasting)
+}
+
+/// What follows from a condition, each as it stands. What reads memory or calls is no lasting fact.
+fn facts_of(condition: &PrimExpr, facts: &mut Vec<PrimExpr>) {
+    match condition {
+        PrimExpr::Binary(n) if n.op == BinaryOp::And => {
+            facts_of(&n.a, facts);
+            facts_of(&n.b, facts);
+        }
+        PrimExpr::Not(n) => match (&n.a, negated(&n.a)) {
+            (PrimExpr::Binary(either), _) if either.op == BinaryOp::Or => {
+                facts_of(&prim::not(either.a.clone()), facts);
+                facts_of(&prim::not(either.b.clone()), facts);
+            }
+            (_, Some(opposite)) => facts_of(&opposite, facts),
+            (_, None) if is_lasting(condition) => facts.push(condition.clone()),
+            _ => {}
+        },
+        _ if condition.as_int().is_none() && is_lasting(condition) => facts.push(condition.clone()),
+        _ => {}
+    }
+}
+
+/// The condition that holds where another does not. Of numbers that are no number neither order holds.
+fn negated(condition: &PrimExpr) -> Option<PrimExpr> {
+    match condition {
+        PrimExpr::Not(n) => Some(n.a.clone()),
+        PrimExpr::Binary(n) => {
+            let is_ordered = !n.a.dtype().is_float();
+            match n.op {
+                BinaryOp::Eq => Some(prim::ne(&n.a, &n.b)),
+                BinaryOp::Ne => Some(prim::eq(&n.a, &n.b)),
+                BinaryOp::Lt if is_ordered => Some(prim::le(&n.b, &n.a)),
+                BinaryOp::Le if is_ordered => Some(prim::lt(&n.b, &n.a)),
+                BinaryOp::Gt if is_ordered => Some(prim::le(&n.a, &n.b)),
+                BinaryOp::Ge if is_ordered => Some(prim::lt(&n.a, &n.b)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether an expression has the same value wherever it stands: it is made of names and literals.
+fn is_lasting(e: &PrimExpr) -> bool {
+    struct Lasts(bool);
+    impl PrimVisitor for Lasts {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.0 &= !matches!(e, PrimExpr::Load(_) | PrimExpr::Call(_) | PrimExpr::Let(_));
+            self.walk_prim(e);
+        }
+    }
+    let mut lasts = Lasts(true);
+    lasts.visit_prim(e);
+    lasts.0
 }
 
 /// What an expression costs to evaluate, roughly: divisions are dear, names and literals are free.
