@@ -331,7 +331,7 @@ fn columns(
     let clipped = Clipped::of(stage, reduction, &x.var);
     let columns = Columns { reduce, reduction, x: &x.var, lanes, clipped: &clipped };
     if let (None, None) = clipped.along {
-        let body = columns.emit(cx, (int(0), &x.extent), vectors, true)?;
+        let body = columns.emit(cx, int(0), &x.extent, vectors, true)?;
         return Ok(over(cx, reduce, &outer, body));
     }
     let mut list = Vec::new();
@@ -339,9 +339,9 @@ fn columns(
     let (first, length) = part(&mut list, low, high, &x.extent);
     let behind = add(&first, &length);
     let rest = sub(&x.extent, &behind);
-    list.push(columns.emit(cx, (int(0), &first), 1, false)?);
-    list.push(columns.emit(cx, (first, &length), vectors, true)?);
-    list.push(columns.emit(cx, (behind, &rest), 1, false)?);
+    list.push(columns.emit(cx, int(0), &first, 1, false)?);
+    list.push(columns.emit(cx, first, &length, vectors, true)?);
+    list.push(columns.emit(cx, behind, &rest, 1, false)?);
     Ok(over(cx, reduce, &outer, Stmt::seq(list)))
 }
 
@@ -359,7 +359,8 @@ impl Columns<'_> {
     fn emit(
         &self,
         cx: &mut Cx,
-        (start, extent): (PrimExpr, &PrimExpr),
+        start: PrimExpr,
+        extent: &PrimExpr,
         vectors: i64,
         terms: bool,
     ) -> Result<Stmt, Refusal> {

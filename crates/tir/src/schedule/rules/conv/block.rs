@@ -64,7 +64,8 @@ pub(super) fn lines_at_once(most: &PrimExpr, count: &PrimExpr, pitch: &PrimExpr,
 pub(super) fn long_vectors(
     window: &Windowed,
     pitch: &PrimExpr,
-    (lines, count): (&PrimExpr, &PrimExpr),
+    lines: &PrimExpr,
+    count: &PrimExpr,
     lanes: i64,
 ) -> Option<i64> {
     let elements = long_row(window, pitch, lines).as_int().filter(|_| divides(lines, count))?;

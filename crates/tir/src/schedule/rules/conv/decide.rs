@@ -71,16 +71,12 @@ impl Decided {
     pub(super) fn of(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
         let Found { reduce, channel, window } = found;
         let Some(piece) = pieces::decide(machine, window, choices) else {
-            return Ok(Decided {
-                piece: None,
-                whole: Nest::of(machine, reduce, (channel, window), choices),
-                rest: None,
-            });
+            return Ok(Decided { piece: None, whole: Nest::of(machine, reduce, channel, window, choices), rest: None });
         };
         let cut = Cut::of(reduce, &window.x.axis, piece);
         let nest = |reduce: &Reduce, choices: &mut Choices<'_>| -> Result<Nest, Refusal> {
             let (channel, window) = windowed(reduce)?;
-            Ok(Nest::of(machine, reduce, (&channel, &window), choices))
+            Ok(Nest::of(machine, reduce, &channel, &window, choices))
         };
         let whole = nest(&cut.pieces, choices)?;
         let rest = cut.rest.as_ref().map(|rest| choices.within("rest", |choices| nest(rest, choices)));
@@ -89,12 +85,7 @@ impl Decided {
 }
 
 impl Nest {
-    fn of(
-        machine: &Machine,
-        reduce: &Reduce,
-        (channel, window): (&Axis, &Windowed),
-        choices: &mut Choices<'_>,
-    ) -> Nest {
+    fn of(machine: &Machine, reduce: &Reduce, channel: &Axis, window: &Windowed, choices: &mut Choices<'_>) -> Nest {
         let dtype = reduce.stage.output.dtype;
         let lanes = rule::lanes(choices, machine.lanes(dtype));
         let weights = product(reduce.stage.reduce.iter().map(|a| &a.extent).chain([&channel.extent])).as_int();
@@ -102,7 +93,7 @@ impl Nest {
         let (parts, is_shared) = parts(channel, window, is_heavy, choices);
         let pitch = window.pitch();
         let pitch = if pitch.as_int().is_some() { pitch } else { PrimExpr::from(&Var::dim("pitch")) };
-        let block = BlockRows::decide(machine, window, (&pitch, parts), choices);
+        let block = BlockRows::decide(machine, window, &pitch, parts, choices);
         let most = match block {
             BlockRows::Known(rows) => int(rows),
             BlockRows::Fitting { .. } => PrimExpr::from(&Var::dim("rows")),
@@ -114,7 +105,7 @@ impl Nest {
             Some(sums) => {
                 let lines = lines_at_once(&most, &count, &pitch, sums);
                 let lines = if lines.as_int().is_some() { lines } else { PrimExpr::from(&Var::dim("lines")) };
-                let vectors = long_vectors(window, &pitch, (&lines, &count), lanes);
+                let vectors = long_vectors(window, &pitch, &lines, &count, lanes);
                 register_tile::lean_shape(machine, MOST_ROWS, channels, vectors)
             }
             None => {
@@ -167,7 +158,8 @@ impl BlockRows {
     fn decide(
         machine: &Machine,
         window: &Windowed,
-        (pitch, parts): (&PrimExpr, i64),
+        pitch: &PrimExpr,
+        parts: i64,
         choices: &mut Choices<'_>,
     ) -> BlockRows {
         let (image_bytes, blocks) = (machine.l2 / 2, if parts > 1 { 1 } else { BLOCKS });

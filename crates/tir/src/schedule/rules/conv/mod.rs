@@ -61,7 +61,7 @@ impl Rule for Convolution {
 
     fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
         match decided.piece {
-            Some(length) => pieces::emit(cx, found.reduce, (&found.window.x.axis, length), decided),
+            Some(length) => pieces::emit(cx, found.reduce, &found.window.x.axis, length, decided),
             None => whole(cx, found.reduce, &decided.whole),
         }
     }

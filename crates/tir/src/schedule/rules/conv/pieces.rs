@@ -87,12 +87,7 @@ impl Cut {
 }
 
 /// The nests of the pieces and of what is left.
-pub(super) fn emit(
-    cx: &mut Cx,
-    reduce: &Reduce,
-    (x, length): (&Axis, i64),
-    decided: &Decided,
-) -> Result<Stmt, Refusal> {
+pub(super) fn emit(cx: &mut Cx, reduce: &Reduce, x: &Axis, length: i64, decided: &Decided) -> Result<Stmt, Refusal> {
     let Cut { count, pieces, left, rest } = Cut::of(reduce, x, length);
     let pieces = whole(cx, &pieces, &decided.whole)?;
     let Some((rest, decided)) = rest.zip(decided.rest.as_ref()) else { return Ok(pieces) };
