@@ -78,6 +78,26 @@ def test_a_model_runs_and_is_timed_there(server, tmp_path):
     assert len(times.results) == 3 and min(times.results) > 0
 
 
+def test_kernels_with_and_without_dot_products_are_in_one_file(server, tmp_path):
+    """The emulated processor has dot products; a library that needs what it lacks is refused there."""
+    remote = rpc.connect("127.0.0.1", server, key="arm")
+    path, beyond = tmp_path / "arm-both.so", tmp_path / "arm-beyond.so"
+    program = tvm.script.from_source(PROGRAM)
+    relax.build(program, target=["cortex-a72", "neoverse-n1"]).export_library(str(path))
+    remote.upload(str(path))
+    vm = relax.VirtualMachine(remote.load_module("arm-both.so"), remote.cpu())
+    rng = np.random.default_rng(0)
+    x, w = rng.random((3, 16), "float32"), rng.random((16, 8), "float32")
+    expected = np.exp(np.maximum(x @ w, 0))
+    expected /= expected.sum(1, keepdims=True)
+    a, b = (tvm.runtime.tensor(value, remote.cpu()) for value in (x, w))
+    np.testing.assert_allclose(vm["main"](a, b).numpy(), expected, rtol=1e-5)
+    relax.build(program, target=["x86-64-v2", "x86-64-v3"]).export_library(str(beyond))
+    remote.upload(str(beyond))
+    with pytest.raises(Exception, match="x86"):
+        remote.load_module("arm-beyond.so")
+
+
 def test_tvms_client_uses_it_too(server):
     import tvm as theirs
     from tvm import rpc as their_rpc

@@ -94,6 +94,32 @@ fn check_linked(folder: &Path, standard: &str, models: [&str; 2]) {
     assert_eq!(printed, expected);
 }
 
+/// The kernels of each of two models for three processors, of which a program takes those that it is told, or the best.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn linked_models_for_several_processors_choose_when_the_program_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let for_all = |program: &str, exec_mode: ExecMode| {
+        let module = relaxide::parse_script(program, "program").unwrap();
+        let mut targets = relaxide::codegen::parse_targets("x86-64-v3,x86-64,x86-64-v2").unwrap();
+        let (also, target) = (targets.split_off(1), targets.remove(0));
+        relaxide::compile(&module, &mut CompileOptions { exec_mode, target, also, ..CompileOptions::default() })
+            .unwrap()
+    };
+    for_all(SCALE, ExecMode::Bytecode).export_library(&folder.path().join("libscale.a")).unwrap();
+    for_all(HALVES, ExecMode::Compiled).export_library(&folder.path().join("halves.o")).unwrap();
+    check_linked(folder.path(), "-std=c11", ["halves.o", "libscale.a"]);
+    let program = || Command::new(folder.path().join("program"));
+    let expected = run(&mut program());
+    for name in ["x86-64", "x86-64-v2", "x86-64-v3"] {
+        if name == "x86-64-v3" && !std::arch::is_x86_feature_detected!("avx2") {
+            continue;
+        }
+        assert_eq!(run(program().env("RELAXIDE_PROCESSOR", name)), expected, "{name}");
+    }
+    assert!(!program().env("RELAXIDE_PROCESSOR", "i486").output().unwrap().status.success());
+}
+
 #[test]
 fn two_models_in_c_are_compiled_into_one_program_or_loaded() {
     let folder = tempfile::tempdir().unwrap();

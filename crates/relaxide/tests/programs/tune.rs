@@ -77,7 +77,8 @@ fn what_wins_is_kept_in_a_file_that_a_compilation_reads() {
     let file = folder.path().join("tuned.json");
     let mut database = Database::read(&file).unwrap();
     let (found, measured, stale) = tune(&module, &mut database, comparison(0.5, 1.0, true), 4);
-    assert!(measured.len() == 4 && stale.is_empty());
+    // What is won has to be won again.
+    assert!(measured.len() == 8 && stale.is_empty());
     assert_eq!(found.iter().map(|kernel| kernel.trials).sum::<usize>(), 4);
     assert!(found.iter().any(|kernel| kernel.speedup >= 2.0 && !kernel.changed.is_empty()), "{found:?}");
     database.write(&file).unwrap();

@@ -283,7 +283,7 @@ mod tests {
             )
         };
         let list = [
-            entry(r#", "target": "a", "microseconds": {"guess": 2, "found": 1}"#, 1),
+            entry(r#", "target": "a", "microseconds": {"before": 2, "after": 1}"#, 1),
             entry(r#", "target": "b""#, 2),
             entry("", 3),
         ];

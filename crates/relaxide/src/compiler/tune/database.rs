@@ -56,7 +56,7 @@ impl Database {
         let pieces: Vec<Value> = decisions.iter().map(piece).collect();
         let mut entry = json!({ "kernel": kernel, "target": target, "pieces": pieces });
         if let Some((before, after)) = times {
-            entry["microseconds"] = json!({ "guess": round(before * 1e6), "found": round(after * 1e6) });
+            entry["microseconds"] = json!({ "before": round(before * 1e6), "after": round(after * 1e6) });
         }
         self.entries.push(entry);
     }

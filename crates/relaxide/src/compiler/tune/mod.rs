@@ -2,7 +2,8 @@
 //!
 //! The kernels of a program are taken one by one, those that take most of a run's time most often. A trial changes one parameter of one
 //! piece of a kernel to another value of its domain, compiles the kernel alone, and has it timed beside the one that it would replace, in
-//! turns ([`Measure`]). It takes that one's place where it computes the same and is faster by more than the noise; otherwise nothing changes.
+//! turns ([`Measure`]). It takes that one's place where it computes the same and is faster by more than the noise, twice; otherwise nothing
+//! changes.
 //!
 //! What is found is written as decisions ([`Database`]): the file that a compilation reads. Decisions that have become wrong, as the program
 //! or the compiler changed, are told and left out.

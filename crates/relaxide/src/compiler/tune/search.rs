@@ -193,7 +193,9 @@ impl<'o, 'p> Tuner<'o, 'p> {
         state.found.trials += 1;
         let compared = measure.compare(pair);
         state.found.wrong += usize::from(!compared.as_ref().is_ok_and(|compared| compared.agrees));
-        let won = compared.ok().filter(Comparison::is_won);
+        // Of many candidates the luckiest looks faster: what counts is that it is so again.
+        let again = compared.ok().filter(Comparison::is_won).and_then(|_| measure.compare(pair).ok());
+        let won = again.filter(Comparison::is_won);
         let Some(Comparison { incumbent, candidate, .. }) = won else {
             let _ = std::fs::remove_file(&library);
             return Ok(Outcome::Measured(None));
