@@ -13,6 +13,8 @@ pub(crate) enum ResultType {
     First,
     /// That of the second argument.
     Second,
+    /// That of the third argument.
+    Third,
     /// Bool, with the lanes of the first argument.
     Bool,
     /// 32-bit integer.
@@ -56,6 +58,7 @@ const TABLE: &[(&str, ResultType)] = &[
     ("copysign", First),
     ("cos", First),
     ("cosh", First),
+    ("dot_bytes", Third),
     ("erf", First),
     ("exp", First),
     ("exp10", First),
@@ -135,6 +138,7 @@ pub(crate) fn infer(rule: ResultType, args: &[PrimExpr]) -> Option<DataType> {
     match rule {
         First => args.first().map(PrimExpr::dtype),
         Second => args.get(1).map(PrimExpr::dtype),
+        Third => args.get(2).map(PrimExpr::dtype),
         Bool => args.first().map(|a| DataType::bool().with_lanes(a.dtype().lanes)),
         Int32 => Some(DataType::int(32)),
         Handle => Some(DataType::handle()),

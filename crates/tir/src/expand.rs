@@ -5,11 +5,20 @@
 //! ```
 //!
 //! is a product with a fixed-point number of `q` bits behind the point, moved by `s` bits and rounded to nearest, ties up.
+//!
+//! ```text
+//! dot_bytes(a, b, c)  =  c + a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
+//! ```
+//!
+//! is a sum of products of the bytes of two words.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimCall, PrimExpr};
 
 use crate::intrin::Intrinsic;
+
+/// Bytes of an argument of `dot_bytes`.
+const BYTES: i64 = 4;
 
 /// What a call stands for; `None` if it is an operation of its own.
 pub fn expand(call: &PrimCall) -> Option<PrimExpr> {
@@ -24,10 +33,26 @@ pub fn expand(call: &PrimCall) -> Option<PrimExpr> {
             let (left, right) = (asked(by_left).then_some(left), asked(by_right).then_some(right));
             Some(fixed_point(call.dtype, x, y, q, left, right))
         }
+        (Intrinsic::DotBytes, [a, b, c]) => {
+            Some((0..BYTES).fold(c.clone(), |sum, at| sum + byte_of(a, at) * byte_of(b, at)))
+        }
         (Intrinsic::IgnoreLoopPartition | Intrinsic::ThreadInvariant, [value]) => Some(value.clone()),
         (Intrinsic::Assume, [condition]) => Some(condition.clone()),
         _ => None,
     }
+}
+
+/// A byte of an integer of 32 bits, the lowest being the first, with the sign that its type has, as int32.
+fn byte_of(word: &PrimExpr, at: i64) -> PrimExpr {
+    let dtype = word.dtype();
+    let same = |e: PrimExpr| if dtype.lanes == 1 { e } else { prim::broadcast(e, dtype.lane_count()) };
+    let shift = |name: &str, e: PrimExpr, by: i64| match by {
+        0 => e,
+        _ => prim::call(dtype, format!("tirx.{name}"), vec![e, same(prim::int_of(dtype.element(), by))]),
+    };
+    // Shifts carry the sign down.
+    let top = shift("shift_left", word.clone(), 8 * (BYTES - 1 - at));
+    prim::cast(DataType::int(32).with_lanes(dtype.lanes), shift("shift_right", top, 8 * (BYTES - 1)))
 }
 
 fn fixed_point(

@@ -132,6 +132,9 @@ intrinsics! {
     Fabs = "fabs", Exactly(1);
     /// a * b + c, rounded once.
     Fma = "fma", Exactly(3);
+    /// c plus the products of bytes, wrapping: a and b are four bytes each, which have a sign where the type of the argument has.
+    /// c and the result are int32.
+    DotBytes = "dot_bytes", Exactly(3);
     /// Whether it is not a number.
     IsNan = "isnan", Exactly(1);
     /// Whether it is infinite.

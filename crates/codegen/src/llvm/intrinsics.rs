@@ -39,6 +39,11 @@ impl Body<'_, '_> {
         if let Some(call) = PackedCall::of(name, &n.args) {
             return self.packed_call(&call, self.result_type(n)?);
         }
+        if let ("dot_bytes", [a, b, c]) = (name, n.args.as_slice())
+            && let Some(value) = self.dot_bytes([a, b, c])?
+        {
+            return Ok(value);
+        }
         if let Some(meaning) = expand(n) {
             return self.eval(&meaning);
         }

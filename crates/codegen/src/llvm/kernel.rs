@@ -8,6 +8,7 @@ use relaxide_tir::lower::Fault;
 use relaxide_tir::{PrimFunc, SEPARATE_ROUNDING, Stmt, StmtVisitor};
 
 use super::{
+    dot_bytes::DotUnits,
     function::{FunctionText, Label, join},
     module::{Metadata, ModuleText},
     value::{Overflow, Ty, Val},
@@ -56,6 +57,8 @@ pub(crate) struct Kernel {
     pub scalable: bool,
     /// Whether the processor gathers elements of 32 bits and more in the lanes of a mask.
     pub gathers: bool,
+    /// What there is for products of bytes.
+    pub dots: DotUnits,
     /// Whether masks are vectors of the elements' width, as those of AVX are.
     pub masks_are_vectors: bool,
     /// For which machine, in errors.
@@ -105,6 +108,7 @@ impl Kernel {
             reads_coefficients,
             scalable,
             gathers,
+            dots: DotUnits::of(native),
             masks_are_vectors: native.has_vectors_as_masks(),
             triple: native.triple.clone(),
             contract,

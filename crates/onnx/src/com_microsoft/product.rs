@@ -12,6 +12,7 @@ use crate::ops::{Outputs, conv, matmul, one};
 use crate::quantized::exact::{Kept, Sides, sum_type};
 use crate::quantized::integer::{centred, centred_as, only, requantized};
 use crate::quantized::linear::{dtype_of, dynamic_of, parameters, zero_point};
+use crate::quantized::words;
 use crate::scope::Scope;
 
 type Result<T> = std::result::Result<T, NodeError>;
@@ -70,9 +71,14 @@ fn integer_to_float(
     (scale, bias): (Expr, usize),
     sides: &Sides,
 ) -> Outputs {
-    let dtype = sum_type(scope, node, &a, sides);
-    let (a, b) = (centred_as(scope, a, zero_a, dtype)?, centred_as(scope, b, zero_b, dtype)?);
-    let sum = product(scope, node, a, b)?;
+    let sum = match words::matmul(scope, node, (&a, zero_a.as_ref()), sides.weight)? {
+        Some(sum) => sum,
+        None => {
+            let dtype = sum_type(scope, node, &a, sides);
+            let (a, b) = (centred_as(scope, a, zero_a, dtype)?, centred_as(scope, b, zero_b, dtype)?);
+            product(scope, node, a, b)?
+        }
+    };
     let real = scope.cast(sum, DataType::float(32))?;
     let mut y = broadcast_call(scope, "multiply", [real, scale])?;
     if let Some(bias) = node.optional(bias) {

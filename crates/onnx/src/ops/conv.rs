@@ -270,7 +270,7 @@ pub(super) fn is_divided(scope: &mut Scope, w: &Expr, groups: i64) -> Result<()>
     scope.require(&[whole.with(values)])
 }
 
-pub(super) fn group(node: &Node) -> Result<i64> {
+pub fn group(node: &Node) -> Result<i64> {
     match node.int_or("group", 1)? {
         group @ 1.. => Ok(group),
         group => Err(NodeError::invalid(format!("`group` is {group}"))),

@@ -6,6 +6,7 @@ use relaxide_relax::Expr;
 
 use super::exact::{Kept, Sides, sum_type};
 use super::linear::{dtype_of, parameters, quantize_to, zero_point};
+use super::words;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::elementwise::broadcast_call;
@@ -55,6 +56,9 @@ pub fn matmul_integer(scope: &mut Scope, node: &Node) -> Outputs {
     let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
     let (za, zb) = (zero_point(scope, node, 2)?, zero_point(scope, node, 3)?);
     let za = row_zero(scope, za)?;
+    if let Some(sum) = words::matmul(scope, node, (&a, za.as_ref()), [1, 3])? {
+        return one(sum);
+    }
     let dtype = sum_type(scope, node, &a, &Sides { zero: Some(2), weight: [1, 3], kept: Kept::Last });
     let (a, b) = (centred_as(scope, a, za, dtype)?, centred_as(scope, b, zb, dtype)?);
     let sum = only(matmul::matmul(scope, &node.with_inputs([a, b]))?)?;
@@ -93,15 +97,20 @@ pub fn qlinear_matmul(scope: &mut Scope, node: &Node) -> Outputs {
     let zero_a = row_zero(scope, zero_a)?;
     let out = parameters(scope, node, 6)?;
     let dtype = dtype_of(scope, node, 7)?.unwrap_or(DataType::uint(8));
-    let sum_dtype = sum_type(scope, node, &a, &Sides { zero: Some(2), weight: [3, 5], kept: Kept::Last });
-    let (a, b) = (centred_as(scope, a, zero_a, sum_dtype)?, centred_as(scope, b, zero_b, sum_dtype)?);
-    let sum = only(matmul::matmul(scope, &node.with_inputs([a, b]))?)?;
+    let sum = match words::matmul(scope, node, (&a, zero_a.as_ref()), [3, 5])? {
+        Some(sum) => sum,
+        None => {
+            let sum_dtype = sum_type(scope, node, &a, &Sides { zero: Some(2), weight: [3, 5], kept: Kept::Last });
+            let (a, b) = (centred_as(scope, a, zero_a, sum_dtype)?, centred_as(scope, b, zero_b, sum_dtype)?);
+            only(matmul::matmul(scope, &node.with_inputs([a, b]))?)?
+        }
+    };
     let scale = product_scale(scope, scale_a, scale_b)?;
     one(requantized(scope, sum, scale, out, dtype)?)
 }
 
 /// A parameter for each output channel, in line with axis `axis` of a tensor of `rank` axes.
-fn per_channel(scope: &mut Scope, parameter: Expr, axis: usize, rank: usize) -> Result<Expr> {
+pub fn per_channel(scope: &mut Scope, parameter: Expr, axis: usize, rank: usize) -> Result<Expr> {
     let dims = scope.dims(&parameter)?;
     match &dims[..] {
         [n] if !n.is_int(1) => {
@@ -116,6 +125,9 @@ fn per_channel(scope: &mut Scope, parameter: Expr, axis: usize, rank: usize) -> 
 /// A convolution of integers less the zero points of input and weight, whose places the sides say; its result is of any type that holds it.
 fn conv_sum(scope: &mut Scope, node: &Node, sides: &Sides, (zx, zw): (Option<Expr>, Option<Expr>)) -> Result<Expr> {
     let (x, weight) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(sides.weight[0])?)?);
+    if let Some(sum) = words::convolution(scope, node, (&x, zx.as_ref()), sides.weight)? {
+        return Ok(sum);
+    }
     let dtype = sum_type(scope, node, &x, sides);
     let rank = scope.dims(&weight)?.len();
     let zw = zw.map(|zero| per_channel(scope, zero, 0, rank)).transpose()?;

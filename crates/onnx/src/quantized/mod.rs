@@ -6,3 +6,4 @@
 pub mod exact;
 pub mod integer;
 pub mod linear;
+pub mod words;

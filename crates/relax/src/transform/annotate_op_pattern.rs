@@ -33,7 +33,7 @@ use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{AttrValue, BaseFunc, BinaryOp, Buffer, IRModule, Var};
 use relaxide_tir::PrimFunc;
 use relaxide_tir::schedule::affine::{all_same, loads};
-use relaxide_tir::schedule::{Item, Program, Stage};
+use relaxide_tir::schedule::{Item, Program, Stage, words};
 
 use crate::op::OpPattern;
 
@@ -150,16 +150,17 @@ fn reduction_pattern(stage: &Stage) -> OpPattern {
 
 /// Whether a value is a product whose factors come from different buffers, as in a matrix product.
 fn is_product_of_inputs(value: &PrimExpr) -> bool {
-    match value {
-        PrimExpr::Cast(n) => is_product_of_inputs(&n.value),
-        PrimExpr::Binary(n) if n.op == BinaryOp::Mul => {
-            let buffers =
-                |e: &PrimExpr| loads(e).into_iter().map(|l| l.buffer.clone()).collect::<HashSet<Ref<Buffer>>>();
-            let (a, b) = (buffers(&n.a), buffers(&n.b));
-            !a.is_empty() && !b.is_empty() && a.is_disjoint(&b)
-        }
-        _ => false,
-    }
+    let (a, b) = match value {
+        PrimExpr::Cast(n) => return is_product_of_inputs(&n.value),
+        PrimExpr::Binary(n) if n.op == BinaryOp::Mul => (&n.a, &n.b),
+        other => match words(other) {
+            Some(factors) => factors,
+            None => return false,
+        },
+    };
+    let buffers = |e: &PrimExpr| loads(e).into_iter().map(|l| l.buffer.clone()).collect::<HashSet<Ref<Buffer>>>();
+    let (a, b) = (buffers(a), buffers(b));
+    !a.is_empty() && !b.is_empty() && a.is_disjoint(&b)
 }
 
 /// The axes of an index whose every entry is an axis or 0.

@@ -129,7 +129,7 @@ pub fn cost(e: &PrimExpr) -> i64 {
 
 /// Whether an intrinsic is a handful of instructions.
 fn is_cheap_call(op: &str) -> bool {
-    const CHEAP: [&str; 16] = [
+    const CHEAP: [&str; 17] = [
         "if_then_else",
         "fabs",
         "floor",
@@ -138,6 +138,7 @@ fn is_cheap_call(op: &str) -> bool {
         "trunc",
         "sqrt",
         "fma",
+        "dot_bytes",
         "isnan",
         "isinf",
         "isfinite",

@@ -346,7 +346,7 @@ fn is_zero(e: &PrimExpr) -> bool {
 
 /// Whether an intrinsic works lane by lane.
 pub fn is_lanewise(op: &str) -> bool {
-    const LANEWISE: [&str; 41] = [
+    const LANEWISE: [&str; 42] = [
         "exp",
         "exp_nonpositive",
         "exp2",
@@ -388,6 +388,7 @@ pub fn is_lanewise(op: &str) -> bool {
         "bitwise_not",
         "shift_left",
         "shift_right",
+        "dot_bytes",
     ];
     op.strip_prefix("tirx.").is_some_and(|name| LANEWISE.contains(&name))
 }

@@ -63,7 +63,7 @@ use record::Record;
 pub use record::{Note, PieceError};
 use recurrence::Laid;
 pub use recurrence::RECURRENCE;
-pub use rules::{SORTS_RANKS, names as rule_names};
+pub use rules::{SORTS_RANKS, names as rule_names, words};
 pub use stage::{Axis, Item, Program, Reduction, Stage};
 #[cfg(test)]
 pub(crate) use threads::launch;

@@ -122,7 +122,9 @@ impl<'a> Piece<'a> {
     fn of(work: &'a Work) -> Option<Piece<'a>> {
         let (stage, output, indices, epilogue) = match work {
             Work::Map(stage) => (stage, &stage.output, &stage.indices, None),
-            Work::Reduce(r) if Contraction::of(r).is_err() => (&r.stage, &r.output, &r.indices, Some(&r.epilogue)),
+            Work::Reduce(r) if Contraction::of_numbers_or_words(r).is_err() => {
+                (&r.stage, &r.output, &r.indices, Some(&r.epilogue))
+            }
             _ => return None,
         };
         let known = stage.spatial.iter().chain(&stage.reduce).all(|a| !a.extent.is_int(0));

@@ -4,6 +4,8 @@
 //! C[b, m, x] = sum over k of  A(b, m, k) * B(b, k, x)
 //! ```
 //!
+//! A product may be one of words of four bytes, `dot_bytes(A(b, m, k), B(b, k, x), 0)`: its elements are words, four terms of a sum at once.
+//!
 //! The operand that moves with the output's contiguous axis `x` is the *column* operand, read in vectors; the other is the
 //! *row* operand, read as scalars that are broadcast. Axes of the row operand only are rows, axes of the column operand only
 //! are columns, the rest are batch axes.
@@ -14,6 +16,9 @@ use relaxide_ir::prim::{BinaryOp, PrimExpr, add, substitute};
 
 use super::super::affine::{coefficient, flat_index, loads, uses};
 use super::super::{Axis, Reduce, Refusal};
+
+/// The product of words of bytes.
+pub const DOT_BYTES: &str = "tirx.dot_bytes";
 
 /// A sum of products with the roles of its operands and axes.
 #[derive(Clone, Debug)]
@@ -37,8 +42,16 @@ pub struct Contraction {
 }
 
 impl Contraction {
-    /// Reads a reduction as a contraction.
+    /// Reads a reduction as a contraction of numbers.
     pub fn of(reduce: &Reduce) -> Result<Contraction, Refusal> {
+        match words(&reduce.stage.value) {
+            Some(_) => Err(Refusal::new("the terms are products of words of bytes")),
+            None => Contraction::of_numbers_or_words(reduce),
+        }
+    }
+
+    /// Reads a reduction as a contraction of numbers, or of words of four bytes.
+    pub fn of_numbers_or_words(reduce: &Reduce) -> Result<Contraction, Refusal> {
         let (reduce, factors) = product_of(reduce)?;
         let x = contiguous_axis(&reduce)?;
         let (f, g) = factors;
@@ -84,19 +97,30 @@ pub fn product_of(reduce: &Reduce) -> Result<(Reduce, (PrimExpr, PrimExpr)), Ref
     if reduction.op != BinaryOp::Add {
         return Err(Refusal::new("it does not sum"));
     }
-    let PrimExpr::Binary(product) = &reduce.stage.value else { return Err(Refusal::new("the terms are no products")) };
-    if product.op != BinaryOp::Mul {
-        return Err(Refusal::new("the terms are no products"));
-    }
-    if loads(&product.a).is_empty() || loads(&product.b).is_empty() {
+    let (a, b) = match &reduce.stage.value {
+        PrimExpr::Binary(product) if product.op == BinaryOp::Mul => (&product.a, &product.b),
+        other => words(other).ok_or_else(|| Refusal::new("the terms are no products"))?,
+    };
+    if loads(a).is_empty() || loads(b).is_empty() {
         return Err(Refusal::new("a factor reads nothing"));
     }
-    let factors = (product.a.clone(), product.b.clone());
+    let factors = (a.clone(), b.clone());
     if !is_zero(&reduction.init) {
         let start = add(PrimExpr::from(&reduce.acc), reduction.init);
         reduce.epilogue = substitute(&reduce.epilogue, &[(reduce.acc.clone(), start)].into());
     }
     Ok((reduce, factors))
+}
+
+/// The factors of a term that is a product of words of four bytes.
+pub fn words(term: &PrimExpr) -> Option<(&PrimExpr, &PrimExpr)> {
+    match term {
+        PrimExpr::Call(n) if n.op == DOT_BYTES => match n.args.as_slice() {
+            [a, b, c] if is_zero(c) => Some((a, b)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The spatial axis along which the output is contiguous.

@@ -21,7 +21,7 @@ mod rule;
 mod transpose;
 mod window;
 
-pub use contraction::Contraction;
+pub use contraction::{Contraction, words};
 pub use device::SORTS_RANKS;
 pub(super) use device::fits_threads;
 pub use row::has_choice;

@@ -16,7 +16,7 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    PrimExpr, VarMap, add, cast, constant, floordiv, floormod, ge, gt, int, load, min, mul, ramp, sub,
+    PrimExpr, VarMap, add, call, cast, constant, floordiv, floormod, ge, gt, int, load, min, mul, ramp, sub,
 };
 use relaxide_ir::{Buffer, Var};
 
@@ -25,6 +25,7 @@ use super::super::lanes::{Lanes, Mask, multiply_add, splat};
 use super::super::nest::Tile;
 use super::super::parameters::{Choices, Domain, Guess};
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
+use super::contraction::{DOT_BYTES, words};
 use crate::Stmt;
 
 /// Tiles from which the one at the edge does not count.
@@ -248,29 +249,30 @@ impl RegisterTile<'_> {
         let lanes = self.lanes;
         let acc = Buffer::scoped("acc", dtype, [int(self.rows.count * self.tile.vectors * lanes)], "local");
         let zero = splat(constant(dtype, 0.0), lanes);
+        let of_words = words(&self.reduce.stage.value).is_some();
         let fresh: Vec<Axis> = loops.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
         let renamed: VarMap =
             loops.iter().zip(&fresh).map(|(old, new)| (old.var.clone(), PrimExpr::from(&new.var))).collect();
         let mut steps = Vec::new();
         for tap in taps {
             let map: VarMap = renamed.iter().chain(tap).map(|(v, e)| (v.clone(), e.clone())).collect();
-            let vector = dtype.with_lanes(lanes as u16);
             steps.extend(self.beside.map(|beside| beside(&map)));
-            let columns: Vec<Ref<Var>> = (0..self.tile.vectors).map(|j| Var::prim(format!("b{j}"), vector)).collect();
-            for (j, var) in columns.iter().enumerate() {
-                steps.push(Stmt::bind(var.clone(), splat(column(cx, j as i64, &map)?, lanes)));
+            let mut columns: Vec<Ref<Var>> = Vec::new();
+            for j in 0..self.tile.vectors {
+                let (var, bind) = named(format!("b{j}"), splat(column(cx, j, &map)?, lanes));
+                columns.push(var);
+                steps.push(bind);
             }
             for i in 0..self.rows.count {
-                let a = Var::prim(format!("a{i}"), vector);
-                steps.push(Stmt::bind(a.clone(), splat(row(i, &map), lanes)));
+                let (a, bind) = named(format!("a{i}"), splat(row(i, &map), lanes));
+                steps.push(bind);
                 for (j, b) in columns.iter().enumerate() {
                     let index = self.cell(i, j as i64);
-                    let sum = multiply_add(
-                        cx.machine.fma,
-                        PrimExpr::from(&a),
-                        PrimExpr::from(b),
-                        load(&acc, [index.clone()]),
-                    );
+                    let (a, b, so_far) = (PrimExpr::from(&a), PrimExpr::from(b), load(&acc, [index.clone()]));
+                    let sum = match of_words {
+                        true => call(so_far.dtype(), DOT_BYTES, vec![a, b, so_far]),
+                        false => multiply_add(cx.machine.fma, a, b, so_far),
+                    };
                     steps.push(Stmt::store(&acc, [index], sum));
                 }
             }
@@ -357,6 +359,12 @@ impl RegisterTile<'_> {
             &self.reduce.epilogue,
         )
     }
+}
+
+/// A value by a name of its own.
+fn named(name: String, value: PrimExpr) -> (Ref<Var>, Stmt) {
+    let var = Var::prim(name, value.dtype());
+    (var.clone(), Stmt::bind(var, value))
 }
 
 /// A loop over rows in tiles: full tiles, then smaller ones for the rest.

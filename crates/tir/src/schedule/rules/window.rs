@@ -192,7 +192,7 @@ impl Windowed {
         // As far as the last output element reaches, in this phase.
         let reach = add(mul(sub(&self.x.axis.extent, int(1)), int(self.x.stride)), int(self.x.reach - phase));
         let inside = lt(PrimExpr::from(&column), ceil_div(&reach, self.x.stride));
-        let value = bounded(inside, value, self.c.reduce.stage.output.dtype);
+        let value = bounded(inside, value, space.buffer.dtype);
         let row = Row {
             axis: &column,
             lanes: space.lanes,

@@ -69,7 +69,7 @@ impl Rule for Convolution {
 
 /// The channels of the output, and the window.
 fn windowed(reduce: &Reduce) -> Result<(Axis, Windowed), Refusal> {
-    let mut contraction = Contraction::of(reduce)?;
+    let mut contraction = Contraction::of_numbers_or_words(reduce)?;
     let Some(channel) = contraction.rows.pop() else {
         return Err(Refusal::new("no axis belongs to the weights alone"));
     };
@@ -88,7 +88,7 @@ fn windowed(reduce: &Reduce) -> Result<(Axis, Windowed), Refusal> {
 /// The nest of all of it.
 fn whole(cx: &mut Cx, reduce: &Reduce, decided: &Nest) -> Result<Stmt, Refusal> {
     let (channel, window) = windowed(reduce)?;
-    let dtype = reduce.stage.output.dtype;
+    let dtype = window.c.column.dtype();
     let (pitch, block) = (Var::dim("pitch"), Var::dim("rows"));
     let known = |e: &PrimExpr, var| if e.as_int().is_some() { e.clone() } else { PrimExpr::from(var) };
     let (pitch_value, height) = (window.pitch(), height_of(&window));

@@ -65,7 +65,7 @@ impl Rule for MatrixProduct {
     type Decided = Decided;
 
     fn find(machine: &Machine, reduce: &Reduce) -> Result<Found, Refusal> {
-        let mut c = Contraction::of(reduce)?;
+        let mut c = Contraction::of_numbers_or_words(reduce)?;
         let lanes = machine.lanes(reduce.stage.output.dtype);
         if c.x.extent.as_int().is_some_and(|n| n < lanes / 2) {
             return Err(Refusal::new("rows are shorter than half a vector"));

@@ -50,7 +50,7 @@ impl MatmulNest {
         if let Some(blocks) = self.decided.depth_block.and_then(|size| DepthBlocks::of(&self.c, size)) {
             return self.packed_in_blocks(cx, part, width, &blocks);
         }
-        let dtype = self.c.reduce.stage.output.dtype;
+        let dtype = self.c.column.dtype();
         let panels = Panels { buffer: Buffer::new("panels", dtype, [mul(int(width), self.depth())]), start: int(0) };
         let tiles = self.row_blocks(part, |rows, first| self.panels(cx, rows, &panels, first, None))?;
         Ok(Stmt::seq([Stmt::alloc(&panels.buffer), tiles]))
@@ -61,8 +61,8 @@ impl MatmulNest {
     }
 
     fn packed_in_blocks(&self, cx: &mut Cx, part: &Part, width: i64, blocks: &DepthBlocks) -> Result<Stmt, Refusal> {
-        let dtype = self.c.reduce.stage.output.dtype;
-        let buffer = Buffer::new("panels", dtype, [int(width * blocks.size * blocks.count)]);
+        let (elements, dtype) = (self.c.column.dtype(), self.c.reduce.stage.output.dtype);
+        let buffer = Buffer::new("panels", elements, [int(width * blocks.size * blocks.count)]);
         let panels = Panels { buffer, start: mul(blocks.start(), int(width)) };
         let rows = self.decided.block_tiles * self.shape.rows;
         let rows = part.height.as_int().filter(|height| *height < rows).unwrap_or(rows);
