@@ -246,7 +246,7 @@ def test_dimensions_are_integers():
     assert not relax.analysis.check_well_formed(tvm.IRModule({"main": function}))
 
 
-def test_annotations_of_a_block_are_put_together():
+def test_annotations_of_a_block_are_joined():
     @T.prim_func
     def kernel():
         with T.sblock():

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use relaxide::ffi::{Any, AnyView, DataType, Tensor};
-use relaxide::{Comparison, CompileOptions, Database, KernelArg, Measure, Pair, Trial, TuneOptions, Tuned, Tuner, Vm};
+use relaxide::{
+    Comparison, CompileOptions, Database, KernelArg, Measure, MeasureError, Pair, Trial, TuneOptions, Tuned, Tuner, Vm,
+};
 use serde_json::{Value, json};
 
 use crate::answer::{self, Form};
@@ -140,7 +142,7 @@ struct InProcess {
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl Measure for InProcess {
-    fn compare(&mut self, pair: Pair<'_>) -> Result<Comparison, String> {
+    fn compare(&mut self, pair: Pair<'_>) -> Result<Comparison, MeasureError> {
         let argument = |argument: &KernelArg| match argument {
             KernelArg::Tensor(dtype, shape) => json!({ "dtype": dtype.to_string(), "shape": shape }),
             KernelArg::Int(value) => json!({ "int": value }),
@@ -149,17 +151,17 @@ impl Measure for InProcess {
             "incumbent": pair.incumbent, "candidate": pair.candidate, "kernel": pair.kernel, "threads": self.threads,
             "seed": self.seed, "arguments": pair.arguments.iter().map(argument).collect::<Vec<_>>(),
         });
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let program = std::env::current_exe()?;
         let mut command = Command::new(program);
         command.args(["measure-kernels", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let mut child = command.spawn()?;
         if let Some(mut input) = child.stdin.take() {
             // A process that has ended already says why.
             let _ = input.write_all(request.to_string().as_bytes());
         }
         let said = wait(&mut child)?;
-        let answer: Value = serde_json::from_str(&said).map_err(|error| format!("{error}: {said}"))?;
-        let number = |name: &str| answer[name].as_f64().ok_or_else(|| format!("no {name} in {said}"));
+        let answer: Value = serde_json::from_str(&said).map_err(|_| MeasureError::Answer(said.clone()))?;
+        let number = |name: &str| answer[name].as_f64().ok_or_else(|| MeasureError::Answer(said.clone()));
         Ok(Comparison {
             incumbent: number("incumbent")?,
             candidate: number("candidate")?,
@@ -170,21 +172,21 @@ impl Measure for InProcess {
 }
 
 /// What a process says before it ends; it is ended where it takes too long.
-fn wait(child: &mut Child) -> Result<String, String> {
+fn wait(child: &mut Child) -> Result<String, MeasureError> {
     let start = Instant::now();
     loop {
-        match child.try_wait().map_err(|error| error.to_string())? {
+        match child.try_wait()? {
             // What it says is short, and lies in the pipe.
             Some(status) => {
                 let mut said = String::new();
                 let read = child.stdout.take().map(|mut out| out.read_to_string(&mut said));
-                read.transpose().map_err(|error| error.to_string())?;
-                return if status.success() { Ok(said) } else { Err(format!("{status}: {said}")) };
+                read.transpose()?;
+                return if status.success() { Ok(said) } else { Err(MeasureError::Ended { status, said }) };
             }
             None if start.elapsed() > LONGEST => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err("it takes too long".into());
+                return Err(MeasureError::TooLong);
             }
             None => std::thread::sleep(Duration::from_millis(2)),
         }

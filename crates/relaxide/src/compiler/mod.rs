@@ -63,4 +63,4 @@ pub use signature::{
     variant_json,
 };
 pub use stats::ProgramStats;
-pub use tune::{Comparison, Database, KernelArg, Measure, Pair, Trial, TuneOptions, Tuned, Tuner};
+pub use tune::{Comparison, Database, KernelArg, Measure, MeasureError, Pair, Trial, TuneOptions, Tuned, Tuner};

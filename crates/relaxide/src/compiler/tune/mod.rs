@@ -89,10 +89,32 @@ impl Comparison {
     }
 }
 
+/// Why two kernels could not be timed.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// What was to run them did not start, or could not be asked.
+    #[error(transparent)]
+    Process(#[from] std::io::Error),
+    /// It ended otherwise than it should.
+    #[error("{status}: {said}")]
+    Ended {
+        /// How.
+        status: std::process::ExitStatus,
+        /// What it said before.
+        said: String,
+    },
+    /// It went on for longer than a candidate may.
+    #[error("it takes too long")]
+    TooLong,
+    /// What it said is no answer.
+    #[error("no answer: {0}")]
+    Answer(String),
+}
+
 /// What runs kernels and times them.
 pub trait Measure {
     /// Times two kernels in turns; why not, where one of them failed, crashed or took too long.
-    fn compare(&mut self, pair: Pair<'_>) -> Result<Comparison, String>;
+    fn compare(&mut self, pair: Pair<'_>) -> Result<Comparison, MeasureError>;
 }
 
 /// A kernel of the program.
