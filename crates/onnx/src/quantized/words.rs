@@ -311,7 +311,7 @@ impl Slide {
             .map(|dim| crate::dims::simplify(&dim));
         let axes = [words_in(self.channels), self.kernel[0], self.kernel[1]].map(te::reduce_axis);
         scope.te("conv_words", args, |inputs| {
-            let image = te::compute("words", &padded.map(|dim| crate::dims::simplify(&dim)), |at| {
+            let image = te::compute("words", padded.map(|dim| crate::dims::simplify(&dim)), |at| {
                 self.word(&inputs[0], inputs.get(2), &dims, at)
             });
             vec![te::compute("conv_words", &out, |at| {
