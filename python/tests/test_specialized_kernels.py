@@ -31,6 +31,16 @@ def test_values_take_their_names_places():
     assert np.array_equal(result.numpy(), np.arange(8) * 3.0)
 
 
+@T.jit
+def doubled(A: "T.Buffer((N,), 'float32')", B: "T.Buffer((N,), 'float32')", *, N: T.constexpr):
+    for i in range(N):
+        B[i] = A[i] * T.float32(2)
+
+
+def test_annotations_may_stand_in_quotes():
+    assert [int(buffer.shape[0]) for buffer in doubled.specialize(N=6).buffer_map.values()] == [6, 6]
+
+
 @pytest.mark.parametrize("given, said", [({}, "missing N"), ({"N": 8, "M": 1}, "unexpected M"), ({"N": [8]}, "hash")])
 def test_wrong_values_are_named(given, said):
     with pytest.raises(TypeError, match=said):

@@ -4,6 +4,8 @@
 mod addresses;
 #[path = "kernels/c.rs"]
 mod c;
+#[path = "kernels/dot_bytes.rs"]
+mod dot_bytes;
 mod harness;
 #[path = "kernels/many_elements.rs"]
 mod many_elements;

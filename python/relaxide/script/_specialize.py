@@ -138,7 +138,12 @@ class SpecializableKernel:
             if parameter.arg in self.constexpr_names or parameter.arg in absent:
                 continue
             annotation = self._optional.get(parameter.arg, parameter.annotation)
-            left.append(parameter.arg if annotation is None else f"{parameter.arg}: {edits.text_of(annotation)}")
+            if annotation is not None:
+                # An annotation may stand in quotes, as it uses values that are not known yet.
+                is_text = isinstance(annotation, ast.Constant) and isinstance(annotation.value, str)
+                left.append(f"{parameter.arg}: {annotation.value if is_text else edits.text_of(annotation)}")
+            else:
+                left.append(parameter.arg)
         everything = [*arguments.args, *arguments.kwonlyargs, *arguments.defaults, *filter(None, arguments.kw_defaults)]
         if everything:
             start = min(edits.start(node) for node in everything)

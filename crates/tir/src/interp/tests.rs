@@ -135,6 +135,11 @@ fn intrinsics_follow_their_descriptions() {
     assert_eq!(call("shift_right", vec![i(-8), i(1)]), Scalar::Int(-4));
     assert_eq!(call("nextafter", vec![f(0.0), f(-1.0)]), Scalar::Float(-f64::from(f32::from_bits(1))));
     assert_eq!(call("fma", vec![f(1e8), f(1e8), f(-1e16)]), Scalar::Float(f64::from(1e8f32.mul_add(1e8, -1e16))));
+    // Bytes have the signs that their words' types have: 255 * -128 four times, -1 * -128 four times.
+    let unsigned = prim::int_of(DataType::uint(32), 0xffff_ffff);
+    let dot = |words| value(prim::call(DataType::int(32), "tirx.dot_bytes", words)).unwrap();
+    assert_eq!(dot(vec![unsigned, i(-2_139_062_144), i(7)]), Scalar::Int(7 - 4 * 255 * 128));
+    assert_eq!(dot(vec![i(-1), i(-2_139_062_144), i(7)]), Scalar::Int(7 + 4 * 128));
     assert_eq!(call("isnan", vec![f(f64::NAN)]), Scalar::Int(1));
     let bits = prim::call(DataType::int(32), "tirx.reinterpret", vec![f(1.0)]);
     assert_eq!(value(bits).unwrap(), Scalar::Int(0x3f80_0000));
