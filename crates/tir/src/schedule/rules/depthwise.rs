@@ -109,7 +109,7 @@ fn emit(cx: &mut Cx, Found { reduce, window }: &Found<'_>, decided: &Decided) ->
     let (pitch, block) = (Var::dim("pitch"), Var::dim("rows"));
     let pitch_value = window.pitch_in_vectors(lanes);
     let block_value = rows_per_block(window, &PrimExpr::from(&pitch), image_bytes, least_rows, |height| height.clone());
-    let space = Workspace::new(window, dtype, (lanes, 0), &PrimExpr::from(&block), PrimExpr::from(&pitch));
+    let space = Workspace::new(window, dtype, lanes, 0, &PrimExpr::from(&block), PrimExpr::from(&pitch));
     let (p, block_axis, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
     let height = window.y.as_ref().map_or(int(1), |y| y.axis.extent.clone());
     let rows = PrimExpr::from(&block);
@@ -122,7 +122,7 @@ fn emit(cx: &mut Cx, Found { reduce, window }: &Found<'_>, decided: &Decided) ->
     body.push(Stmt::bind(y0.clone(), mul(PrimExpr::from(&block_axis), &rows)));
     body.push(Stmt::bind(count.clone(), min(rows, sub(&height, &y0_name))));
     body.push(Stmt::alloc(&space.buffer));
-    body.push(window.fill(cx, &space, (&y0_name, &count_name), nest::serial)?);
+    body.push(window.fill(cx, &space, &y0_name, &count_name, nest::serial)?);
     body.push(block_of(cx, window, &space, tile, &y0_name, &count_name)?);
     let extents = reduce.stage.spatial.iter().chain(&reduce.stage.reduce).map(|a| &a.extent);
     let work = floordiv(product(extents), int(4));
@@ -289,8 +289,8 @@ fn pixel_vector(
 ) -> PrimExpr {
     let tap = mul(rx.cloned().unwrap_or_else(|| int(0)), int(window.x.dilation));
     match tap.as_int() {
-        Some(offset) => window.vector(space, channel, image_row, offset, x),
+        Some(offset) => window.vector(space, channel, image_row.0, image_row.1, offset, x),
         // A tap that is a loop counter: the stride is one, so there is one phase.
-        None => window.load(space, channel, image_row, 0, add(x, tap)),
+        None => window.load(space, channel, image_row.0, image_row.1, 0, add(x, tap)),
     }
 }

@@ -316,7 +316,7 @@ impl RegisterTile<'_> {
         let row = add(&sums.start, mul(PrimExpr::from(&i), int(self.tile.vectors * self.lanes)));
         let mut store = |j: PrimExpr, mask| {
             let sum = load(&sums.buffer, [ramp(add(&row, mul(&j, int(self.lanes))), int(1), self.lanes)]);
-            self.emit_epilogue_at(cx, PrimExpr::from(&i), (j, mask), sum)
+            self.emit_epilogue_at(cx, PrimExpr::from(&i), j, mask, sum)
         };
         let whole = self.tile.vectors - i64::from(self.tile.mask.is_some());
         let mut stores = Vec::new();
@@ -337,14 +337,15 @@ impl RegisterTile<'_> {
 
     /// The epilogue and the store of one vector.
     pub fn emit_epilogue(&self, cx: &mut Cx, i: PrimExpr, j: i64, sum: PrimExpr) -> Result<Stmt, Refusal> {
-        self.emit_epilogue_at(cx, i, (int(j), self.tile.mask_of(j)), sum)
+        self.emit_epilogue_at(cx, i, int(j), self.tile.mask_of(j), sum)
     }
 
     fn emit_epilogue_at(
         &self,
         cx: &mut Cx,
         i: PrimExpr,
-        (j, mask): (PrimExpr, Option<&Mask>),
+        j: PrimExpr,
+        mask: Option<&Mask>,
         sum: PrimExpr,
     ) -> Result<Stmt, Refusal> {
         let mut map = self.at.clone();
@@ -432,7 +433,8 @@ pub fn ragged_rows(
     start: &PrimExpr,
     extent: &PrimExpr,
     tile: i64,
-    (apart, few): (bool, &[i64]),
+    apart: bool,
+    few: &[i64],
     mut body: impl FnMut(&Rows) -> Result<Stmt, Refusal>,
 ) -> Result<Stmt, Refusal> {
     if extent.as_int().is_some() || tile < 2 {

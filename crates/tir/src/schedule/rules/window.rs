@@ -146,7 +146,8 @@ impl Windowed {
         &self,
         cx: &mut Cx,
         space: &Workspace,
-        (y0, rows): (&PrimExpr, &PrimExpr),
+        y0: &PrimExpr,
+        rows: &PrimExpr,
         loops: impl FnOnce(&[Axis], Stmt) -> Stmt,
     ) -> Result<Stmt, Refusal> {
         let fresh: Vec<Axis> =
@@ -216,12 +217,13 @@ impl Windowed {
         &self,
         space: &Workspace,
         channel: &PrimExpr,
-        (line, below): (&PrimExpr, &PrimExpr),
+        line: &PrimExpr,
+        below: &PrimExpr,
         offset: i64,
         x: &PrimExpr,
     ) -> PrimExpr {
         let phase = self.phases.iter().position(|p| *p == offset % self.x.stride).unwrap_or(0);
-        self.load(space, channel, (line, below), phase as i64, add(x, int(offset / self.x.stride)))
+        self.load(space, channel, line, below, phase as i64, add(x, int(offset / self.x.stride)))
     }
 
     /// The vector at a column of a phase.
@@ -229,7 +231,8 @@ impl Windowed {
         &self,
         space: &Workspace,
         channel: &PrimExpr,
-        (line, below): (&PrimExpr, &PrimExpr),
+        line: &PrimExpr,
+        below: &PrimExpr,
         phase: i64,
         column: PrimExpr,
     ) -> PrimExpr {
@@ -286,7 +289,8 @@ impl Workspace {
     pub fn new(
         window: &Windowed,
         dtype: DataType,
-        (lanes, vectors): (i64, i64),
+        lanes: i64,
+        vectors: i64,
         rows: &PrimExpr,
         pitch: PrimExpr,
     ) -> Workspace {

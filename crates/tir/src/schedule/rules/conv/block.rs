@@ -269,7 +269,7 @@ impl Block<'_> {
                 return Err(Refusal::new("a tap of the row is not unrolled"));
             };
             let of = substitute(&window.channel_index(), map);
-            Ok(window.vector(space, &of, (line, &below), offset, &tile.at(j, space.lanes)))
+            Ok(window.vector(space, &of, line, &below, offset, &tile.at(j, space.lanes)))
         };
         Operands { loops, taps, row: Box::new(row), column: Box::new(column) }
     }

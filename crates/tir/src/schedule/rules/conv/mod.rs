@@ -98,7 +98,7 @@ fn whole(cx: &mut Cx, reduce: &Reduce, decided: &Nest) -> Result<Stmt, Refusal> 
     // Long rows of unknown length end in whole tiles.
     let known = [&most, &height, &pitch_name].iter().all(|e| e.as_int().is_some()) && divides(&most, &height);
     let vectors = if known { 1 } else { MOST_VECTORS };
-    let space = Workspace::new(&window, dtype, (decided.lanes, vectors), &most, pitch_name);
+    let space = Workspace::new(&window, dtype, decided.lanes, vectors, &most, pitch_name);
     let part = Part::of(&channel, decided.parts);
     let nest = Blocks { reduce, window: &window, space: &space, part: &part, most: &most, decided }.emit(cx)?;
     Ok(Stmt::seq([Stmt::bind(pitch, pitch_value), Stmt::bind(block, rows), nest]))
@@ -149,14 +149,14 @@ impl Blocks<'_> {
         let stage = &self.reduce.stage;
         if shared {
             let pixels = product([&window.depth(), &self.space.pitch, &height]);
-            let fill =
-                window.fill(cx, self.space, image, |channels, row| in_parallel(&machine, channels, pixels, row))?;
+            let fill = window
+                .fill(cx, self.space, image.0, image.1, |channels, row| in_parallel(&machine, channels, pixels, row))?;
             let sums = product(stage.reduce.iter().chain([part.channel, &window.x.axis]).map(|a| &a.extent));
             let work = floordiv(mul(sums, height), int(4));
             body.extend([fill, nest::parallel(&machine, part.var.clone(), int(part.of), work, products)]);
             return Ok(Stmt::seq([alloc, Stmt::serial(p, tasks, Stmt::seq(body))]));
         }
-        body.extend([alloc, window.fill(cx, self.space, image, nest::serial)?, products]);
+        body.extend([alloc, window.fill(cx, self.space, image.0, image.1, nest::serial)?, products]);
         let work = floordiv(product(stage.spatial.iter().chain(&stage.reduce).map(|a| &a.extent)), int(4));
         Ok(nest::parallel(&machine, p, tasks, work, Stmt::seq(body)))
     }

@@ -215,7 +215,7 @@ impl MatmulNest {
     ) -> Result<Stmt, Refusal> {
         let end = tile.vectors < self.shape.vectors && part.count.as_int().is_none();
         let few: &[i64] = if end { &[1] } else { &[1, 2] };
-        register_tile::ragged_rows(&part.m0, &part.height, self.shape.rows, (false, few), body)
+        register_tile::ragged_rows(&part.m0, &part.height, self.shape.rows, false, few, body)
     }
 
     /// The part's rows in tiles, where they are many.
@@ -224,7 +224,7 @@ impl MatmulNest {
         if self.may_repeat() {
             return register_tile::overlapping_rows(&part.m0, &part.height, &part.end, tile, body);
         }
-        register_tile::ragged_rows(&part.m0, &part.height, tile, (self.decided.apart, &[]), body)
+        register_tile::ragged_rows(&part.m0, &part.height, tile, self.decided.apart, &[], body)
     }
 
     /// Whether rows may be computed twice: there are more than a tile's, else the nest would be the direct one. Nothing that is
