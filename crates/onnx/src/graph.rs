@@ -21,6 +21,7 @@ use crate::ops::{self, Rule};
 use crate::options::ImportOptions;
 use crate::order;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
+use crate::quantized::dequantized::{self, Dequantized};
 use crate::scope::Scope;
 use crate::symbolic;
 use crate::value::Value;
@@ -213,13 +214,28 @@ impl<'m> Graphs<'m> {
             Err(error) => Err(error),
         };
         match result {
-            Ok(values) => self.bind(proto, values),
+            Ok(values) => {
+                self.bind(proto, values);
+                self.remember_integers(proto, opset);
+            }
             Err(error) => {
                 self.note(proto, domain, opset, &error);
                 self.fail_outputs(proto);
             }
         }
         None
+    }
+
+    /// Notes what the output of a `DequantizeLinear` is made of.
+    fn remember_integers(&mut self, proto: &NodeProto, opset: i64) {
+        if proto.op_type != "DequantizeLinear" {
+            return;
+        }
+        if let (Ok(Some(inputs)), Some(output)) = (self.node_inputs(proto), proto.output.first())
+            && let Some(from) = Dequantized::of(&Node { proto, inputs, opset })
+        {
+            self.names.set_dequantized(output, from);
+        }
     }
 
     /// The version of an operator set that nodes mean here.
@@ -260,9 +276,26 @@ impl<'m> Graphs<'m> {
         if let Some(value) = self.facts.about(&node) {
             return Ok(Some(Step::Values(vec![value])));
         }
+        if let Some(value) = self.integer_product(builder, &node, domain)? {
+            return Ok(Some(Step::Values(vec![value])));
+        }
         let values = import_node(&mut Scope::new(builder), rule, &node)?;
         self.facts.remember(&node, &values);
         Ok(Some(Step::Values(values)))
+    }
+
+    /// A product of values that were dequantized, as one of integers.
+    fn integer_product(
+        &mut self,
+        builder: &mut BlockBuilder,
+        node: &Node,
+        domain: &str,
+    ) -> Result<Option<Value>, NodeError> {
+        let is_product = domain.is_empty() && ["MatMul", "Gemm", "Conv"].contains(&node.op());
+        let ([a, w, ..], true) = (node.proto.input.as_slice(), is_product) else { return Ok(None) };
+        let (Some(a), Some(w)) = (self.names.dequantized(a), self.names.dequantized(w)) else { return Ok(None) };
+        let product = dequantized::product(&mut Scope::new(builder), node, a, w)?;
+        Ok(product.map(Value::Computed))
     }
 
     fn note(&mut self, proto: &NodeProto, domain: &str, opset: i64, error: &NodeError) {

@@ -2,7 +2,7 @@
 //!
 //! Graphs nest: a branch of `If` and the body of `Loop` see the names around them, the body of a function sees only its own.
 //! The body of a loop is a function of its own in the program, so what it reads from outside has to be handed to it: its
-//! level has a [`Captures`], which iterations values from outside into parameters as they are asked for.
+//! level has a [`Captures`], which turns values from outside into parameters as they are asked for.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,6 +13,7 @@ use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::shape::vars_of;
 
 use crate::flow::capture;
+use crate::quantized::dequantized::Dequantized;
 use crate::value::Value;
 
 /// A name of a graph during import.
@@ -25,9 +26,10 @@ pub enum Known {
 }
 
 /// What a graph sees of those around it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum Visibility {
     /// Their names and values.
+    #[default]
     Open,
     /// Nothing: the body of a function.
     Closed,
@@ -35,9 +37,11 @@ pub enum Visibility {
     Captured(Captures),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Level {
     names: HashMap<String, Known>,
+    /// What values of its own nodes were dequantized from.
+    dequantized: HashMap<String, Dequantized>,
     /// The symbolic variables that values of the level are described with, whatever its names mean by now.
     dims: HashSet<Ref<Var>>,
     /// Names of long expressions of lengths.
@@ -54,7 +58,7 @@ pub struct Names {
 impl Names {
     /// Opens a graph.
     pub fn open(&mut self, visibility: Visibility) {
-        self.levels.push(Level { names: HashMap::new(), dims: HashSet::new(), lengths: HashMap::new(), visibility });
+        self.levels.push(Level { visibility, ..Level::default() });
     }
 
     /// Closes the innermost graph. What it captured is given back.
@@ -83,6 +87,18 @@ impl Names {
         if let Some(level) = self.levels.last_mut() {
             level.insert(name, known);
         }
+    }
+
+    /// Notes what a name of the innermost graph was dequantized from.
+    pub fn set_dequantized(&mut self, name: &str, from: Dequantized) {
+        if let Some(level) = self.levels.last_mut() {
+            level.dequantized.insert(name.to_string(), from);
+        }
+    }
+
+    /// What a name was dequantized from, where a node of the innermost graph did that.
+    pub fn dequantized(&self, name: &str) -> Option<&Dequantized> {
+        self.levels.last()?.dequantized.get(name)
     }
 
     /// The symbolic variable that stands for an expression of lengths in the innermost graph.
@@ -137,6 +153,7 @@ impl Level {
         if let Known::Value(value) = &known {
             self.dims.extend(value.dim_vars());
         }
+        self.dequantized.remove(name);
         self.names.insert(name.to_string(), known);
     }
 }

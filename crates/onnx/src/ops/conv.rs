@@ -221,7 +221,7 @@ pub(super) fn input(scope: &mut Scope, node: &Node, weight: &Expr) -> Result<(Ex
 }
 
 /// Adds one number for each channel.
-pub(super) fn add_bias(scope: &mut Scope, y: Expr, bias: Option<&Value>) -> Result<Expr> {
+pub(crate) fn add_bias(scope: &mut Scope, y: Expr, bias: Option<&Value>) -> Result<Expr> {
     let Some(bias) = bias else { return Ok(y) };
     let own = scope.dims(&y)?;
     let mut dims = vec![prim::int(1); own.len()];

@@ -75,8 +75,13 @@ fn agree_on_batch(scope: &mut Scope, pair: &mut [Expr; 2]) -> Result<()> {
 pub fn gemm(scope: &mut Scope, node: &Node) -> Outputs {
     let a = matrix(scope, node.input(0)?, node.flag("transA", false)?)?;
     let b = matrix(scope, node.input(1)?, node.flag("transB", false)?)?;
+    let result = product(scope, [a, b])?;
+    one(ending(scope, node, result)?)
+}
+
+/// What `Gemm` does with a product: `alpha` times it, and `beta` times its third input.
+pub(crate) fn ending(scope: &mut Scope, node: &Node, mut result: Expr) -> Result<Expr> {
     let (alpha, beta) = (node.float_or("alpha", 1.0)?, node.float_or("beta", 1.0)?);
-    let mut result = product(scope, [a, b])?;
     if alpha != 1.0 {
         result = with_number(scope, "multiply", result, alpha)?;
     }
@@ -87,7 +92,7 @@ pub fn gemm(scope: &mut Scope, node: &Node) -> Outputs {
         }
         result = broadcast_call(scope, "add", [result, c])?;
     }
-    one(result)
+    Ok(result)
 }
 
 /// A matrix, transposed if asked for; a constant is transposed here and now.
@@ -110,7 +115,8 @@ fn matrix(scope: &mut Scope, value: &Value, transposed: bool) -> Result<Expr> {
     }
 }
 
-fn transpose(bytes: &[u8], rows: usize, columns: usize, width: usize) -> Vec<u8> {
+/// A matrix of elements of `width` bytes, transposed.
+pub(crate) fn transpose(bytes: &[u8], rows: usize, columns: usize, width: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     for column in 0..columns {
         for row in 0..rows {
