@@ -41,10 +41,11 @@ class Network:
             lined[axis] = -1
         return name, (values.astype("float64") - zero.reshape(lined if axis is not None else ())) * scale.reshape(lined if axis is not None else ())
 
-    def run(self, output, feeds):
+    def run(self, output, feeds, functions=(), kind=T.FLOAT):
         infos = [h.make_tensor_value_info(name, CODES[str(value.dtype)], [f"{name}_{i}" if i == 0 else n for i, n in enumerate(value.shape)]) for name, value in feeds.items()]
-        graph = h.make_graph(self.nodes, "g", infos, [h.make_tensor_value_info(output, T.FLOAT, None)], self.constants)
-        model = h.make_model(graph, opset_imports=[h.make_opsetid("", 19)], ir_version=9)
+        graph = h.make_graph(self.nodes, "g", infos, [h.make_tensor_value_info(output, kind, None)], self.constants)
+        imports = [h.make_opsetid("", 23), *(h.make_opsetid(function.domain, 1) for function in functions)]
+        model = h.make_model(graph, opset_imports=imports, ir_version=10, functions=functions)
         mod = relax.frontend.onnx.from_onnx(model)
         machine = relax.VirtualMachine(tvm.compile(mod, "llvm"), tvm.cpu())
         return machine["main"](*map(tvm.runtime.tensor, feeds.values())).numpy(), "dot_bytes" in mod.script()
@@ -111,3 +112,30 @@ def test_what_integers_do_not_hold_stays_a_product_of_numbers():
         found, is_integer = net.run("y", {"a": a})
         assert not is_integer
         np.testing.assert_allclose(found, numbers @ of_weight, rtol=1e-5, atol=1e-5 * np.abs(numbers @ of_weight).max())
+
+
+def test_functions_of_the_model_may_have_the_name():
+    net = Network(5)
+    a, w = net.integers((4, 8), "uint8"), net.integers((8, 5), "int8")
+    x, numbers = net.dequantized("x", "a", a)
+    weight, _ = net.dequantized("w", net.constant("wq", w), w)
+    net.nodes[0].domain = net.nodes[1].domain = "mine"
+    net.nodes.append(h.make_node("MatMul", [x, weight], ["y"]))
+    body = [h.make_node("Cast", ["q"], ["f"], to=T.FLOAT), h.make_node("Add", ["f", "s"], ["y"])]
+    function = h.make_function("mine", "DequantizeLinear", ["q", "s", "z"], ["y"], body, [h.make_opsetid("", 23)], ["axis"])
+    found, is_integer = net.run("y", {"a": a}, [function])
+    assert not is_integer
+    added = [nh.to_array(next(c for c in net.constants if c.name == f"{name}_scale")).astype("float64") for name in "xw"]
+    np.testing.assert_allclose(found, (a + added[0]) @ (w + added[1]), rtol=1e-5, atol=1e-3)
+
+
+def test_products_of_float16_stay_what_they_are():
+    net = Network(6)
+    a, w = net.integers((4, 8), "uint8"), net.integers((8, 5), "int8")
+    (x, numbers), (weight, of_weight) = net.dequantized("x", "a", a), net.dequantized("w", net.constant("wq", w), w)
+    for node in net.nodes:
+        node.attribute.append(h.make_attribute("output_dtype", T.FLOAT16))
+    net.nodes.append(h.make_node("MatMul", [x, weight], ["y"]))
+    found, is_integer = net.run("y", {"a": a}, kind=T.FLOAT16)
+    assert found.dtype == "float16" and not is_integer
+    np.testing.assert_allclose(found, numbers @ of_weight, rtol=1e-2, atol=1e-2 * np.abs(numbers @ of_weight).max())

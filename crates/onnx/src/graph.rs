@@ -216,7 +216,7 @@ impl<'m> Graphs<'m> {
         match result {
             Ok(values) => {
                 self.bind(proto, values);
-                self.remember_integers(proto, opset);
+                self.remember_integers(proto, domain, opset);
             }
             Err(error) => {
                 self.note(proto, domain, opset, &error);
@@ -227,8 +227,11 @@ impl<'m> Graphs<'m> {
     }
 
     /// Notes what the output of a `DequantizeLinear` is made of.
-    fn remember_integers(&mut self, proto: &NodeProto, opset: i64) {
-        if proto.op_type != "DequantizeLinear" {
+    fn remember_integers(&mut self, proto: &NodeProto, domain: &str, opset: i64) {
+        // A function of the model may have the name, too.
+        let is_function = self.model.function(domain, &proto.op_type, &proto.overload).is_some();
+        let is_known = ["", "com.microsoft"].contains(&domain) && !is_function;
+        if proto.op_type != "DequantizeLinear" || !is_known {
             return;
         }
         if let (Ok(Some(inputs)), Some(output)) = (self.node_inputs(proto), proto.output.first())

@@ -20,6 +20,7 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::elementwise::broadcast_call;
 use crate::ops::{conv, matmul};
+use crate::proto::ElementType;
 use crate::scope::Scope;
 use crate::value::Value;
 
@@ -38,9 +39,10 @@ pub struct Dequantized {
 }
 
 impl Dequantized {
-    /// What a node dequantizes; none where it is another one, or has scales for blocks.
+    /// What a node dequantizes to float32; none where it is another one, or has scales for blocks.
     pub fn of(node: &Node) -> Option<Dequantized> {
-        let plain = node.op() == "DequantizeLinear" && node.int_or("block_size", 0).ok()? == 0;
+        let is_float = [0, ElementType::Float as i64].contains(&node.int_or("output_dtype", 0).ok()?);
+        let plain = node.op() == "DequantizeLinear" && is_float && node.int_or("block_size", 0).ok()? == 0;
         let axis = node.int_or("axis", 1).ok()?;
         let (x, scale) = (node.optional(0).filter(|_| plain)?.clone(), node.optional(1)?.clone());
         Some(Dequantized { x, scale, zero: node.optional(2).cloned(), axis })
