@@ -139,3 +139,18 @@ def test_products_of_float16_stay_what_they_are():
     found, is_integer = net.run("y", {"a": a}, kind=T.FLOAT16)
     assert found.dtype == "float16" and not is_integer
     np.testing.assert_allclose(found, numbers @ of_weight, rtol=1e-2, atol=1e-2 * np.abs(numbers @ of_weight).max())
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int16"])
+def test_weights_of_other_widths_stay_what_they_are(dtype):
+    """Elements of half a byte lie two in a byte."""
+    net = Network(7)
+    a, w = net.integers((4, 8), "uint8"), net.rng.integers(0, 8, (5, 8))
+    x, numbers = net.dequantized("x", "a", a)
+    kind = getattr(T, dtype.upper())
+    net.constants.append(h.make_tensor("wq", kind, w.shape, w.ravel().tolist()))
+    net.nodes.append(h.make_node("DequantizeLinear", ["wq", net.constant("w_scale", np.float32(0.5))], ["w"]))
+    net.nodes.append(h.make_node("Gemm", [x, "w"], ["y"], transB=1))
+    found, is_integer = net.run("y", {"a": a})
+    assert not is_integer
+    np.testing.assert_allclose(found, numbers @ (w * 0.5).T, rtol=1e-5, atol=1e-4)

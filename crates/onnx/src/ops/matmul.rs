@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use relaxide_ffi::DataType;
+use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::Attrs;
 use relaxide_relax::Expr;
 
@@ -101,12 +101,8 @@ fn matrix(scope: &mut Scope, value: &Value, transposed: bool) -> Result<Expr> {
         return Err(NodeError::invalid("an input is not a matrix"));
     }
     match value {
-        Value::Constant(tensor) if transposed => {
-            let bytes = tensor.to_bytes().map_err(|e| NodeError::invalid(e.to_string()))?;
-            let (rows, columns) = (tensor.shape()[0], tensor.shape()[1]);
-            let turned = transpose(&bytes, rows as usize, columns as usize, tensor.dtype().bytes());
-            let tensor = relaxide_frontend::constant::from_bytes(&turned, &[columns, rows], tensor.dtype());
-            Ok(Expr::constant(tensor?))
+        Value::Constant(tensor) if transposed && !tensor.dtype().is_packed() => {
+            Ok(Expr::constant(transposed_constant(tensor)?))
         }
         other => {
             let x = scope.tensor(other)?;
@@ -115,8 +111,17 @@ fn matrix(scope: &mut Scope, value: &Value, transposed: bool) -> Result<Expr> {
     }
 }
 
-/// A matrix of elements of `width` bytes, transposed.
-pub(crate) fn transpose(bytes: &[u8], rows: usize, columns: usize, width: usize) -> Vec<u8> {
+/// A constant matrix, transposed. Elements of less than a byte are moved where the program is compiled, not here.
+pub(crate) fn transposed_constant(matrix: &Tensor) -> Result<Tensor> {
+    let (&[rows, columns], false) = (matrix.shape(), matrix.dtype().is_packed()) else {
+        return Err(NodeError::invalid("a constant is not a matrix of whole bytes"));
+    };
+    let bytes = matrix.to_bytes().map_err(|e| NodeError::invalid(e.to_string()))?;
+    let turned = transpose(&bytes, rows as usize, columns as usize, matrix.dtype().bytes());
+    relaxide_frontend::constant::from_bytes(&turned, &[columns, rows], matrix.dtype())
+}
+
+fn transpose(bytes: &[u8], rows: usize, columns: usize, width: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     for column in 0..columns {
         for row in 0..rows {

@@ -68,6 +68,9 @@ impl Dequantized {
 /// `MatMul`, `Gemm` or `Conv` of values that were dequantized; none where it is not served.
 pub fn product(scope: &mut Scope, node: &Node, a: &Dequantized, w: &Dequantized) -> Result<Option<Expr>> {
     let Value::Constant(weight) = &w.x else { return Ok(None) };
+    if weight.dtype().bits != 8 {
+        return Ok(None);
+    }
     let terms = match (node.op(), weight.shape()) {
         ("Conv", [_, rest @ ..]) => rest.iter().product(),
         ("Gemm", [_, columns]) if node.flag("transB", false)? => *columns,
@@ -82,7 +85,8 @@ pub fn product(scope: &mut Scope, node: &Node, a: &Dequantized, w: &Dequantized)
         "Gemm" if node.flag("transA", false)? => Ok(None),
         "Gemm" => {
             let transposed = node.flag("transB", false)?;
-            let (weight, axis) = if transposed { (turned(weight)?, 0) } else { (weight.clone(), 1) };
+            let (weight, axis) =
+                if transposed { (matmul::transposed_constant(weight)?, 0) } else { (weight.clone(), 1) };
             let Some(y) = matrix(scope, node, a, w, &weight, axis)? else { return Ok(None) };
             matmul::ending(scope, node, y).map(Some)
         }
@@ -143,13 +147,4 @@ fn scaled(scope: &mut Scope, sum: Expr, a: &Dequantized, of_weight: Expr) -> Res
     let scale = product_scale(scope, own, of_weight)?;
     let real = scope.cast(sum, DataType::float(32))?;
     broadcast_call(scope, "multiply", [real, scale])
-}
-
-/// A matrix of bytes, transposed.
-fn turned(matrix: &Tensor) -> Result<Tensor> {
-    let invalid = |error: relaxide_ffi::Error| NodeError::invalid(error.to_string());
-    let [rows, columns] = *matrix.shape() else { return Ok(matrix.clone()) };
-    let bytes = matrix.to_bytes().map_err(invalid)?;
-    let turned = matmul::transpose(&bytes, rows as usize, columns as usize, matrix.dtype().bytes());
-    Tensor::from_bytes(&turned, &[columns, rows], matrix.dtype()).map_err(invalid)
 }
