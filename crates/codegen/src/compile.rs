@@ -327,10 +327,10 @@ impl CompiledLib {
     pub fn join(parts: Vec<(String, CompiledLib)>) -> Result<CompiledLib, CodegenError> {
         let row = |(name, part): &(String, CompiledLib)| Variant { name: name.clone(), needed: part.target.needed() };
         let table = Variants::new(parts.iter().map(row).collect());
-        let table = table
-            .ok_or_else(|| CodegenError::Llvm("kernels for several processors are of two architectures".into()))?;
+        let refused = |why: &str| CodegenError::Processors { why: why.to_string() };
+        let table = table.ok_or_else(|| refused("their names are not apart, or they are of two architectures"))?;
         let mut parts = parts.into_iter().map(|(_, part)| part);
-        let mut all = parts.next().ok_or_else(|| CodegenError::Llvm("there are kernels for no processor".into()))?;
+        let mut all = parts.next().ok_or_else(|| refused("there is none"))?;
         for part in parts {
             all.objects.extend(part.objects);
             all.foreign.extend(part.foreign);
