@@ -35,7 +35,7 @@ struct Rows {
 }
 
 /// How many rows a tensor has; none where it has no dimensions.
-fn rows_of(tensor: &Tensor) -> usize {
+pub(super) fn rows_of(tensor: &Tensor) -> usize {
     tensor.shape().first().map_or(0, |rows| usize::try_from(*rows).unwrap_or(0))
 }
 

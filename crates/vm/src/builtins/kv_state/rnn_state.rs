@@ -10,6 +10,7 @@ use relaxide_ffi::{Any, AnyView, Array, Error, ErrorKind, Function, Object, Ref,
 use relaxide_runtime::device;
 
 use super::{Args, State, batch};
+use crate::builtins::kv_cache::rows_of;
 
 /// States as a program's value.
 #[derive(Object)]
@@ -202,10 +203,6 @@ impl RnnState {
         };
         Ok((found.ok_or_else(missing)?, number))
     }
-}
-
-fn rows_of(storage: &Tensor) -> usize {
-    storage.shape().first().map_or(0, |rows| usize::try_from(*rows).unwrap_or(0))
 }
 
 /// `(layers, sequences, history, what reads, what writes, what a sequence begins with)`; the last three for each state.
