@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use relaxide_ir::IRModule;
+use relaxide_tir::s_tir::random::Random;
 use relaxide_tir::schedule::{Domain, KernelNote, Override, Parameter};
 use relaxide_vm::ProfileReport;
 
@@ -120,7 +121,7 @@ impl<'o, 'p> Tuner<'o, 'p> {
             let found = Tuned { kernel: kernel.name.clone(), speedup: 1.0, changed: Vec::new(), trials: 0, wrong: 0 };
             candidates.push(State { kernel, decisions, note, library, tried: Vec::new(), times: None, found });
         }
-        Ok(Tuner { options, target, candidates, folder, random: Random(seed), made, stale })
+        Ok(Tuner { options, target, candidates, folder, random: Random::new(seed as i64), made, stale })
     }
 
     /// Tries candidates until the budget is spent or there is nothing left to try. `tell` hears of each.
@@ -155,9 +156,9 @@ impl<'o, 'p> Tuner<'o, 'p> {
         let weight = |changes: &Vec<Change>| {
             let kernel = changes.first().map_or(0, |change| change.kernel);
             // A kernel of a thousandth of the time is still worth a try when others are done.
-            self.candidates[kernel].kernel.time.as_nanos() as u64 / 1000 + 1
+            self.candidates[kernel].kernel.time.as_micros() as usize + 1
         };
-        let mut left = self.random.below(open.iter().map(weight).sum::<u64>().max(1));
+        let mut left = self.random.below(open.iter().map(weight).sum());
         let chosen = open.iter().position(|changes| {
             let own = weight(changes);
             let is_here = left < own;
@@ -165,7 +166,7 @@ impl<'o, 'p> Tuner<'o, 'p> {
             is_here
         })?;
         let mut changes = open.swap_remove(chosen);
-        let which = self.random.below(changes.len() as u64) as usize;
+        let which = self.random.below(changes.len());
         Some(changes.swap_remove(which))
     }
 
@@ -285,17 +286,4 @@ fn changed(decisions: &[Override]) -> Vec<String> {
         piece.values.iter().map(|(name, value)| format!("{stage}.{name} = {value}")).collect::<Vec<_>>()
     };
     decisions.iter().flat_map(of_piece).collect()
-}
-
-/// Numbers that follow from a seed (SplitMix64, Steele and others 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % limit.max(1)
-    }
 }
