@@ -154,3 +154,12 @@ def test_weights_of_other_widths_stay_what_they_are(dtype):
     found, is_integer = net.run("y", {"a": a})
     assert not is_integer
     np.testing.assert_allclose(found, numbers @ (w * 0.5).T, rtol=1e-5, atol=1e-4)
+
+
+def test_gemm_is_of_matrices():
+    net = Network(8)
+    a, w = net.integers((2, 4, 8), "uint8"), net.integers((5, 8), "int8")
+    (x, _), (weight, _) = net.dequantized("x", "a", a), net.dequantized("w", net.constant("wq", w), w)
+    net.nodes.append(h.make_node("Gemm", [x, weight], ["y"], transB=1))
+    with pytest.raises(Exception, match="an input is not a matrix"):
+        net.run("y", {"a": a})

@@ -82,7 +82,7 @@ pub fn product(scope: &mut Scope, node: &Node, a: &Dequantized, w: &Dequantized)
     }
     match node.op() {
         "Conv" => convolution(scope, node, a, w),
-        "Gemm" if node.flag("transA", false)? => Ok(None),
+        "Gemm" if node.flag("transA", false)? || scope.value_dims(&a.x)?.len() != 2 => Ok(None),
         "Gemm" => {
             let transposed = node.flag("transB", false)?;
             let (weight, axis) =
