@@ -100,15 +100,6 @@ pub fn product<'a>(dims: impl IntoIterator<Item = &'a PrimExpr>) -> PrimExpr {
     simplify(&dims.into_iter().fold(prim::int(1), |n, d| n * d))
 }
 
-/// The greatest common divisor; 1 where both are zero.
-pub fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i64::try_from(a).unwrap_or(1).max(1)
-}
-
 /// An axis counted from the front, from one that may count from the back.
 pub fn axis(axis: i64, rank: usize) -> Option<usize> {
     let from_front = if axis < 0 { axis.checked_add(rank as i64)? } else { axis };

@@ -10,6 +10,13 @@ use crate::{BinaryOp, Buffer, Var};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct AtomId(u32);
 
+impl AtomId {
+    /// Its place among the atoms of its analyzer.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// An expression inside the analyzer: an index in canonical form, or anything else.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Value {

@@ -82,6 +82,9 @@ impl From<Interval> for Bounds {
 }
 
 fn limited_mul(a: Wide, b: Wide) -> Wide {
+    if let (Ok(a), Ok(b)) = (i64::try_from(a), i64::try_from(b)) {
+        return (Wide::from(a) * Wide::from(b)).clamp(-INFINITE, INFINITE);
+    }
     // Two finite bounds of single products stay below the limit; anything larger counts as infinite.
     a.checked_mul(b).unwrap_or(if (a < 0) == (b < 0) { INFINITE } else { -INFINITE }).clamp(-INFINITE, INFINITE)
 }
@@ -89,6 +92,12 @@ fn limited_mul(a: Wide, b: Wide) -> Wide {
 impl Interval {
     fn add(self, other: Interval) -> Interval {
         Interval((self.0 + other.0).max(-INFINITE), (self.1 + other.1).min(INFINITE))
+    }
+
+    /// All values times a constant.
+    fn scale(self, by: i64) -> Interval {
+        let (low, high) = (limited_mul(self.0, by.into()), limited_mul(self.1, by.into()));
+        if by < 0 { Interval(high, low) } else { Interval(low, high) }
     }
 
     fn mul(self, other: Interval) -> Interval {
@@ -113,8 +122,7 @@ impl Analyzer {
     pub(super) fn bounds_of(&self, sum: &Sum) -> Bounds {
         let mut total = Interval(sum.constant.into(), sum.constant.into());
         for (product, coefficient) in &sum.terms {
-            let factor = Interval((*coefficient).into(), (*coefficient).into());
-            total = total.add(self.interval_of_product(product).mul(factor));
+            total = total.add(self.interval_of_product(product).scale(*coefficient));
         }
         total.into()
     }
@@ -125,6 +133,9 @@ impl Analyzer {
     }
 
     fn interval_of_product(&self, product: &[AtomId]) -> Interval {
+        if let [atom] = product {
+            return self.bounds_of_atom(*atom).into();
+        }
         let mut result = Interval(1, 1);
         for run in product.chunk_by(|a, b| a == b) {
             let base = Interval::from(self.bounds_of_atom(run[0]));
@@ -139,6 +150,20 @@ impl Analyzer {
 
     /// The bounds of an atom.
     pub(super) fn bounds_of_atom(&self, id: AtomId) -> Bounds {
+        let at = id.index();
+        if let Some(Some(known)) = self.atom_bounds.borrow().get(at) {
+            return *known;
+        }
+        let bounds = self.find_bounds_of_atom(id);
+        let mut known = self.atom_bounds.borrow_mut();
+        if known.len() <= at {
+            known.resize(at + 1, None);
+        }
+        known[at] = Some(bounds);
+        bounds
+    }
+
+    fn find_bounds_of_atom(&self, id: AtomId) -> Bounds {
         match self.atoms.get(id) {
             Atom::Var(var) => self.ranges.get(var).copied().unwrap_or_else(|| Bounds::of_dtype(var.dtype())),
             Atom::FloorDiv(a, b) => self.bounds_of_quotient(a, b),

@@ -11,11 +11,11 @@ use crate::{BinaryOp, PrimExpr, Var};
 impl Analyzer {
     /// The canonical form of an expression.
     pub(super) fn convert(&mut self, e: &PrimExpr) -> Value {
-        if let Some(known) = self.memo.get(e) {
+        if let Some(known) = self.answers.forms.get(e) {
             return known.clone();
         }
         let value = self.convert_new(e);
-        self.memo.insert(e.clone(), value.clone());
+        self.answers.forms.insert(e.clone(), value.clone());
         value
     }
 

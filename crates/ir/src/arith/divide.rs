@@ -6,7 +6,8 @@
 
 use super::Analyzer;
 use super::atom::Atom;
-use super::sum::{Sum, gcd, without};
+use super::gcd;
+use super::sum::{Sum, without};
 
 impl Analyzer {
     /// `a // b`, rounding down.

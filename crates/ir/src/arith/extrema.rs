@@ -8,6 +8,8 @@
 //!
 //! The first keeps a slice of a slice as short as one slice: with `n - min(n, k)` for each, the extent would double every time.
 
+use std::sync::Arc;
+
 use super::Analyzer;
 use super::atom::{Atom, AtomId};
 use super::sum::Sum;
@@ -42,7 +44,7 @@ impl Analyzer {
 
     /// What two extrema with a side in common say of each other: `min(a, x) - min(b, x)` lies between zero and `a - b` where `a` is
     /// at least `b`. Those of long sums are not compared, each with each.
-    pub(super) fn facts_of_extrema(&self, sum: &Sum, facts: &mut Vec<Sum>) {
+    pub(super) fn facts_of_extrema(&self, sum: &Sum, facts: &mut Vec<Arc<Sum>>) {
         let extrema = self.extrema_in(sum);
         if !(2..=MOST_COMPARED).contains(&extrema.len()) {
             return;
@@ -56,8 +58,8 @@ impl Analyzer {
                     let Some(distance) = distance.filter(|d| d.as_constant().is_some_and(|d| d >= 0)) else { continue };
                     let [above, below] = [upper, lower].map(|e| Sum::atom(sum.dtype, e.id));
                     let between = above.sub(&below);
-                    facts.extend(between.as_ref().and_then(|between| distance.sub(between)));
-                    facts.extend(between);
+                    facts.extend(between.as_ref().and_then(|between| distance.sub(between)).map(Arc::new));
+                    facts.extend(between.map(Arc::new));
                 }
             }
         }

@@ -32,6 +32,7 @@ pub mod dims;
 mod divide;
 mod emit;
 mod extrema;
+mod gcd;
 mod prove;
 mod rewrite;
 pub mod solver;
@@ -40,11 +41,14 @@ mod sum;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use relaxide_ffi::Ref;
 
 pub use bounds::Bounds;
+pub use gcd::gcd;
 
 use atom::{Atoms, Value};
 use sum::Sum;
@@ -60,17 +64,33 @@ pub struct Analyzer {
     /// Variables that stand for an expression.
     values: HashMap<Ref<Var>, Sum>,
     /// Sums that are known to be at least zero.
-    facts: Vec<Sum>,
-    /// Canonical forms within one question.
-    memo: HashMap<PrimExpr, Value>,
+    facts: Vec<Arc<Sum>>,
+    /// What has been found with what is known now.
+    answers: Answers,
+    /// Bounds of atoms, as the ranges of variables make them.
+    atom_bounds: RefCell<Vec<Option<Bounds>>>,
     /// Whether a proof is being searched.
     proving: bool,
+}
+
+/// Answers that hold as long as nothing else becomes known.
+#[derive(Debug, Default)]
+struct Answers {
+    /// The canonical forms of expressions.
+    forms: HashMap<PrimExpr, Value>,
+    /// Whether sums have been proved never to be negative.
+    proofs: HashMap<Sum, bool>,
 }
 
 /// A condition that was assumed, to be forgotten.
 #[derive(Debug)]
 #[must_use]
-pub struct Assumption(usize);
+pub struct Assumption {
+    /// How many facts there were before it.
+    facts: usize,
+    /// What had been found before it.
+    answers: Answers,
+}
 
 impl Analyzer {
     /// An analyzer that knows nothing.
@@ -80,7 +100,6 @@ impl Analyzer {
 
     /// Says that a variable lies in `min .. min + extent`.
     pub fn bind(&mut self, var: &Ref<Var>, min: impl Into<PrimExpr>, extent: impl Into<PrimExpr>) {
-        self.memo.clear();
         if !sum::is_index(var.dtype()) {
             return;
         }
@@ -94,22 +113,21 @@ impl Analyzer {
         let last = min.add(&extent).and_then(|end| end.offset(-1));
         let low = self.bounds_of(&min).min;
         let high = last.as_ref().and_then(|last| self.bounds_of(last).max);
-        let range = self.ranges.entry(var.clone()).or_default();
-        *range = range.meet(Bounds { min: low, max: high });
+        self.narrow(var, Bounds { min: low, max: high });
         if min.as_constant().is_none() {
-            self.facts.extend(this.sub(&min));
+            self.facts.extend(this.sub(&min).map(Arc::new));
         }
         if let Some(last) = last.filter(|last| last.as_constant().is_none()) {
-            self.facts.extend(last.sub(&this));
+            self.facts.extend(last.sub(&this).map(Arc::new));
         }
     }
 
     /// Says that a variable stands for a value.
     pub fn bind_value(&mut self, var: &Ref<Var>, value: &PrimExpr) {
-        self.memo.clear();
         if sum::is_index(var.dtype())
             && let Some(value) = self.convert_index(value)
         {
+            self.answers = Answers::default();
             self.values.insert(var.clone(), value);
         }
     }
@@ -121,9 +139,15 @@ impl Analyzer {
 
     /// Says that a variable is at least `min`.
     pub fn mark_at_least(&mut self, var: &Ref<Var>, min: i64) {
-        self.memo.clear();
+        self.narrow(var, Bounds { min: Some(min), max: None });
+    }
+
+    /// Says that a variable lies within bounds.
+    fn narrow(&mut self, var: &Ref<Var>, bounds: Bounds) {
         let range = self.ranges.entry(var.clone()).or_default();
-        *range = range.meet(Bounds { min: Some(min), max: None });
+        *range = range.meet(bounds);
+        self.answers = Answers::default();
+        self.atom_bounds.get_mut().clear();
     }
 
     /// Says that every variable in these dimensions is at least zero.
@@ -143,23 +167,20 @@ impl Analyzer {
 
     /// Takes a condition to hold, until it is forgotten.
     pub fn assume(&mut self, condition: &PrimExpr) -> Assumption {
-        self.memo.clear();
-        let mark = Assumption(self.facts.len());
         let value = self.convert(condition);
+        let mark = Assumption { facts: self.facts.len(), answers: std::mem::take(&mut self.answers) };
         self.learn(&value, true);
-        self.memo.clear();
         mark
     }
 
     /// Forgets a condition, and everything that was assumed or bound behind it.
     pub fn forget(&mut self, mark: Assumption) {
-        self.memo.clear();
-        self.facts.truncate(mark.0);
+        self.facts.truncate(mark.facts);
+        self.answers = mark.answers;
     }
 
     /// A simpler expression of the same value; the expression itself where none was found.
     pub fn simplify(&mut self, e: &PrimExpr) -> PrimExpr {
-        self.memo.clear();
         let value = self.convert(e);
         let simple = self.emit(&value);
         if same(e, &simple) { e.clone() } else { simple }
@@ -167,7 +188,6 @@ impl Analyzer {
 
     /// Whether a condition is known to hold always.
     pub fn can_prove(&mut self, condition: &PrimExpr) -> bool {
-        self.memo.clear();
         let value = self.convert(condition);
         self.truth_of(&value) == Some(true)
     }
@@ -177,7 +197,6 @@ impl Analyzer {
         if same(a, b) {
             return true;
         }
-        self.memo.clear();
         match (self.convert(a), self.convert(b)) {
             (Value::Index(a), Value::Index(b)) => {
                 let Some(difference) = self.difference(&a, &b) else { return false };
@@ -190,14 +209,12 @@ impl Analyzer {
 
     /// `a - b`, where that is one constant.
     pub fn constant_difference(&mut self, a: &PrimExpr, b: &PrimExpr) -> Option<i64> {
-        self.memo.clear();
         let (Value::Index(a), Value::Index(b)) = (self.convert(a), self.convert(b)) else { return None };
         self.difference(&a, &b)?.as_constant()
     }
 
     /// The constants between which an integer expression lies.
     pub fn bounds(&mut self, e: &PrimExpr) -> Bounds {
-        self.memo.clear();
         match self.convert(e) {
             Value::Index(sum) => self.bounds_of(&sum),
             Value::Other(atom) => self.bounds_of_atom(atom),

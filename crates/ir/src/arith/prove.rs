@@ -7,11 +7,12 @@
 //!
 //! The search is bounded in depth and in total work; most proofs take one or two steps.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::Analyzer;
 use super::atom::{Atom, AtomId, Head, Value};
-use super::sum::{Product, Sum, gcd, without};
+use super::gcd;
+use super::sum::{Product, Sum, without};
 use crate::BinaryOp;
 
 /// How many facts may be combined in one proof.
@@ -43,7 +44,7 @@ impl Analyzer {
         // What is known as it stands: the search looks for help against terms that may be negative, and in `n - 1` none is.
         let known = self.facts_about(sum);
         let follows =
-            |fact: &Sum| sum.sub(fact).is_some_and(|rest| self.bounds_of(&rest).min.is_some_and(|min| min >= 0));
+            |fact: &Arc<Sum>| sum.sub(fact).is_some_and(|rest| self.bounds_of(&rest).min.is_some_and(|min| min >= 0));
         if known.iter().any(follows) {
             return true;
         }
@@ -51,21 +52,27 @@ impl Analyzer {
             return false;
         }
         // The search simplifies what it combines, and simplifying proves; inside a proof only bounds count.
-        if std::mem::replace(&mut self.proving, true) {
+        if self.proving {
             return false;
         }
+        if let Some(found) = self.answers.proofs.get(sum) {
+            return *found;
+        }
+        self.proving = true;
         let mut steps = MAX_STEPS;
         let found = self.search(sum, 1, MAX_DEPTH, &mut steps);
         self.proving = false;
+        self.answers.proofs.insert(sum.clone(), found);
         found
     }
 
     /// What is known of the atoms of a sum, the latest first. Facts about others cancel none of its terms.
-    fn facts_about(&self, sum: &Sum) -> Vec<Sum> {
-        let atoms: HashSet<AtomId> = sum.terms.iter().flat_map(|(product, _)| product.iter().copied()).collect();
-        let is_about = |fact: &&Sum| {
-            fact.dtype == sum.dtype
-                && fact.terms.iter().any(|(product, _)| product.iter().any(|atom| atoms.contains(atom)))
+    fn facts_about(&self, sum: &Sum) -> Vec<Arc<Sum>> {
+        let mut atoms: Vec<AtomId> = sum.terms.iter().flat_map(|(product, _)| product.iter().copied()).collect();
+        atoms.sort_unstable();
+        let is_about = |fact: &&Arc<Sum>| {
+            let mut own = fact.terms.iter().flat_map(|(product, _)| product);
+            fact.dtype == sum.dtype && own.any(|atom| atoms.binary_search(atom).is_ok())
         };
         self.facts.iter().rev().filter(is_about).take(MAX_FACTS).cloned().collect()
     }
@@ -125,7 +132,7 @@ impl Analyzer {
     }
 
     /// The inequalities that follow from what an atom is.
-    fn facts_of_atom(&mut self, id: AtomId, facts: &mut Vec<Sum>) {
+    fn facts_of_atom(&mut self, id: AtomId, facts: &mut Vec<Arc<Sum>>) {
         let atom = self.atoms.get(id).clone();
         let this = Sum::atom(self.atoms.dtype(id), id);
         match atom {
@@ -136,19 +143,19 @@ impl Analyzer {
                 let Some(multiple) = this.mul(&c) else { return };
                 let below = x.sub(&multiple);
                 let above = below.as_ref().and_then(|below| c.offset(-1)?.sub(below));
-                facts.extend(below.into_iter().chain(above));
+                facts.extend(below.into_iter().chain(above).map(Arc::new));
             }
             Atom::FloorMod(x, c) => {
                 if self.bounds_of(&c).min.is_none_or(|min| min <= 0) {
                     return;
                 }
-                facts.extend(c.offset(-1).and_then(|last| last.sub(&this)));
+                facts.extend(c.offset(-1).and_then(|last| last.sub(&this)).map(Arc::new));
                 if self.bounds_of(&x).min.is_some_and(|min| min >= 0) {
-                    facts.extend(x.sub(&this));
+                    facts.extend(x.sub(&this).map(Arc::new));
                 }
             }
-            Atom::Min(a, b) => facts.extend([a.sub(&this), b.sub(&this)].into_iter().flatten()),
-            Atom::Max(a, b) => facts.extend([this.sub(&a), this.sub(&b)].into_iter().flatten()),
+            Atom::Min(a, b) => facts.extend([a.sub(&this), b.sub(&this)].into_iter().flatten().map(Arc::new)),
+            Atom::Max(a, b) => facts.extend([this.sub(&a), this.sub(&b)].into_iter().flatten().map(Arc::new)),
             _ => {}
         }
     }
@@ -162,9 +169,9 @@ impl Analyzer {
         }
         // Forms that were found without the condition may not be the simplest under it, and the other way round they may
         // not even be right.
-        let memo = std::mem::take(&mut self.memo);
+        let answers = std::mem::take(&mut self.answers);
         let answer = ask(self);
-        self.memo = memo;
+        self.answers = answers;
         self.facts.truncate(before);
         answer
     }
@@ -174,13 +181,13 @@ impl Analyzer {
         let Value::Other(atom) = condition else { return };
         match (self.atoms.get(*atom).clone(), holds) {
             (Atom::Compare(BinaryOp::Lt, a, b), true) | (Atom::Compare(BinaryOp::Le, b, a), false) => {
-                self.facts.extend(b.sub(&a).and_then(|d| d.offset(-1)));
+                self.facts.extend(b.sub(&a).and_then(|d| d.offset(-1)).map(Arc::new));
             }
             (Atom::Compare(BinaryOp::Le, a, b), true) | (Atom::Compare(BinaryOp::Lt, b, a), false) => {
-                self.facts.extend(b.sub(&a));
+                self.facts.extend(b.sub(&a).map(Arc::new));
             }
             (Atom::Compare(BinaryOp::Eq, a, b), true) | (Atom::Compare(BinaryOp::Ne, a, b), false) => {
-                self.facts.extend(a.sub(&b).into_iter().chain(b.sub(&a)));
+                self.facts.extend(a.sub(&b).into_iter().chain(b.sub(&a)).map(Arc::new));
             }
             (Atom::Node(Head::Binary(BinaryOp::And), args), true)
             | (Atom::Node(Head::Binary(BinaryOp::Or), args), false) => {

@@ -3,6 +3,7 @@
 use relaxide_ffi::DataType;
 
 use super::atom::AtomId;
+use super::gcd;
 
 /// Atoms that are multiplied, in order; an atom occurs as often as its power.
 pub(super) type Product = Vec<AtomId>;
@@ -159,15 +160,6 @@ impl Sum {
         let constant = self.as_constant()?;
         crate::prim::holds(dtype, constant).then(|| Sum::constant(dtype, constant))
     }
-}
-
-/// Greatest common divisor, at least 0.
-pub(super) fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i64::try_from(a).unwrap_or(1)
 }
 
 /// The product of two products.

@@ -4,6 +4,7 @@
 //! expressions. Floats that shapes are multiplied by are dyadic fractions with small parts; those are exact here. A float
 //! whose fraction would need large parts is not represented, and what depends on it is computed when the program runs.
 
+use relaxide_ir::arith;
 use relaxide_ir::prim::{self, PrimExpr};
 
 use crate::dims;
@@ -43,7 +44,7 @@ impl Ratio {
         }
         match (num.as_int(), den.as_int()) {
             (Some(n), Some(d)) if d != 0 => {
-                let g = dims::gcd(n, d);
+                let g = arith::gcd(n, d).max(1);
                 Ratio { num: prim::int(n / g), den: prim::int(d / g) }
             }
             _ => Ratio { num, den },

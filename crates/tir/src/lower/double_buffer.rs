@@ -16,14 +16,15 @@ use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::PassInfo;
-use relaxide_ir::prim::{PrimExpr, PrimMutator, add, floormod, gt, int_of, sub};
+use relaxide_ir::prim::{PrimExpr, add, floormod, gt, int_of, sub};
 use relaxide_ir::{Buffer, Var};
 
+use super::loops::{rewrite_loops, statements};
 use super::versions::{Uses, of_iteration, with_versions};
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::analysis::regions::shared_memory;
-use crate::functor::{StmtMutator, undefined_vars};
+use crate::functor::undefined_vars;
 use crate::stmt::*;
 
 /// The attribute of what is written ahead.
@@ -36,43 +37,7 @@ pub(super) const PASS: PassInfo = kernel_pass!(
 );
 
 fn inject_double_buffers(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    let mut inject = Inject { error: None };
-    let body = inject.mutate_stmt(&func.body);
-    inject.error.map_or(Ok(func.with_body(body)), Err)
-}
-
-struct Inject {
-    error: Option<LowerError>,
-}
-
-impl PrimMutator for Inject {
-    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
-        e.clone()
-    }
-}
-
-impl StmtMutator for Inject {
-    fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
-        let made = self.remake_stmt(stmt);
-        match &made {
-            Stmt::For(n) if statements(&n.body).iter().any(is_ahead) => match doubled(n) {
-                Ok(doubled) => doubled,
-                Err(error) => {
-                    self.error.get_or_insert(error);
-                    made
-                }
-            },
-            _ => made,
-        }
-    }
-}
-
-/// The statements of a body, in order.
-pub fn statements(body: &Stmt) -> Vec<Stmt> {
-    match body {
-        Stmt::Seq(n) => n.seq.iter().flat_map(statements).collect(),
-        _ => vec![body.clone()],
-    }
+    rewrite_loops(func, |n| statements(&n.body).iter().any(is_ahead).then(|| doubled(n)))
 }
 
 fn is_ahead(stmt: &Stmt) -> bool {
@@ -183,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_writes_for_the_next() {
+    fn an_iteration_writes_for_the_next() {
         for iterations in 0..5 {
             let sample = sample(iterations, false);
             let made = inject_double_buffers(&sample.func).unwrap();
@@ -194,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_turn_are_refused() {
+    fn names_of_the_iteration_are_refused() {
         let error = inject_double_buffers(&sample(3, true).func).unwrap_err().to_string();
         assert!(error.contains("a name of the same iteration"), "{error}");
     }

@@ -36,6 +36,7 @@ mod initialized_before_read;
 mod irregular_loop;
 mod launch;
 mod loop_partition;
+mod loops;
 mod match_buffer;
 mod narrow;
 mod no_op;

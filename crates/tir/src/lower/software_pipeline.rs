@@ -20,15 +20,14 @@ use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::PassInfo;
-use relaxide_ir::prim::{PrimExpr, PrimMutator, add, floormod, int_of, lt, max, sub};
+use relaxide_ir::prim::{PrimExpr, add, floormod, int_of, lt, max, sub};
 use relaxide_ir::{Buffer, Var};
 
-use super::double_buffer::statements;
+use super::loops::{rewrite_loops, statements};
 use super::versions::{Uses, of_iteration, with_versions};
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::analysis::regions::shared_memory;
-use crate::functor::StmtMutator;
 use crate::stmt::*;
 
 const STAGE: &str = "software_pipeline_stage";
@@ -42,37 +41,9 @@ pub(super) const PASS: PassInfo = kernel_pass!(
 );
 
 fn inject_software_pipelines(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    let mut inject = Inject { error: None };
-    let body = inject.mutate_stmt(&func.body);
-    inject.error.map_or(Ok(func.with_body(body)), Err)
-}
-
-struct Inject {
-    error: Option<LowerError>,
-}
-
-impl PrimMutator for Inject {
-    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
-        e.clone()
-    }
-}
-
-impl StmtMutator for Inject {
-    fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
-        let made = self.remake_stmt(stmt);
-        match &made {
-            Stmt::For(n) if n.annotations.get(STAGE).is_some() => {
-                match Pipeline::of(n).and_then(|pipeline| pipeline.emit()) {
-                    Ok(pipelined) => pipelined,
-                    Err(error) => {
-                        self.error.get_or_insert(error);
-                        made
-                    }
-                }
-            }
-            _ => made,
-        }
-    }
+    rewrite_loops(func, |n| {
+        n.annotations.get(STAGE).is_some().then(|| Pipeline::of(n).and_then(|pipeline| pipeline.emit()))
+    })
 }
 
 fn refused(n: &For, what: impl std::fmt::Display) -> LowerError {
@@ -293,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_turns_overlaps() {
+    fn any_number_of_iterations_overlaps() {
         let pipelines: [(&[i64], &[i64]); 5] = [
             (&[0, 0, 0], &[0, 1, 2]),
             (&[0, 1, 1], &[0, 1, 2]),

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::poly::{Monomial, Poly, gcd};
+use super::super::gcd::wide_gcd;
+use super::poly::{Monomial, Poly};
 
 /// More conditions than this are not looked at together.
 const MAX_CONDITIONS: usize = 160;
@@ -28,7 +29,7 @@ impl Fraction {
         if under == 0 {
             return None;
         }
-        let common = gcd(over, under).max(1) * under.signum();
+        let common = wide_gcd(over, under).max(1) * under.signum();
         Some(Fraction { over: over.checked_div(common)?, under: under.checked_div(common)? })
     }
 
@@ -36,7 +37,7 @@ impl Fraction {
         if self.over == 0 || other.over == 0 {
             return Some(Fraction::ZERO);
         }
-        let (left, right) = (gcd(self.over, other.under), gcd(other.over, self.under));
+        let (left, right) = (wide_gcd(self.over, other.under), wide_gcd(other.over, self.under));
         Fraction::of(
             (self.over / left).checked_mul(other.over / right)?,
             (self.under / right).checked_mul(other.under / left)?,

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::gcd::wide_gcd;
+
 /// A value that stands for itself.
 pub(super) type Atom = u32;
 /// A product of atoms, in order; the empty one is the number one.
@@ -95,7 +97,7 @@ impl Poly {
 
     /// The greatest number that divides all coefficients of terms with atoms; zero where there are none.
     pub fn content(&self) -> i128 {
-        self.terms().fold(0, |found, (_, factor)| gcd(found, factor))
+        self.terms().fold(0, |found, (_, factor)| wide_gcd(found, factor))
     }
 
     /// Coefficients divided by a number that divides them; the constant is rounded down.
@@ -129,12 +131,4 @@ impl Poly {
             _ => None,
         }
     }
-}
-
-pub(super) fn gcd(a: i128, b: i128) -> i128 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i128::try_from(a).unwrap_or(1)
 }

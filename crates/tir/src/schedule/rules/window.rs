@@ -15,6 +15,7 @@
 //! in the workspace whatever the stride, along a row and across rows.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::arith::gcd;
 use relaxide_ir::prim::{
     BinaryOp, PrimExpr, PrimMutator, VarMap, add, binary, constant, floordiv, floormod, if_then_else, int, lt, max,
     min, mul, ramp, sub, substitute,
@@ -259,10 +260,6 @@ impl Window {
         let end = (0..self.stride).rev().find(present).unwrap_or(0);
         (step, (0..=end).step_by(step as usize).map(|phase| (phase, last(phase))).collect())
     }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The memory of a window's image rows.
