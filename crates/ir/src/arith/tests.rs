@@ -263,6 +263,45 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// What was found under an assumption is not kept beyond it, nor what was found before a range became known.
+    #[test]
+    fn answers_hold_for_what_is_known_when_they_are_asked_for(
+        a in expression(), b in expression(), c in expression(), values in prop::collection::vec(assignment(), 12),
+    ) {
+        let mut an = knowing();
+        let (assumed, asked) = (prim::le(&a, &b), prim::lt(&c, &a));
+        let sound = |an: &mut Analyzer, holds: &dyn Fn(&[i64; 4]) -> bool| {
+            let (proved, simple) = (an.can_prove(&asked), an.simplify(&c));
+            let (least, most) = (an.bounds(&c).min, an.bounds(&c).max);
+            values.iter().filter(|values| holds(values)).all(|values| {
+                let Some(x) = evaluate(&c, values) else { return true };
+                let bounded = least.is_none_or(|min| min <= x) && most.is_none_or(|max| x <= max);
+                let true_if_proved = !proved || evaluate(&asked, values).is_none_or(|truth| truth == 1);
+                bounded && true_if_proved && evaluate(&simple, values) == Some(x)
+            })
+        };
+        let [_, _, _, u] = variables();
+        prop_assert!(sound(&mut an, &|_| true), "at first");
+        let mark = an.assume(&assumed);
+        prop_assert!(sound(&mut an, &|values| evaluate(&assumed, values) == Some(1)), "under {}", assumed);
+        an.forget(mark);
+        prop_assert!(sound(&mut an, &|_| true), "behind {}", assumed);
+        an.mark_at_least(u, 7);
+        prop_assert!(sound(&mut an, &|values| values[3] >= 7), "with a range");
+        let mark = an.assume(&prim::not(assumed.clone()));
+        an.bind(u, 9, &a);
+        let within = |values: &[i64; 4]| {
+            let end = evaluate(&a, values).map(|a| a + 9);
+            evaluate(&assumed, values) == Some(0) && end.is_some_and(|end| (9..end).contains(&values[3]))
+        };
+        prop_assert!(sound(&mut an, &within), "with another range under the opposite of {}", assumed);
+        an.forget(mark);
+    }
+}
+
 #[test]
 fn proofs_by_cases_find_what_rules_do_not() {
     let [(_, a), (_, b), (_, c), (_, d)] = [dim("a"), dim("b"), dim("c"), dim("d")];
