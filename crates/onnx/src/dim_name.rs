@@ -112,33 +112,3 @@ impl Reader<'_, '_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use relaxide_ir::Var;
-
-    fn read(name: &str) -> Option<String> {
-        let (n, m) = (Var::dim("n"), Var::dim("m"));
-        let mut of = |word: &str| match word {
-            "n" => Some(PrimExpr::from(&n)),
-            "m" => Some(PrimExpr::from(&m)),
-            _ => None,
-        };
-        expression(name, &mut of).map(|e| e.to_string())
-    }
-
-    #[test]
-    fn sums_and_quotients_of_names_are_read() {
-        assert_eq!(read("n + m").as_deref(), Some("n + m"));
-        assert_eq!(read("((n - 1)//2) + 1").as_deref(), Some("(n - 1) // 2 + 1"));
-        assert!(read("floor(2*n/3)").is_some() && read("Max(1, n)").is_some());
-    }
-
-    #[test]
-    fn other_texts_are_names() {
-        for name in ["n", "batch size", "n + k", "n /", "n // m", "n ** 2", &"(".repeat(100), &"n+".repeat(1000)] {
-            assert_eq!(read(name), None, "{name}");
-        }
-    }
-}

@@ -69,7 +69,7 @@ impl Model {
 
     /// Gives the memory back that what was read of the file takes: it is in the way once the weights have been copied. What is
     /// read again comes from the file again.
-    pub(crate) fn give_back(&self) {
+    pub fn give_back(&self) {
         let Some(map) = &self.map else { return };
         // SAFETY: the map is of a file and nobody has written to it, so that its bytes are the same when they are read again.
         // A system that does not follow the advice keeps them, which is as well.
@@ -114,28 +114,4 @@ fn map(path: &Path) -> Result<Option<Mmap>, ModelError> {
     // SAFETY: the map is read-only; a process that truncates the file meanwhile can make reads fail with a signal, as for
     // any mapped file, but cannot make them unsound for the types here, which are bytes.
     Ok(Some(unsafe { Mmap::map(&file) }.map_err(io)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::proto::TensorProto;
-
-    #[test]
-    fn what_was_given_back_can_be_read_again() {
-        let weights: Vec<u8> = (0..1 << 20).map(|i: u32| (i % 251) as u8).collect();
-        let tensor = TensorProto { raw_data: weights.clone().into(), ..TensorProto::default() };
-        let graph = GraphProto { initializer: vec![tensor], ..GraphProto::default() };
-        let proto = ModelProto { graph: Some(graph), ..ModelProto::default() };
-        let path = std::env::temp_dir().join(format!("relaxide-give-back-{}.onnx", std::process::id()));
-        std::fs::write(&path, proto.encode_to_vec()).unwrap();
-        let model = Model::open(&path).unwrap();
-        let read = |model: &Model| model.graph.initializer[0].raw_data == weights;
-        assert!(read(&model));
-        model.give_back();
-        assert!(read(&model));
-        std::fs::remove_file(&path).unwrap();
-        model.give_back();
-        assert!(read(&model));
-    }
 }

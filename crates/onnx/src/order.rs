@@ -85,25 +85,3 @@ fn visit_all(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     }
     Some(order)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn node(input: &str, output: &str) -> NodeProto {
-        NodeProto { input: vec![input.into()], output: vec![output.into()], ..NodeProto::default() }
-    }
-
-    #[test]
-    fn what_a_node_uses_comes_before_it() {
-        let nodes = [node("b", "c"), node("a", "b"), node("c", "d")];
-        let order: Vec<String> = sorted(&nodes).unwrap().iter().map(|n| n.output[0].clone()).collect();
-        assert_eq!(order, ["b", "c", "d"]);
-        assert!(sorted(&[node("a", "b"), node("b", "c")]).is_none());
-    }
-
-    #[test]
-    fn nodes_in_a_circle_stay() {
-        assert!(sorted(&[node("b", "a"), node("a", "b")]).is_none());
-    }
-}

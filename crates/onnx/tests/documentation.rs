@@ -1,6 +1,6 @@
 //! `docs/onnx.md` lists exactly the operators of the table. `RELAXIDE_BLESS=1 cargo test` writes the list anew.
 
-use relaxide_onnx::ops::{MAX_OPSET, TABLE};
+use relaxide_onnx::testing::{MAX_OPSET, TABLE};
 
 const BEGIN: &str = "<!-- operators: begin -->\n";
 const END: &str = "<!-- operators: end -->";

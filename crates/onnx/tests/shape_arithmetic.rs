@@ -3,10 +3,8 @@
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::Var;
 use relaxide_ir::prim::PrimExpr;
-use relaxide_onnx::node::Node;
 use relaxide_onnx::proto::{AttributeKind, AttributeProto, NodeProto};
-use relaxide_onnx::symbolic::{Ratio, Symbolic, evaluate};
-use relaxide_onnx::value::Value;
+use relaxide_onnx::testing::{Node, Ratio, Symbolic, Value, evaluate};
 
 /// Values of one test: they share the dimensions `n`, `h` and `w`.
 struct Dims {

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use relaxide::ffi::Any;
-use relaxide::onnx::external::Beside;
 use relaxide::onnx::proto::TypeProto;
-use relaxide::onnx::{Extent, Model, Signature};
+use relaxide::onnx::{Beside, Extent, Model, Signature};
 use relaxide::{CompileOptions, DimSpec, Error, OnnxOptions, VirtualMachine};
 
 use crate::cache::{self, Source};

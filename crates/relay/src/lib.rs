@@ -21,6 +21,7 @@ mod rewrite;
 mod rooms;
 pub mod scalar;
 mod stack;
+pub mod testing;
 pub mod text;
 mod to_relax;
 pub mod transform;

@@ -151,17 +151,3 @@ fn type_hash(bytes: &[u8]) -> u64 {
     hash = mix(hash).wrapping_mul(MUL);
     mix(hash)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tags_are_those_of_the_reference() {
-        assert_eq!(constructor_tag("List", 0), -2013265920);
-        assert_eq!(constructor_tag("List", 1), -2013265919);
-        assert_eq!(constructor_tag("Option", 0) as i32 as u32 >> 24, 0x42);
-        assert_eq!(constructor_tag("Tree", 0) as i32 as u32 >> 24, 0x38);
-        assert_eq!(constructor_tag("tensor_float32_t", 0) as i32 as u32 >> 24, 0x26);
-    }
-}

@@ -123,33 +123,3 @@ impl Free {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn messages(module: &Module) -> Vec<String> {
-        well_formed(module).into_iter().map(|e| e.message).collect()
-    }
-
-    #[test]
-    fn programs_of_text_are_well_formed() {
-        assert!(messages(prelude::prelude().unwrap()).is_empty());
-    }
-
-    #[test]
-    fn what_is_bound_twice_or_nowhere_is_named() {
-        let (x, y) = (Var::new("x", None), Var::new("y", None));
-        let twice = Expr::bind(x.clone(), Expr::tuple([]), Expr::bind(x.clone(), Expr::tuple([]), Expr::from(&x)));
-        let module = Module::of_main(Function::new(vec![], twice, None));
-        assert_eq!(messages(&module), ["the variable %x is bound twice"]);
-        let loose = Module::of_main(Function::new(vec![x], Expr::from(&y), None));
-        assert_eq!(messages(&loose), ["the variable %y is used in @main where it is not bound"]);
-        // In the body of one branch a variable is not what it is in the other.
-        let z = Var::new("z", None);
-        let then = Expr::bind(z.clone(), Expr::tuple([]), Expr::from(&z));
-        let choice = Expr::choice(Expr::int(1, relaxide_ffi::DataType::bool()).unwrap(), then, Expr::from(&z));
-        let module = Module::of_main(Function::new(vec![], choice, None));
-        assert_eq!(messages(&module), ["the variable %z is used in @main where it is not bound"]);
-    }
-}

@@ -6,9 +6,8 @@
 
 use prost::Message;
 use relaxide::ffi::{DataType, Tensor};
-use relaxide::onnx::external::Beside;
 use relaxide::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
-use relaxide::onnx::{ImportError, ImportOptions, Location, Model};
+use relaxide::onnx::{Beside, ImportError, ImportOptions, Location, Model};
 
 use super::unfold::{Unfolded, count_inside, has_graphs, unfold};
 use super::{CheckArgs, Compared, Difference, Found, FoundNode, Theirs, compare_all, compile, tensors};
@@ -118,7 +117,7 @@ impl Kept {
         let at = self.theirs.names.iter().position(|name| name == condition);
         let computed = at.and_then(|at| self.theirs.values.get(at)?.clone());
         let constant = || self.model.graph.initializer.iter().find(|tensor| tensor.name == *condition);
-        let constant = || relaxide::onnx::constant::from_proto(constant()?, self.model.beside.as_ref()).ok();
+        let constant = || relaxide::onnx::from_proto(constant()?, self.model.beside.as_ref()).ok();
         let tensor: Tensor = computed.or_else(constant)?;
         let known = tensor.dtype() == DataType::bool();
         known.then(|| element::numbers(&tensor).ok())?.and_then(|numbers| Some(*numbers.first()? != 0.0))

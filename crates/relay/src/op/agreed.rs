@@ -33,7 +33,7 @@ impl Agreed {
     }
 
     /// What a dimension is made of that is broadcast from two.
-    pub(super) fn parts_of_both(&self, p: &PrimExpr, q: &PrimExpr) -> Vec<PrimExpr> {
+    pub fn parts_of_both(&self, p: &PrimExpr, q: &PrimExpr) -> Vec<PrimExpr> {
         let mut parts = self.parts(p);
         for part in self.parts(q) {
             if !holds(&parts, &part) {
@@ -44,12 +44,13 @@ impl Agreed {
     }
 
     /// The dimension that is made of just these.
-    pub(super) fn known(&self, parts: &[PrimExpr]) -> Option<PrimExpr> {
+    pub fn known(&self, parts: &[PrimExpr]) -> Option<PrimExpr> {
         let is_all = |known: &[PrimExpr]| known.len() == parts.len() && parts.iter().all(|part| holds(known, part));
         self.known.iter().rev().find(|(_, known)| is_all(known)).map(|(dim, _)| dim.clone())
     }
 
-    pub(super) fn add(&mut self, dim: PrimExpr, parts: Vec<PrimExpr>) {
+    /// Notes what a new dimension is made of.
+    pub fn add(&mut self, dim: PrimExpr, parts: Vec<PrimExpr>) {
         self.known.push((dim, parts));
     }
 }
@@ -78,33 +79,4 @@ pub(super) fn is_small(e: &PrimExpr) -> bool {
     let mut count = Count(0);
     count.visit_prim(e);
     count.0 <= FEW
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use relaxide_ir::Var;
-    use relaxide_ir::prim::int;
-
-    #[test]
-    fn a_union_that_is_known_is_found_whatever_it_was_made_of() {
-        let [n, m, k, d, e] = ["n", "m", "k", "d", "e"].map(|name| PrimExpr::Var(Var::dim(name)));
-        let mut agreed = Agreed::default();
-        let both = agreed.parts_of_both(&n, &m);
-        assert_eq!(agreed.known(&both), None);
-        agreed.add(d.clone(), both);
-        let again = |agreed: &Agreed, p: &PrimExpr, q: &PrimExpr| agreed.known(&agreed.parts_of_both(p, q));
-        assert_eq!(again(&agreed, &m, &n), Some(d.clone()));
-        assert_eq!(again(&agreed, &d, &n), Some(d.clone()));
-        assert_eq!(again(&agreed, &m, &d), Some(d.clone()));
-        assert_eq!(again(&agreed, &d, &k), None);
-        let mark = agreed.mark();
-        let more = agreed.parts_of_both(&k, &d);
-        agreed.add(e.clone(), more);
-        assert_eq!(again(&agreed, &e, &n), Some(e.clone()));
-        assert_eq!(again(&agreed, &d, &k), Some(e));
-        agreed.forget(mark);
-        assert_eq!(again(&agreed, &d, &k), None);
-        assert_eq!(again(&agreed, &d, &int(5)), None);
-    }
 }

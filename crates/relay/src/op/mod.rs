@@ -61,29 +61,3 @@ pub fn shape_is_data(name: &str) -> bool {
 pub fn all() -> impl Iterator<Item = &'static OpDef> {
     table::TABLE.iter()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::op::schema::Mapping;
-
-    #[test]
-    fn names_are_unique_and_attribute_nodes_exist() {
-        assert_eq!(BY_NAME.len(), table::TABLE.len());
-        for def in all() {
-            assert!(def.attrs.is_empty() || def.attrs_def().is_some(), "{}: no node {}", def.name, def.attrs);
-        }
-    }
-
-    #[test]
-    fn what_a_row_names_in_relax_exists_there() {
-        for def in all() {
-            let name = match def.mapping {
-                Mapping::Same => def.name,
-                Mapping::As(name) | Mapping::Binary(name) => name,
-                _ => continue,
-            };
-            assert!(relaxide_relax::op::lookup(name).is_some(), "{}: Relax has no `{name}`", def.name);
-        }
-    }
-}

@@ -1,12 +1,12 @@
 //! Relay's text, version 0.0.5, both ways.
 
 mod lex;
-mod names;
+pub(crate) mod names;
 mod parse;
 mod parse_expr;
 mod parse_type;
 mod print;
-mod print_parts;
+pub(crate) mod print_parts;
 mod print_type;
 
 pub use parse::{Source, parse, parse_expr, parse_in};

@@ -47,23 +47,24 @@ pub(super) fn is_free_word(text: &str) -> bool {
 }
 
 /// A name of a type or a constructor.
-pub(super) fn name(text: &str) -> Cow<'_, str> {
+pub fn name(text: &str) -> Cow<'_, str> {
     if is_free_word(text) { text.into() } else { quoted(text).into() }
 }
 
 /// A name of a function behind its `@`, where a slash and a digit in front are no trouble.
-pub(super) fn global(text: &str) -> String {
+pub fn global(text: &str) -> String {
     let plain = !text.is_empty() && text.bytes().all(|c| in_name(c) || c == b'/');
     format!("@{}", if plain { text.into() } else { Cow::from(quoted(text)) })
 }
 
 /// A name of an attribute, which may have parts.
-pub(super) fn attribute(text: &str) -> Cow<'_, str> {
+pub fn attribute(text: &str) -> Cow<'_, str> {
     let words = text.split('.').all(is_word) && !text.starts_with("meta") && !text.starts_with("inff");
     if words { text.into() } else { quoted(text).into() }
 }
 
-fn quoted(text: &str) -> String {
+/// A text in back quotes, as which any name can be written.
+pub fn quoted(text: &str) -> String {
     let mut written = String::from("`");
     for c in text.chars() {
         match c {
@@ -77,7 +78,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Reads what [`quoted`] wrote, from its first back quote on: the name, and how many bytes it takes.
-pub(super) fn read_quoted(text: &str) -> Option<(String, usize)> {
+pub fn read_quoted(text: &str) -> Option<(String, usize)> {
     let (mut name, mut chars) = (String::new(), text.char_indices().skip(1));
     while let Some((at, c)) = chars.next() {
         match c {
@@ -91,21 +92,4 @@ pub(super) fn read_quoted(text: &str) -> Option<(String, usize)> {
         }
     }
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_in_back_quotes_is_read_as_it_was() {
-        for text in ["-1", "", "a b", "`", "\\", "\\n", "line\nbreak\r", "ünïcode", "\"", "*/", "Tensor"] {
-            let written = quoted(text);
-            assert_eq!(read_quoted(&format!("{written} and more")), Some((text.to_string(), written.len())));
-            assert_eq!(name(text), written);
-        }
-        assert_eq!([global("main"), global("0/x"), global("-1")], ["@main", "@0/x", "@`-1`"]);
-        assert_eq!([attribute("a.b"), attribute("a..b"), attribute("meta")], ["a.b", "`a..b`", "`meta`"]);
-        assert_eq!(read_quoted("`open"), None);
-    }
 }

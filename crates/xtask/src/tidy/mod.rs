@@ -3,6 +3,7 @@
 //! Each rule is a file that looks at the committed files and says what is wrong, with the place and what to do. A test
 //! runs all of them, so the rules hold on every change.
 
+mod harness;
 mod layers;
 mod sources;
 mod terms;
@@ -56,6 +57,7 @@ pub fn check(root: &Path) -> Vec<Problem> {
         Err(message) => return vec![Problem { file: ".".into(), line: None, message }],
     };
     let mut problems = Vec::new();
+    problems.extend(harness::check(&files));
     problems.extend(layers::check(&files));
     problems.extend(sources::check(&files));
     problems.extend(text::check(&files));
