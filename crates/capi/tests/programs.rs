@@ -25,13 +25,8 @@ fn profile_folder() -> PathBuf {
     test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps").to_owned()
 }
 
-/// Builds the library, with the profile that the tests are built with: Cargo builds no C libraries for tests by itself.
-fn build(features: &[&str], target: &Path) {
-    let folder = profile_folder();
-    let profile = match folder.file_name().and_then(|name| name.to_str()) {
-        Some("debug") | None => "dev",
-        Some(profile) => profile,
-    };
+/// Builds the library: Cargo builds no C libraries for tests by itself.
+fn build(features: &[&str], profile: &str, target: &Path) {
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--package", "relaxide-capi", "--profile", profile]).args(features);
     run(build.arg("--target-dir").arg(target).current_dir(source("../..")));
@@ -42,17 +37,22 @@ fn library_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let folder = profile_folder();
-        build(&[], folder.parent().expect("a profile lies in the target folder"));
+        let profile = match folder.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => "dev",
+            Some(profile) => profile,
+        };
+        build(&[], profile, folder.parent().expect("a profile lies in the target folder"));
         folder
     })
 }
 
-/// The folder with the library that has remote calls inside: it has the same name, so it needs a target folder of its own.
+/// The folder with the library that has remote calls inside: it has the same name, so it needs a target folder of its own, and all
+/// that it is made of is compiled once more: in the profile that takes the least time.
 fn library_with_rpc() -> PathBuf {
     let folder = profile_folder();
     let target = folder.parent().expect("a profile lies in the target folder").join("with-rpc");
-    build(&["--features", "rpc"], &target);
-    target.join(folder.file_name().expect("a profile has a name"))
+    build(&["--features", "rpc"], "dev", &target);
+    target.join("debug")
 }
 
 /// Compiles a program and returns where it is.

@@ -375,27 +375,32 @@ fn convolutions_of_every_stride_padding_and_dilation() {
 
 #[test]
 fn sums_of_many_terms_go_on_from_row_to_row() {
-    let mut cases = Vec::new();
-    for symbolic in [false, true] {
-        let plain = Conv { channels: (15, 7), symbolic, ..PLAIN };
-        cases.extend([
-            plain.case("conv"),
-            Conv { image: (4, 32), ..plain }.case("conv"),
-            Conv { n: 2, image: (3, 2), ..plain }.case("conv"),
-            Conv { stride: (2, 2), image: (7, 7), ..plain }.case("conv"),
-            Conv { stride: (2, 1), image: (6, 9), ..plain }.case("conv"),
-            Conv { stride: (3, 2), dilation: 2, pad: (2, 2), image: (9, 8), ..plain }.case("conv"),
-            Conv { stride: (4, 3), dilation: 2, pad: (1, 2), image: (11, 8), ..plain }.case("conv"),
-            Conv { stride: (2, 2), dilation: 2, pad: (0, 0), image: (9, 9), ..plain }.case("conv"),
-            // So many weights that threads share a workspace.
-            Conv { channels: (128, 128), image: (3, 2), ..plain }.case("conv"),
-            Conv { n: 2, channels: (64, 256), image: (2, 3), stride: (2, 2), ..plain }.case("conv"),
-            // Rows in several groups, the last of fewer.
-            Conv { channels: (15, 2), image: (3, 500), ..plain }.case("conv"),
-            Conv { channels: (15, 2), image: (9, 230), stride: (1, 2), pad: (0, 1), ..plain }.case("conv"),
-        ]);
-    }
-    check(cases);
+    check(many_terms(false));
+}
+
+#[test]
+fn sums_of_many_terms_go_on_from_row_to_row_of_named_lengths() {
+    check(many_terms(true));
+}
+
+fn many_terms(symbolic: bool) -> Vec<Case> {
+    let plain = Conv { channels: (15, 7), symbolic, ..PLAIN };
+    vec![
+        plain.case("conv"),
+        Conv { image: (4, 32), ..plain }.case("conv"),
+        Conv { n: 2, image: (3, 2), ..plain }.case("conv"),
+        Conv { stride: (2, 2), image: (7, 7), ..plain }.case("conv"),
+        Conv { stride: (2, 1), image: (6, 9), ..plain }.case("conv"),
+        Conv { stride: (3, 2), dilation: 2, pad: (2, 2), image: (9, 8), ..plain }.case("conv"),
+        Conv { stride: (4, 3), dilation: 2, pad: (1, 2), image: (11, 8), ..plain }.case("conv"),
+        Conv { stride: (2, 2), dilation: 2, pad: (0, 0), image: (9, 9), ..plain }.case("conv"),
+        // So many weights that threads share a workspace.
+        Conv { channels: (128, 128), image: (3, 2), ..plain }.case("conv"),
+        Conv { n: 2, channels: (64, 256), image: (2, 3), stride: (2, 2), ..plain }.case("conv"),
+        // Rows in several groups, the last of fewer.
+        Conv { channels: (15, 2), image: (3, 500), ..plain }.case("conv"),
+        Conv { channels: (15, 2), image: (9, 230), stride: (1, 2), pad: (0, 1), ..plain }.case("conv"),
+    ]
 }
 
 #[test]
