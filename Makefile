@@ -64,11 +64,11 @@ test: COMPILE += && cargo test --release --workspace --no-run $(FEATURES)
 test: build ## all tests that a change must pass
 	cargo test --release --workspace --no-fail-fast $(FEATURES)
 	cargo xtask tidy
-	$(PY) -m pytest -q -n auto --dist loadfile --durations 20 tests python/tests
+	$(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder --durations 20 tests python/tests
 
 test-deep: test ## exhaustive sweeps and long fuzzing
 	RELAXIDE_DEEP=1 cargo test --release --workspace --no-fail-fast $(FEATURES)
-	RELAXIDE_DEEP=1 $(PY) -m pytest -q -n auto --dist loadfile --timeout 0 tests python/tests
+	RELAXIDE_DEEP=1 $(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder --timeout 0 tests python/tests
 
 page: build ## a page that reads the text in pictures, on http://127.0.0.1:8000
 	@$(PY) examples/browser/serve.py

@@ -2,6 +2,7 @@
 
 import inspect
 import linecache
+import pathlib
 import sys
 
 
@@ -21,3 +22,31 @@ def stack(context=1):
 
 
 inspect.stack = stack
+
+
+HERE = pathlib.Path(__file__).parent
+
+#: Files and folders that take more than fifteen seconds, whatever number of tests they have. They run first, so that no worker is
+#: left with one of them when the others have ended.
+LONGEST = [
+    "tests/onnx/backend_suite",
+    "tests/interop/test_programs.py",
+    "tests/examples/test_tvm_programs.py",
+    "tests/dropin",
+    "tests/onnx/test_onnxruntime_door.py",
+    "tests/models",
+    "tests/interop",
+    "tests/wasm",
+    "tests/rpc",
+    "tests/examples",
+    "tests/cpp",
+    "tests/onnx",
+]
+
+
+def pytest_collection_modifyitems(items):
+    def place(item):
+        path = item.path.relative_to(HERE).as_posix()
+        return next((at for at, prefix in enumerate(LONGEST) if path.startswith(prefix)), len(LONGEST))
+
+    items.sort(key=place)
