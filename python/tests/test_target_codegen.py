@@ -111,3 +111,5 @@ def test_features_come_with_others():
     x86 = Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "x86-64", "mattr": ["+sse4.1"]})
     assert codegen.llvm_cpu_has_features(["ssse3", "sse4.1"], x86)
     assert not codegen.llvm_cpu_has_features("sse4.2", x86)
+    without = Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "ivybridge", "mattr": ["-ssse3"]})
+    assert not codegen.llvm_cpu_has_features("ssse3", without)

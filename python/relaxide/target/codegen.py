@@ -141,10 +141,11 @@ _SSE = ("sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2")  # ea
 def _implied(target, has):
     """What comes with features that are had, and what every processor of the instruction set has."""
     triple = str(target.attrs.get("mtriple", "")) or llvm_get_system_triple()
+    without = {change[1:] for change in map(str, target.attrs.get("mattr", ())) if change.startswith("-")}
     if triple.startswith(("aarch64", "arm64")):
-        return {"neon", "fp-armv8"} - {change[1:] for change in target.attrs.get("mattr", ()) if change.startswith("-")}
+        return {"neon", "fp-armv8"} - without
     last = max((at for at, name in enumerate(_SSE) if name in has), default=-1)
-    return set(_SSE[:last])
+    return set(_SSE[: max(last, 0)]) - without
 
 
 def _triple_of_others(target):

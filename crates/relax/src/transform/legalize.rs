@@ -95,10 +95,9 @@ fn noted() -> HashMap<String, Arc<CustomLowering>> {
 
 /// Whether the program lowers an operator itself.
 pub(super) fn has_own_lowering(name: &str) -> bool {
+    let plain = |name: &str| name.trim_start_matches("relax.").to_string();
     let noted = NOTED.read().unwrap_or_else(PoisonError::into_inner);
-    noted
-        .as_ref()
-        .is_some_and(|noted| noted.contains_key(name) || noted.contains_key(name.trim_start_matches("relax.")))
+    noted.as_ref().is_some_and(|noted| noted.keys().any(|key| plain(key) == plain(name)))
 }
 
 /// The pass with options.
