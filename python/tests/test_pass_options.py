@@ -155,3 +155,27 @@ def main(A: T.Buffer((1,), "bool"), n: T.int32, m: T.int32):
     with tvm.transform.PassContext(config={"tirx.StmtSimplify": dict.fromkeys(options, True)}):
         made = tirx.transform.StmtSimplify()(mod)["main"]
     tvm.ir.assert_structural_equal(made, kernel(simple))
+
+
+@pytest.mark.parametrize(
+    "condition, simple",
+    [
+        ("n == 0 or (m == 1 and k == 2)", "(n == 0 or m == 1) and (n == 0 or k == 2)"),
+        ("(n == 0 or m == 1) and (m == 1 or (n == 0 and k == 2))", "(n == 0 or m == 1) and (m == 1 or k == 2)"),
+        ("(n == 0 or k == 20) and (k != 30 or n == 0)", "k == 20 or n == 0"),
+        ("k == 20 and ((n == 0 or m == 10) and k != 30)", "(n == 0 or m == 10) and k == 20"),
+        ("n == 20 or m == 0 or n != 30", "m == 0 or n != 30"),
+    ],
+)
+def test_conditions_become_an_and_of_ors(condition, simple):
+    def kernel(written):
+        return tvm.script.from_source(f"""
+@T.prim_func(private=True)
+def main(A: T.Buffer((1,), "bool"), n: T.int32, m: T.int32, k: T.int32):
+    A[0] = {written}
+""")
+
+    mod = tvm.IRModule({"main": kernel(condition)})
+    with tvm.transform.PassContext(config={"tirx.StmtSimplify": {"convert_boolean_to_and_of_ors": True}}):
+        made = tirx.transform.StmtSimplify()(mod)["main"]
+    tvm.ir.assert_structural_equal(made, kernel(simple))

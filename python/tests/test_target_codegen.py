@@ -86,3 +86,30 @@ def test_devices_of_targets_that_say_theirs():
     assert tvm.runtime.device_from_target("composite") == tvm.runtime.cpu(0)
     options = ["-unroll-count:uint=3", "-unroll-threshold:uint=100"]
     assert tvm.target.Target({"kind": "llvm", "cl-opt": options}).attrs["cl-opt"] == options
+
+
+def test_processors_that_nothing_is_compiled_for_answer_questions():
+    riscv = {"kind": "llvm", "mtriple": "riscv64-linux-gnu"}
+    widths = {"sifive-x280": 512, "spacemit-x60": 256, "generic-rv64": 128}
+    for cpu, bits in widths.items():
+        assert codegen.llvm_get_vector_width(Target({**riscv, "mcpu": cpu})) == bits
+    wide = Target({**riscv, "mcpu": "generic-rv64", "mattr": ["+v", "+zvl256b", "-d"]})
+    assert codegen.llvm_get_vector_width(wide) == 256
+    assert codegen.target_has_features(["v", "zvl128b", "zve64d"], wide)
+    assert not codegen.target_has_features("d", wide)
+    arm = Target({"kind": "llvm", "mtriple": "arm-linux-gnueabihf", "mcpu": "cortex-a55"})
+    assert codegen.llvm_cpu_has_features(["neon", "dotprod", "dsp"], arm)
+    assert "cortex-m4" in codegen.llvm_get_cpu_archlist(arm)
+    assert {"arm", "riscv64"} <= set(codegen.llvm_get_targets())
+    with pytest.raises(ValueError, match="unknown processor `sifive-x2800`"):
+        codegen.llvm_get_cpu_features(Target({**riscv, "mcpu": "sifive-x2800"}))
+
+
+def test_features_come_with_others():
+    aarch64 = Target({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a55"})
+    assert codegen.llvm_cpu_has_features(["neon", "dotprod"], aarch64)
+    x86 = Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "x86-64", "mattr": ["+sse4.1"]})
+    assert codegen.llvm_cpu_has_features(["ssse3", "sse4.1"], x86)
+    assert not codegen.llvm_cpu_has_features("sse4.2", x86)
+    without = Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "ivybridge", "mattr": ["-ssse3"]})
+    assert not codegen.llvm_cpu_has_features("ssse3", without)

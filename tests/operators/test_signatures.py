@@ -11,10 +11,6 @@ import tvm
 DIFFERENCES = {
     "call_tir": "tir_vars, which older programs give",
     "call_tir_inplace": "tir_vars, which older programs give",
-    "ccl.allgather": "operators over several processes have no kernels here",
-    "ccl.allreduce": "operators over several processes have no kernels here",
-    "ccl.broadcast_from_worker0": "operators over several processes have no kernels here",
-    "ccl.scatter_from_worker0": "operators over several processes have no kernels here",
     "builtin.alloc_tensor": "made by passes: the memory scope is always said",
     "memory.alloc_storage": "made by passes: the device is called as in the other calls",
     "memory.alloc_tensor": "made by passes: the device is called as in the other calls",

@@ -134,11 +134,6 @@ REASONS = [
         ["canonicalize_keeps_checks"],
     ),
     (
-        "TVM puts definitions of local functions into dataflow blocks, and joins blocks that stand together.",
-        ["ConvertToDataflow"],
-        ["lambda_lift", "fuse_by_pattern_refuses", "allocate_workspace", "allocate_workspace_blocks"],
-    ),
-    (
         "TVM's DeadCodeElimination, which tidies both results, moves a value into the branch that uses it, if it runs at all.",
         ["ExpandTupleArguments", "RemoveUnusedOutputs"],
         ["dead_branches"],
@@ -160,8 +155,8 @@ REASONS = [
     ),
     (
         "Ours takes the inputs behind the values that need none, TVM in front of them, so that what needs both comes earlier.",
-        ["TopologicalSort(depth-first, from-inputs)"],
-        ["fold_constant_several_outputs"],
+        ["TopologicalSort(breadth-first, from-inputs)"],
+        ["topological_sort_depth_possible"],
     ),
     (
         "Two weights are multiplied with each other first wherever they come from weights; TVM asks for fewer operations.",

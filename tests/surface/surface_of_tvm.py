@@ -19,7 +19,7 @@ GUIDE = HERE.parents[1] / "docs" / "python.md"
 REASONS = (
     (r"(runtime\.disco|exec\.disco|relax\.(op\.|script\.builder\.|script\.parser\.)?dist|.*\bccl|.*(IPC|ipc_))", "several machines come later"),
     (r"s_tir\.meta_schedule\.post_optimization\b", "tuning of the best schedules beyond the search is not here"),
-    (r"(s_tir\.meta_schedule|.*MetaSchedule)", "rules for tensor cores, layouts of weights and anchors of traces are not here"),
+    (r"(s_tir\.meta_schedule|.*MetaSchedule)", "rules for tensor cores and anchors of traces are not here"),
     (r"relax\.frontend\.(tflite|stablehlo|tensorflow)\b", "an importer that is not here"),
     (r"(s_tir\.)?dlight\b", "rules for tensor cores, and benchmarks of kernels, are not here"),
     (r"(contrib|runtime|rpc)\..*(hexagon|vulkan|metal|rocm|cuda|nvcc|cudnn|cublas|thrust)", "a vendor's hardware or library"),

@@ -301,11 +301,12 @@ class BufferLoad(ExprWithOp):
 
 
 _LARGEST_FLOAT32 = 3.4028234663852886e38
+_LARGEST_FLOATS = {"float16": 65504.0, "float32": _LARGEST_FLOAT32}
 
 
 def const(value, dtype=None, span=None):
-    """A literal; its type follows from the value where none is given: 32 bits where they hold it, else 64. A ValueError where an integer
-    type has no such number."""
+    """A literal; its type follows from the value where none is given: 32 bits where they hold it, else 64. A ValueError where a type
+    has no such number: an integer that is too large, a number beyond the largest of float16 or float32."""
     if dtype is None and isinstance(value, (bool, int)):
         dtype = "bool" if isinstance(value, bool) else "int32" if -(1 << 31) <= value < 1 << 31 else "int64"
     elif dtype is None:
@@ -313,6 +314,9 @@ def const(value, dtype=None, span=None):
         dtype = "float64" if large else "float32"
     if isinstance(value, int):
         _check_range(dtype, value)
+    largest = _LARGEST_FLOATS.get(str(dtype))
+    if largest is not None and isinstance(value, float) and largest < abs(value) < float("inf"):
+        raise ValueError(f"{value!r} is no {dtype}: the largest is {largest!r}")
     return _api.prim.const(value, _dtype(dtype))
 
 

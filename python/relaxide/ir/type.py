@@ -19,6 +19,11 @@ class Type(Node, Scriptable):
 
     Missing = missing
 
+    @property
+    def span(self):
+        """Where it stands in a source; types keep none."""
+        return None
+
     def is_missing(self):
         """Whether inference has not visited it."""
         return isinstance(self, MissingType)
@@ -169,6 +174,16 @@ class FuncType(Type):
     def purity(self):
         """Whether calls have no visible effect."""
         return self.pure
+
+    @property
+    def arg_types(self):
+        """The types of the parameters."""
+        return self.params
+
+    @property
+    def ret_type(self):
+        """The type of the result."""
+        return self.ret
 
     def is_opaque(self):
         """Whether it takes any arguments."""

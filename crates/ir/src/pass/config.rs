@@ -155,7 +155,7 @@ const UNROLL_LOOP: &[ConfigEntry] = &[
 const STMT_SIMPLIFY: &[ConfigEntry] = &[
     count("apply_constraints_to_boolean_branches", 0, "Whether each side of and and or is simplified under the other one."),
     count("transitively_prove_inequalities", 0, "Whether conditions are proved by cases where the rules do not suffice."),
-    count("convert_boolean_to_and_of_ors", 0, "Accepted for programs that set it; conditions keep their form."),
+    count("convert_boolean_to_and_of_ors", 0, "Conditions become an `and` of `or`s, in which parts that decide each other are found."),
     count("propagate_knowns_to_prove_conditional", 0, "Accepted for programs that set it; what is stored is not followed."),
     count("propagate_knowns_to_simplify_expressions", 0, "Accepted for programs that set it; what is stored is not followed."),
 ];

@@ -259,7 +259,7 @@ fn dynamic_slice(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
     let ndim = dims.len();
     let args: Vec<Expr> = cx.args.to_vec();
     let shape = b
-        .emit_te("dynamic_slice_shape", args.clone(), |t| {
+        .emit_te("shape_func", args.clone(), |t| {
             let count = |axis: usize| {
                 let (begin, end, stride) = bounds(t, axis, &dims[axis]);
                 let span = prim::select(prim::gt(&stride, 0), &end - &begin, &begin - &end);

@@ -360,8 +360,8 @@ fn lower_shape_to_tensor(
     let zero = PrimExpr::from(0);
     Ok(vec![relaxide_tir::te::compute("shape_to_tensor", [dims.len() as i64], |i| {
         let at = |(k, d): (usize, &PrimExpr)| (k, d.clone());
-        dims.iter().enumerate().map(at).fold(zero.clone(), |rest, (k, d)| {
-            relaxide_ir::prim::select(relaxide_ir::prim::eq(&i[0], k as i64), d, rest)
+        dims.iter().enumerate().map(at).rfold(zero.clone(), |rest, (k, d)| {
+            relaxide_ir::prim::if_then_else(relaxide_ir::prim::eq(&i[0], k as i64), d, rest)
         })
     })])
 }

@@ -236,7 +236,7 @@ fn arange_type(cx: &CallCx) -> Result<Type, OpError> {
 fn arange(cx: &CallCx, _: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let (dims, dtype) = result(cx)?;
     let (start, step) = (cx.scalar(0)?, cx.scalar(2)?);
-    Ok(vec![te::compute("T_arange", dims, |i| cast(dtype, start) + cast(dtype, step) * cast(dtype, &i[0]))])
+    Ok(vec![te::compute("T_arange", dims, |i| cast(dtype, &i[0]) * cast(dtype, step) + cast(dtype, start))])
 }
 
 fn eye_type(cx: &CallCx) -> Result<Type, OpError> {

@@ -208,10 +208,14 @@ fn slice_type(cx: &CallCx) -> Result<Type, OpError> {
 fn slice(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let x = input(cx, inputs, 0)?;
     let slices = slices(cx, x.shape())?;
-    Ok(vec![te::compute("T_strided_slice", result_dims(cx)?, |out| {
+    Ok(vec![te::compute("T_strided_slice_with_axes", result_dims(cx)?, |out| {
         let mut index = out.to_vec();
         for slice in &slices {
-            index[slice.axis] = &slice.begin + &index[slice.axis] * slice.stride;
+            let along = &index[slice.axis];
+            index[slice.axis] = match slice.stride {
+                stride if stride < 0 => &slice.begin - along * -stride,
+                stride => along * stride + &slice.begin,
+            };
         }
         x.at(&index)
     })])

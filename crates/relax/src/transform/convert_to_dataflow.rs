@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Bindings that stand together make a block if there are at least `min_size` of them. What is used behind the block stays
-//! visible; the rest becomes dataflow variables. Blocks that are dataflow blocks stay as they are.
+//! visible, and so do functions; the rest becomes dataflow variables. A block that is one stays, and is joined with its neighbours.
 
 use std::collections::HashMap;
 
@@ -17,6 +17,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::IRModule;
 use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam, PassResult};
 
+use super::normalize::JoinBlocks;
 use super::{canonicalize, emit::map_functions};
 use crate::builder::is_pure;
 use crate::functor::{VarReplacer, used_vars};
@@ -39,7 +40,7 @@ pub(super) const PASS: PassInfo =
 fn run(module: IRModule, min_size: usize) -> PassResult {
     let module = map_functions(module, |_, func| {
         let mut convert = Convert { min_size, replace: VarReplacer::default() };
-        Ok(convert.mutate_function(func))
+        Ok(JoinBlocks.mutate_function(&convert.mutate_function(func)))
     })?;
     canonicalize::run(NAME, module)
 }
@@ -98,7 +99,8 @@ impl Convert {
         for (at, run) in runs.into_iter().enumerate() {
             let dataflow = run.len() >= self.min_size && run.first().is_some_and(is_plain);
             let is_used = |var: &AnyVar| is_used_behind(var) || last_uses.get(var).is_some_and(|last| *last > at);
-            let bindings = run.iter().map(|b| self.binding(b, dataflow && !is_used(b.var())));
+            let is_function = |b: &Binding| matches!(b.value(), Expr::Function(_));
+            let bindings = run.iter().map(|b| self.binding(b, dataflow && !is_used(b.var()) && !is_function(b)));
             match parts.last_mut() {
                 Some((false, last)) if !dataflow => last.extend(bindings),
                 _ => parts.push((dataflow, bindings.collect())),
@@ -124,5 +126,5 @@ impl Convert {
 
 /// Whether a binding may stand in a dataflow block.
 fn is_plain(binding: &Binding) -> bool {
-    !matches!(binding.value(), Expr::If(_) | Expr::Function(_)) && is_pure(binding.value())
+    matches!(binding.value(), Expr::Function(_)) || !matches!(binding.value(), Expr::If(_)) && is_pure(binding.value())
 }

@@ -93,6 +93,13 @@ fn noted() -> HashMap<String, Arc<CustomLowering>> {
     NOTED.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
 }
 
+/// Whether the program lowers an operator itself.
+pub(super) fn has_own_lowering(name: &str) -> bool {
+    let plain = |name: &str| name.trim_start_matches("relax.").to_string();
+    let noted = NOTED.read().unwrap_or_else(PoisonError::into_inner);
+    noted.as_ref().is_some_and(|noted| noted.keys().any(|key| plain(key) == plain(name)))
+}
+
 /// The pass with options.
 pub fn legalize_ops(options: LegalizeOptions) -> Pass {
     Pass::new(PASS.name, move |module, context| run(module, context.target.kind, &options))

@@ -1,6 +1,6 @@
 //! Normalize, NormalizeGlobalVar: programs that were built by hand keep the rules that passes rely on.
 //!
-//! `Normalize` brings functions to A-normal form and fills in types that are missing:
+//! `Normalize` brings functions to A-normal form, fills in types that are missing, and joins neighbouring blocks of one kind:
 //!
 //! ```text
 //! gv = R.add(R.exp(x), x)     →     lv = R.exp(x)
@@ -13,6 +13,7 @@
 use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
+use relaxide_ffi::Ref;
 use relaxide_ir::pass::{PassError, PassInfo, PassResult};
 use relaxide_ir::{BaseFunc, GlobalVar, IRModule};
 use relaxide_tir::PrimFunc;
@@ -23,7 +24,8 @@ use crate::*;
 
 pub(super) const NORMALIZE: PassInfo =
     PassInfo::new("Normalize", "Functions come to A-normal form, types are filled in.", |module, _, _| {
-        rewrite_module("Normalize", module, &mut Normalize)
+        let module = rewrite_module("Normalize", module, &mut Normalize)?;
+        map_functions(module, |_, func| Ok(JoinBlocks.mutate_function(func)))
     })
     .opt_level(1);
 
@@ -38,6 +40,26 @@ struct Normalize;
 impl Rewrite for Normalize {
     fn value(&mut self, _: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         Ok(Action::Bind(value))
+    }
+}
+
+/// Makes one block of neighbours that both are dataflow blocks, or both are none.
+pub(super) struct JoinBlocks;
+
+impl ExprMutator for JoinBlocks {
+    fn mutate_seq(&mut self, seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
+        let blocks: Vec<_> = seq.blocks.iter().map(|block| self.mutate_block(block)).collect();
+        let body = self.mutate_expr(&seq.body);
+        let same = blocks == seq.blocks && body == seq.body;
+        let seq = if same { seq.clone() } else { Ref::new(SeqExpr { blocks, body }) };
+        if seq.blocks.windows(2).all(|pair| !matches!(pair, [a, b] if a.dataflow == b.dataflow)) {
+            return seq;
+        }
+        let joined = seq.blocks.chunk_by(|a, b| a.dataflow == b.dataflow).map(|run| {
+            let bindings = run.iter().flat_map(|block| block.bindings.iter().cloned()).collect();
+            Ref::new(BindingBlock { bindings, dataflow: run.iter().any(|block| block.dataflow) })
+        });
+        Ref::new(SeqExpr { blocks: joined.collect(), body: seq.body.clone() })
     }
 }
 

@@ -35,10 +35,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
             Some("from-outputs") => false,
             other => return refuse("direction", other.unwrap_or_default(), "from-inputs or from-outputs"),
         };
-        map_functions(module, |_, func| {
-            let results = used_vars(&func.body.body);
-            Ok(Sort { depth_first, from_inputs, params: &func.params, results }.mutate_function(func))
-        })
+        map_functions(module, |_, func| Ok(Sort { depth_first, from_inputs, func }.mutate_function(func)))
     },
 )
 .params(&[
@@ -49,8 +46,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
 struct Sort<'a> {
     depth_first: bool,
     from_inputs: bool,
-    params: &'a [Ref<relaxide_ir::Var>],
-    results: Vec<AnyVar>,
+    func: &'a Function,
 }
 
 impl ExprMutator for Sort<'_> {
@@ -65,9 +61,10 @@ impl ExprMutator for Sort<'_> {
         }
         let graph = Graph::of(block);
         let order = match (self.depth_first, self.from_inputs) {
-            (depth_first, true) => graph.forward(self.params, depth_first),
-            (true, false) => graph.post_order(&self.starts(&graph)),
-            (false, false) => graph.backward(&self.starts(&graph)),
+            (true, true) => graph.deep(graph.groups_of_inputs(&self.func.params)),
+            (false, true) => graph.forward(&self.func.params),
+            (true, false) => graph.deep_from_results(&self.results(block, &graph)),
+            (false, false) => graph.backward(&self.starts(block, &graph)),
         };
         let mut seen = HashSet::new();
         let order = order.into_iter().chain(0..block.bindings.len()).filter(|i| seen.insert(*i));
@@ -77,13 +74,27 @@ impl ExprMutator for Sort<'_> {
 }
 
 impl Sort<'_> {
+    /// The bindings that are used behind a block, in order of use.
+    fn results(&self, block: &Ref<BindingBlock>, graph: &Graph) -> Vec<usize> {
+        let others = self.func.body.blocks.iter().filter(|other| *other != block);
+        let values = others.flat_map(|other| other.bindings.iter().map(|b| used_vars(b.value())));
+        let used = values.chain([used_vars(&self.func.body.body)]).flatten();
+        let mut seen = HashSet::new();
+        used.filter_map(|v| graph.index.get(&v).copied()).filter(|i| seen.insert(*i)).collect()
+    }
+
     /// The bindings that results are, then those that nothing in the block uses.
-    fn starts(&self, graph: &Graph) -> Vec<usize> {
-        let results = self.results.iter().filter_map(|v| graph.index.get(v).copied());
+    fn starts(&self, block: &Ref<BindingBlock>, graph: &Graph) -> Vec<usize> {
         let unused = (0..graph.users.len()).filter(|i| graph.users[*i].is_empty());
         let mut seen = HashSet::new();
-        results.chain(unused).filter(|i| seen.insert(*i)).collect()
+        self.results(block, graph).into_iter().chain(unused).filter(|i| seen.insert(*i)).collect()
     }
+}
+
+/// What becomes possible by an input, or by nothing.
+struct Group {
+    input: Option<AnyVar>,
+    bindings: Vec<usize>,
 }
 
 struct Graph {
@@ -118,35 +129,78 @@ impl Graph {
         graph
     }
 
-    /// What needs nothing first, then what each input makes possible.
-    fn forward(&self, params: &[Ref<relaxide_ir::Var>], depth_first: bool) -> Vec<usize> {
-        let n = self.uses.len();
-        let mut missing: Vec<usize> = (0..n).map(|i| self.uses[i].len() + self.outside[i].len()).collect();
+    /// The variables from outside: parameters, then the others in order of use.
+    fn inputs(&self, params: &[Ref<relaxide_ir::Var>]) -> Vec<AnyVar> {
         let mut inputs: Vec<AnyVar> = params.iter().map(|p| AnyVar::Var(p.clone())).collect();
         for var in self.outside.iter().flatten() {
             if !inputs.contains(var) {
                 inputs.push(var.clone());
             }
         }
-        let mut out: Vec<usize> = (0..n).filter(|i| missing[*i] == 0).collect();
-        let mut pending: VecDeque<Vec<usize>> = out.iter().map(|i| self.users[*i].clone()).collect();
-        for input in &inputs {
-            pending.push_back((0..n).filter(|i| self.outside[*i].contains(input)).collect());
-        }
-        // Depth first, what a binding makes possible comes before what its neighbour does.
-        if depth_first {
-            let mut stack: Vec<usize> = Vec::new();
-            for group in pending {
-                stack.extend(group.into_iter().rev());
-                while let Some(i) = stack.pop() {
-                    missing[i] = missing[i].saturating_sub(1);
-                    if missing[i] == 0 {
-                        out.push(i);
-                        stack.extend(self.users[i].iter().rev().copied());
-                    }
+        inputs
+    }
+
+    /// The users of each input, then what needs nothing.
+    fn groups_of_inputs(&self, params: &[Ref<relaxide_ir::Var>]) -> Vec<Group> {
+        let all = 0..self.uses.len();
+        let users = |input: &AnyVar| all.clone().filter(|i| self.outside[*i].contains(input)).collect();
+        let mut groups: Vec<Group> = self
+            .inputs(params)
+            .iter()
+            .map(|input| Group { input: Some(input.clone()), bindings: users(input) })
+            .collect();
+        let alone = all.clone().filter(|i| self.uses[*i].is_empty() && self.outside[*i].is_empty());
+        groups.extend(alone.map(|i| Group { input: None, bindings: vec![i] }));
+        groups
+    }
+
+    /// Depth first: what a binding makes possible comes before what its neighbour does. A binding is possible where all that
+    /// it uses is there.
+    fn deep(&self, groups: Vec<Group>) -> Vec<usize> {
+        let mut known: HashSet<AnyVar> = HashSet::new();
+        let mut done = vec![false; self.uses.len()];
+        let mut out = Vec::new();
+        for group in groups {
+            known.extend(group.input);
+            let mut stack: Vec<usize> = group.bindings.into_iter().rev().collect();
+            while let Some(i) = stack.pop() {
+                let ready =
+                    self.uses[i].iter().all(|used| done[*used]) && self.outside[i].iter().all(|v| known.contains(v));
+                if ready && !std::mem::replace(&mut done[i], true) {
+                    out.push(i);
+                    stack.extend(self.users[i].iter().rev().copied());
                 }
             }
-            return out;
+        }
+        out
+    }
+
+    /// The same backwards: the last result and what it alone needs come last.
+    fn deep_from_results(&self, results: &[usize]) -> Vec<usize> {
+        let mut done = vec![false; self.uses.len()];
+        let mut out = Vec::new();
+        let unused = (0..self.users.len()).rev().filter(|i| self.users[*i].is_empty());
+        for start in results.iter().rev().copied().chain(unused) {
+            let mut stack = vec![start];
+            while let Some(i) = stack.pop() {
+                if self.users[i].iter().all(|user| done[*user]) && !std::mem::replace(&mut done[i], true) {
+                    out.push(i);
+                    stack.extend(self.uses[i].iter().copied());
+                }
+            }
+        }
+        out.reverse();
+        out
+    }
+
+    /// What needs nothing first, then what each input makes possible, step by step.
+    fn forward(&self, params: &[Ref<relaxide_ir::Var>]) -> Vec<usize> {
+        let n = self.uses.len();
+        let mut missing: Vec<usize> = (0..n).map(|i| self.uses[i].len() + self.outside[i].len()).collect();
+        let mut out: Vec<usize> = (0..n).filter(|i| missing[*i] == 0).collect();
+        let mut pending: VecDeque<Vec<usize>> = out.iter().map(|i| self.users[*i].clone()).collect();
+        for input in &self.inputs(params) {
+            pending.push_back((0..n).filter(|i| self.outside[*i].contains(input)).collect());
         }
         while let Some(group) = pending.pop_front() {
             for i in group {
@@ -154,28 +208,6 @@ impl Graph {
                 if missing[i] == 0 {
                     out.push(i);
                     pending.push_back(self.users[i].clone());
-                }
-            }
-        }
-        out
-    }
-
-    /// What each result needs, in front of it.
-    fn post_order(&self, starts: &[usize]) -> Vec<usize> {
-        let mut out = Vec::new();
-        let mut seen = HashSet::new();
-        for start in starts {
-            let mut stack = vec![(*start, 0)];
-            seen.insert(*start);
-            while let Some((i, next)) = stack.pop() {
-                match self.uses[i].get(next) {
-                    Some(used) => {
-                        stack.push((i, next + 1));
-                        if seen.insert(*used) {
-                            stack.push((*used, 0));
-                        }
-                    }
-                    None => out.push(i),
                 }
             }
         }

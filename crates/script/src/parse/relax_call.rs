@@ -60,6 +60,12 @@ impl Parser<'_> {
             Some(("R", name)) => self.relax_call(name, call),
             Some(("T", name)) => self.tir_call(name, call),
             _ if path == "I.StringType" => Ok(Value::Type(Type::string())),
+            _ if path == "I.meta_var" => {
+                let mut args = Args::of(self, path, call)?;
+                let value = args.required(self, "value")?;
+                args.finish(self)?;
+                self.expr(value)
+            }
             _ => Err(self.unsupported(&format!("a call of {path}"), call.range())),
         }
     }

@@ -1,8 +1,8 @@
 //! Accesses of several dimensions become flat ones.
 //!
 //! `A[i, j, k]` of a buffer of shape `(d, h, w)` becomes `A[(i * h + j) * w + k]`; with strides, the sum of index times
-//! stride. A vector index stays a ramp where it is linear in the lane. Buffers keep their identity, shape and allocation;
-//! an access to a buffer of one dimension is flat already.
+//! stride. A vector index stays a ramp where it is linear in the lane. In compilation buffers keep their identity, shape and
+//! allocation; the pass by itself makes flat ones ([`super::flat_buffers`]). An access to a buffer of one dimension is flat already.
 //!
 //! Counters of 32 bits serve as long as the buffer is known to have no more elements than that. An index into any other is
 //! computed in 64 bits, and a loop over a product of dimensions that may be larger counts in 64:
@@ -28,8 +28,8 @@ use crate::stmt::{BufferStore, For, ForKind, Stmt};
 
 pub(super) const PASS: PassInfo = kernel_pass!(
     "tirx.transform.FlattenBuffer",
-    "Turns accesses of several dimensions into flat ones.",
-    flatten_buffers
+    "Turns buffers of several dimensions, and accesses to them, into flat ones.",
+    super::flat_buffers::flatten_whole
 );
 
 /// A kernel whose accesses have one index each.

@@ -45,8 +45,9 @@ fn store_fp8(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
 fn store_bits(func: &PrimFunc, narrow: fn(DataType) -> bool) -> PrimFunc {
     let mut bits = Bits { narrow, vars: HashMap::new(), buffers: HashMap::new() };
     let buffers = func.buffers.iter().map(|b| b.as_ref().map(|b| bits.mutate_buffer_use(b))).collect();
+    let params = func.params.iter().map(|param| bits.param(param)).collect();
     let body = bits.mutate_stmt(&func.body);
-    PrimFunc { buffers, body, ..func.clone() }
+    PrimFunc { params, buffers, body, ..func.clone() }
 }
 
 struct Bits {
@@ -54,6 +55,23 @@ struct Bits {
     /// Pointers of the memory, by those of its floats.
     vars: HashMap<Ref<Var>, Ref<Var>>,
     buffers: HashMap<Ref<Buffer>, Ref<Buffer>>,
+}
+
+impl Bits {
+    /// A parameter; an address of such floats becomes one of their bits.
+    fn param(&mut self, param: &Ref<Var>) -> Ref<Var> {
+        let Type::Pointer(pointer) = &param.ty else { return param.clone() };
+        match &pointer.element {
+            Type::Prim(element) if (self.narrow)(element.dtype) => self.pointer(param, element.dtype, &pointer.scope),
+            _ => param.clone(),
+        }
+    }
+
+    /// The address of bits that stands for one of floats.
+    fn pointer(&mut self, var: &Ref<Var>, dtype: DataType, scope: &str) -> Ref<Var> {
+        let fresh = || Var::new(var.name.clone(), Type::pointer(bits_of(dtype), scope));
+        self.vars.entry(var.clone()).or_insert_with(fresh).clone()
+    }
 }
 
 fn bits_of(dtype: DataType) -> DataType {
@@ -89,10 +107,8 @@ impl PrimMutator for Bits {
             self.buffers.insert(buffer.clone(), made.clone());
             return made;
         }
-        let dtype = bits_of(buffer.dtype);
-        let fresh = || Var::new(buffer.data.name.clone(), Type::pointer(dtype, &buffer.scope));
-        let data = self.vars.entry(buffer.data.clone()).or_insert_with(fresh).clone();
-        let made = Ref::new(Buffer { dtype, data, ..(**buffer).clone() });
+        let data = self.pointer(&buffer.data, buffer.dtype, &buffer.scope);
+        let made = Ref::new(Buffer { dtype: bits_of(buffer.dtype), data, ..(**buffer).clone() });
         self.buffers.insert(buffer.clone(), made.clone());
         made
     }

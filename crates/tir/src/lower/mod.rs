@@ -14,6 +14,7 @@
 //! total: what it cannot improve it leaves in a form that later passes and back ends accept, and only a malformed kernel is
 //! an error.
 
+mod and_of_ors;
 mod annotate;
 mod blocks;
 mod bounds;
@@ -24,6 +25,7 @@ mod decompose_packed;
 mod device_limits;
 mod double_buffer;
 mod drop_statements;
+mod flat_buffers;
 mod flatten;
 mod float_storage;
 mod force_narrow;

@@ -23,6 +23,7 @@ use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Select, VarMap};
 use relaxide_ir::{BinaryOp, Var};
 
+use super::and_of_ors::and_of_ors;
 use super::{LowerError, kernel_pass, kernel_pass_with};
 use crate::PrimFunc;
 use crate::early_exit::EarlyExits;
@@ -36,7 +37,8 @@ pub(super) const PASS: PassInfo = kernel_pass_with!(
         let entry = |name| context.config.entry("tirx.StmtSimplify", name) != 0;
         let under_each_other = entry("apply_constraints_to_boolean_branches");
         let by_cases = entry("transitively_prove_inequalities");
-        simplify_more(func, under_each_other, by_cases)
+        let and_of_ors = entry("convert_boolean_to_and_of_ors");
+        Ok(simplify_more(func, Conditions { under_each_other, by_cases, and_of_ors }))
     }
 );
 
@@ -49,24 +51,32 @@ pub(super) const SCHEDULABLE: PassInfo = kernel_pass!(
 
 /// A kernel with simpler indices and conditions.
 pub(super) fn simplify(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    simplify_more(func, false, false)
+    Ok(simplify_more(func, Conditions::default()))
 }
 
-fn simplify_more(func: &PrimFunc, under_each_other: bool, by_cases: bool) -> Result<PrimFunc, LowerError> {
+/// What more is done about conditions.
+#[derive(Clone, Copy, Default)]
+struct Conditions {
+    /// Whether each side of `and` and `or` is simplified under the other one.
+    under_each_other: bool,
+    /// Whether conditions are proved by cases, too.
+    by_cases: bool,
+    /// Whether they become an `and` of `or`s.
+    and_of_ors: bool,
+}
+
+fn simplify_more(func: &PrimFunc, conditions: Conditions) -> PrimFunc {
     let mut analyzer = Analyzer::new();
     analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
-    let body = Simplify { analyzer, facts: Vec::new(), under_each_other, by_cases }.mutate_stmt(&func.body);
-    Ok(func.with_body(body.or_evaluated()))
+    let body = Simplify { analyzer, facts: Vec::new(), conditions }.mutate_stmt(&func.body);
+    func.with_body(body.or_evaluated())
 }
 
 struct Simplify {
     analyzer: Analyzer,
     /// Conditions that were passed, as they stood: the analyzer knows ranges, and not every condition is one.
     facts: Vec<PrimExpr>,
-    /// Whether each side of `and` and `or` is simplified under the other one.
-    under_each_other: bool,
-    /// Whether conditions are proved by cases, too.
-    by_cases: bool,
+    conditions: Conditions,
 }
 
 impl Simplify {
@@ -106,7 +116,7 @@ impl Simplify {
 
     /// A condition whose sides are simplified under each other, and which is proved by cases, as far as options say so.
     fn condition(&mut self, e: &PrimExpr) -> PrimExpr {
-        if let (PrimExpr::Binary(n), true) = (e, self.under_each_other)
+        if let (PrimExpr::Binary(n), true) = (e, self.conditions.under_each_other)
             && matches!(n.op, BinaryOp::And | BinaryOp::Or)
         {
             let other = |side: &PrimExpr| match n.op {
@@ -118,7 +128,7 @@ impl Simplify {
             return if n.op == BinaryOp::And { prim::and(a, b) } else { prim::or(a, b) };
         }
         let is_open = |e: &PrimExpr| matches!(e, PrimExpr::Binary(n) if n.op.is_comparison() && n.a.dtype().is_int());
-        if self.by_cases && is_open(e) {
+        if self.conditions.by_cases && is_open(e) {
             if solver::follows(&self.facts, e) {
                 return prim::boolean(true);
             }
@@ -201,6 +211,12 @@ impl PrimMutator for Simplify {
         if dtype.lanes == 1 && (dtype.is_bool() || dtype.is_int() && dtype.bits >= 32) {
             let known = if dtype.is_bool() && !self.facts.is_empty() { self.decided(e) } else { e.clone() };
             let known = if dtype.is_bool() { self.condition(&known) } else { known };
+            if self.conditions.and_of_ors
+                && dtype.is_bool()
+                && let Some(parted) = and_of_ors(&known)
+            {
+                return parted;
+            }
             let simple = self.analyzer.simplify(&known);
             return if cost(&simple) < cost(&known) { simple } else { known };
         }

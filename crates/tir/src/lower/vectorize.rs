@@ -248,6 +248,10 @@ impl Vectorize {
             BinaryOp::Add if a.dtype().is_integer() => Some(ramp::add(&a, &b)),
             BinaryOp::Sub if a.dtype().is_integer() => Some(ramp::sub(&a, &b)),
             BinaryOp::Mul if a.dtype().is_integer() => Some(ramp::mul(&a, &b)),
+            // As written: which lanes a literal decides is left to what reads the vectors.
+            op @ (BinaryOp::And | BinaryOp::Or) => {
+                Some(Ref::new(Binary { op, a: self.widen(a), b: self.widen(b) }).into())
+            }
             op => Some(prim::binary(op, self.widen(a), self.widen(b))),
         }
     }

@@ -298,17 +298,17 @@ class builtin:
         """x; parameters are not lifted past it."""
 class ccl:
     @staticmethod
-    def allgather(x: Expr, *args: Expr, num_workers: Any | None = None, in_group: bool = True) -> Call:
-        """Not supported: Relaxide runs a program in one process."""
+    def allgather(x: Expr, num_workers: int, in_group: bool = True) -> Call:
+        """The tensors of all workers, one behind the other along the first dimension."""
     @staticmethod
-    def allreduce(x: Expr, *args: Expr, op_type: str = "sum", in_group: bool = True) -> Call:
-        """Not supported: Relaxide runs a program in one process."""
+    def allreduce(x: Expr, op_type: str = "sum", in_group: bool = True) -> Call:
+        """The tensors of all workers, combined element by element."""
     @staticmethod
-    def broadcast_from_worker0(x: Expr, *args: Expr) -> Call:
-        """Not supported: Relaxide runs a program in one process."""
+    def broadcast_from_worker0(x: Expr) -> Call:
+        """The tensor of the first worker."""
     @staticmethod
-    def scatter_from_worker0(x: Expr, *args: Expr, num_workers: Any | None = None, axis: int = 0) -> Call:
-        """Not supported: Relaxide runs a program in one process."""
+    def scatter_from_worker0(x: Expr, num_workers: int, axis: int = 0) -> Call:
+        """The worker's part of the first worker's tensor, which is divided along a dimension."""
 class dist:
     @staticmethod
     def annotate_sharding(x: Expr, *args: Expr, device_mesh: Any | None = None, placement: Any | None = None) -> Call:

@@ -11,6 +11,9 @@
 //! context has who does that ([`KernelRunner`]), and what fails there is interpreted. A kernel of more than
 //! `relax.FoldConstant.max_work` operations stays: by default what takes a second or two.
 //!
+//! An operator within a dataflow block is executed by the kernel that it would become, if it has one and the program does not lower it
+//! itself. What takes no tensor, as `R.zeros`, becomes a constant only where that is small.
+//!
 //! **Leaves alone** what it cannot bound or see through (sorting, scans, hand-written loops), what has an effect, what a
 //! call overwrites, and what fails: a division by zero is the program's business, when and if it runs.
 
@@ -25,7 +28,10 @@ use relaxide_tir::PrimFunc;
 
 use self::evaluate::{Argument, Evaluator};
 use super::callees::drop_uncalled;
+use super::legalize::{has_own_lowering, kernel_call};
 use crate::analysis::overwritten_vars;
+use crate::builder::is_pure;
+use crate::functor::used_vars;
 use crate::op::core::CallTir;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::const_dims;
@@ -40,6 +46,8 @@ pub(super) const PASS: PassInfo =
 const MAX_WORK: i64 = 150_000_000;
 /// The same where it is compiled.
 const MAX_NATIVE_WORK: i64 = 20_000_000_000;
+/// The most elements of a constant that takes the place of an operator without tensors.
+const MAX_CREATED: i64 = 1024;
 /// Operations that are interpreted in the time that compiling takes.
 const WORTH_COMPILING: i64 = 2_000_000;
 
@@ -48,7 +56,15 @@ fn run(module: IRModule, context: &PassContext) -> PassResult {
     let kernels = module.functions_of::<PrimFunc>().map(|(n, f)| (n.to_string(), f)).collect();
     let overwritten = module.functions_of::<Function>().flat_map(|(_, f)| overwritten_vars(&f)).collect();
     let runner = context.runner.clone();
-    let mut fold = Fold { kernels, max_work, runner, known: HashMap::new(), folded: HashSet::new(), overwritten };
+    let mut fold = Fold {
+        kernels,
+        max_work,
+        runner,
+        known: HashMap::new(),
+        folded: HashSet::new(),
+        overwritten,
+        in_dataflow: false,
+    };
     let mut module = rewrite_module(PASS.name, module, &mut fold)?;
     drop_uncalled(&mut module, &fold.folded);
     Ok(module)
@@ -65,9 +81,15 @@ struct Fold {
     folded: HashSet<String>,
     /// Values that need memory of their own in every run, because a call writes over it.
     overwritten: HashSet<AnyVar>,
+    /// Whether the binding stands in a dataflow block.
+    in_dataflow: bool,
 }
 
 impl Rewrite for Fold {
+    fn begin_block(&mut self, dataflow: bool) {
+        self.in_dataflow = dataflow;
+    }
+
     fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         if self.overwritten.contains(var) {
             return Ok(Action::Bind(value));
@@ -85,8 +107,33 @@ impl Rewrite for Fold {
 impl Fold {
     /// The constant, or the tuple of constants, that a call gives.
     fn fold(&mut self, value: &Expr) -> Option<Expr> {
-        let call = CallTir::of(value)?;
-        let kernel = self.kernels.get(&call.func.name)?;
+        let Some(call) = CallTir::of(value) else { return self.fold_operator(value) };
+        let kernel = self.kernels.get(&call.func.name)?.clone();
+        let constant = self.execute(&kernel, &call, &value.ty())?;
+        self.folded.insert(call.func.name.clone());
+        Some(constant)
+    }
+
+    /// The same of a call of an operator that takes constants only.
+    fn fold_operator(&mut self, value: &Expr) -> Option<Expr> {
+        let (call, name) = value.as_op_call().filter(|_| self.in_dataflow)?;
+        if has_own_lowering(name) || !is_pure(value) || !used_vars(value).is_empty() {
+            return None;
+        }
+        let takes_tensors = call.args.iter().any(|arg| matches!(arg, Expr::Constant(_) | Expr::Tuple(_)));
+        let size = |ty: &Type| Some(const_dims(ty.as_tensor()?.shape.as_ref()?)?.iter().product::<i64>());
+        if !takes_tensors && size(&call.ty).is_none_or(|size| size > MAX_CREATED) {
+            return None;
+        }
+        let mut scratch = BlockBuilder::new();
+        let lowered = kernel_call(&mut scratch, call, false).ok()??;
+        let lowered = CallTir::of(&lowered)?;
+        let kernel = scratch.finish().get_as::<PrimFunc>(&lowered.func.name)?;
+        self.execute(&kernel, &lowered, &call.ty)
+    }
+
+    /// What a kernel gives for constants.
+    fn execute(&self, kernel: &Ref<PrimFunc>, call: &CallTir, ty: &Type) -> Option<Expr> {
         let mut args = call.args.iter().map(|a| self.argument(a)).collect::<Option<Vec<_>>>()?;
         let mut outputs = Vec::with_capacity(call.outputs.len());
         for ty in &call.outputs {
@@ -107,9 +154,8 @@ impl Fold {
             }
             evaluator.run(&args, call.args.len()).ok()?;
         }
-        self.folded.insert(call.func.name.clone());
         let mut constants: Vec<Expr> = outputs.into_iter().map(Expr::constant).collect();
-        if matches!(value.ty(), Type::Tuple(_)) { Some(Expr::tuple(constants)) } else { constants.pop() }
+        if matches!(ty, Type::Tuple(_)) { Some(Expr::tuple(constants)) } else { constants.pop() }
     }
 
     /// Compiles a kernel and runs it. False where nobody can, or it is too much.

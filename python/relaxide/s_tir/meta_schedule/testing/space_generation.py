@@ -25,11 +25,12 @@ def generate_design_space(kind, mod, target, types, sch_rules=None):
 def _decided(trace, wanted):
     """A trace with other decisions, which come in the order of the steps."""
     wanted = list(wanted)
-    for index, inst in enumerate(list(trace.insts)):
+    for index in range(len(trace.insts)):
+        inst = trace.insts[index]
         if inst in trace.decisions and wanted:
             name, decision = wanted.pop(0)
             assert inst.kind.name == name, f"step {index} is {inst.kind.name}, expected {name}"
-            trace = trace.with_decision(trace.insts[index], decision, False)
+            trace = trace.with_decision(inst, decision, False)
     return trace
 
 
