@@ -19,6 +19,9 @@ def blocks_of_pixels(m, rng, named):
         name = m.value(rng.standard_normal(shape).astype("float32"), [f"b{block}", shape[1], f"h{block}", f"w{block}"] if named else None)
         m.node("DepthToSpace", [name], [FLOAT], blocksize=block)
         m.node("DepthToSpace", [name], [FLOAT], blocksize=block, mode="CRD")
+    for shape, block in [((1, 3, 6, 34), 2), ((2, 2, 9, 3), 3), ((1, 1, 4, 4), 4)]:
+        name = m.value(rng.standard_normal(shape).astype("float32"), [f"B{block}", shape[1], f"H{block}", f"W{block}"] if named else None)
+        m.node("SpaceToDepth", [name], [FLOAT], blocksize=block)
     for shape, dtype, kind in [((1, 3, 19, 23), "float32", FLOAT), ((2, 4, 5, 3), "uint8", UINT8), ((1, 2, 33, 17), "int64", INT64)]:
         name = m.value((rng.standard_normal(shape) * 50).astype(dtype), [f"b{dtype}", shape[1], f"y{dtype}", f"x{dtype}"] if named else None)
         m.node("Transpose", [name], [kind], perm=[0, 2, 3, 1])
@@ -69,6 +72,11 @@ def deformed(m, rng, named):
     for inputs in (names, masked):
         group = {"group": 2, "offset_group": 2}
         m.node("DeformConv", inputs, [FLOAT], kernel_shape=[3, 3], pads=[1] * 4, **group)
+    # Channels that fill vectors.
+    wide, weight = rng.standard_normal((2, 24, 9, 21)).astype("float32"), rng.standard_normal((5, 24, 3, 3)).astype("float32") / 8
+    names = [m.value(wide, ["n", 24, "h", "w"] if named else None), m.weight(weight), names[2], m.weight(rng.standard_normal(5).astype("float32"))]
+    m.node("DeformConv", [*names, masked[-1]], [FLOAT], kernel_shape=[3, 3], pads=[1] * 4, offset_group=2)
+    m.node("DeformConv", [*names[:2], m.value(offset[:, :18], ["n", 18, "h", "w"] if named else None)], [FLOAT], kernel_shape=[3, 3], pads=[1] * 4)
 
 
 def integers(m, rng, named):

@@ -21,6 +21,11 @@ def samples(m, rng, named):
         grid[0, 0, :4] = [[-1, -1], [1, 1], [-3, 0], [40, -40]]
         names = [m.value(image, ["n", 3, "h", "w"] if named else None), m.value(grid, ["n", "y", "x", 2] if named else None)]
         m.node("GridSample", names, [1], mode=mode, padding_mode=padding, align_corners=number % 2)
+    for number, (channels, padding) in enumerate(itertools.product([16, 35], ["zeros", "border", "reflection"])):
+        image, grid = rng.standard_normal((2, channels, 5, 7)).astype("float32"), rng.uniform(-1.6, 1.6, (2, 4, 9, 2)).astype("float32")
+        image[0, 1, 0, 0] = np.nan
+        names = [m.value(image, ["n", channels, "h", "w"] if named else None), m.value(grid, ["n", "y", "x", 2] if named else None)]
+        m.node("GridSample", names, [1], mode="linear", padding_mode=padding, align_corners=number % 2)
     volume, places = rng.standard_normal((1, 2, 3, 4, 5)).astype("float32"), rng.uniform(-1.3, 1.3, (1, 2, 3, 9, 3)).astype("float32")
     m.node("GridSample", [m.value(volume), m.value(places)], [1], mode="linear")
 

@@ -13,6 +13,7 @@ pub mod gather;
 pub mod group_query;
 pub mod normalization;
 pub mod packed;
+mod packed_words;
 pub mod product;
 pub mod qlinear;
 

@@ -2,8 +2,10 @@
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_relax::Expr;
 use relaxide_tir::te;
 
+use super::packed_words::Blocks;
 use super::product::product;
 use crate::error::NodeError;
 use crate::node::Node;
@@ -78,6 +80,9 @@ pub fn matmul_n_bits(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let (packed, scales) = (scope.tensor(node.input(1)?)?, scope.tensor(node.input(2)?)?);
     let blocks = (k + block - 1) / block;
+    if let Some(y) = in_integers(scope, node, [k, n, block], fields)? {
+        return one(with_bias(scope, node, y)?);
+    }
     let packed = scope.reshape(packed, [n, blocks, fields.bytes(block)].map(prim::int).to_vec())?;
     let scales = scope.reshape(scales, [n, blocks].map(prim::int).to_vec())?;
     let dtype = scope.dtype(&x);
@@ -123,12 +128,30 @@ pub fn matmul_n_bits(scope: &mut Scope, node: &Node) -> Outputs {
             (value - zero) * prim::cast(dtype, scales.at(&place))
         })]
     })?;
-    let mut y = product(scope, node, x, weight)?;
-    if let Some(bias) = node.optional(5) {
-        let bias = scope.tensor(bias)?;
-        y = broadcast_call(scope, "add", [y, bias])?;
-    }
-    one(y)
+    let y = product(scope, node, x, weight)?;
+    one(with_bias(scope, node, y)?)
+}
+
+/// The product in integers, where the node's weight is of a kind that has one, and the node allows it.
+fn in_integers(scope: &mut Scope, node: &Node, [k, n, block]: [i64; 3], fields: Fields) -> Result<Option<Expr>> {
+    let allowed = node.int_or("accuracy_level", 0)? == 4 && fields.bits == 4 && node.optional(4).is_none();
+    let Some(packed) = node.input(1)?.constant().filter(|_| allowed) else { return Ok(None) };
+    let zeros = match node.optional(3) {
+        None => None,
+        Some(zeros) => match zeros.constant() {
+            Some(zeros) => Some(zeros),
+            None => return Ok(None),
+        },
+    };
+    let scales = scope.tensor(node.input(2)?)?;
+    let x = scope.tensor(node.input(0)?)?;
+    Blocks { k, n, block, packed, scales, zeros }.product(scope, x)
+}
+
+fn with_bias(scope: &mut Scope, node: &Node, y: Expr) -> Result<Expr> {
+    let Some(bias) = node.optional(5) else { return Ok(y) };
+    let bias = scope.tensor(bias)?;
+    broadcast_call(scope, "add", [y, bias])
 }
 
 /// What the sixteen codes of `MatMulBnb4`'s first kind stand for: floats of one sign, two exponent and one mantissa bit, of

@@ -12,7 +12,7 @@ use crate::ops::{Outputs, conv, matmul, one};
 use crate::quantized::exact::{Kept, Sides, sum_type};
 use crate::quantized::integer::{centred, centred_as, only, requantized};
 use crate::quantized::linear::{dtype_of, dynamic_of, parameters, zero_point};
-use crate::quantized::words;
+use crate::quantized::words::{self, Lies};
 use crate::scope::Scope;
 
 type Result<T> = std::result::Result<T, NodeError>;
@@ -113,20 +113,20 @@ pub fn dynamic_quantize_matmul(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn q_gemm(scope: &mut Scope, node: &Node) -> Outputs {
     let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(3)?)?);
     let ((scale_a, zero_a), (scale_b, zero_b)) = (parameters(scope, node, 1)?, parameters(scope, node, 4)?);
-    let a = centred(scope, a, zero_a)?;
     let a = turned(scope, a, node.flag("transA", false)?)?;
-    let transposed = node.flag("transB", false)?;
-    // One zero for each column of the product, which is a row of a matrix that is turned over.
-    let zero_b = match zero_b {
-        Some(zero) if transposed && scope.dims(&zero)?.first().is_some_and(|n| !n.is_int(1)) => {
-            let rows = scope.dims(&zero)?[0].clone();
-            Some(scope.reshape(zero, vec![rows, prim::int(1)])?)
-        }
-        zero => zero,
+    let lies = if node.flag("transB", false)? { Lies::ByColumns } else { Lies::ByTerms };
+    let packed = match words::Matrix::of(node, [3, 5], lies) {
+        Some(matrix) => matrix.packed(scope)?,
+        None => None,
     };
-    let b = centred(scope, b, zero_b)?;
-    let b = turned(scope, b, transposed)?;
-    let mut sum = product(scope, node, a, b)?;
+    let by_words = match packed {
+        Some(packed) => packed.product(scope, (&a, zero_a.as_ref()))?,
+        None => None,
+    };
+    let mut sum = match by_words {
+        Some(sum) => sum,
+        None => product_of_centred(scope, node, (a, zero_a), (b, zero_b), lies)?,
+    };
     if let Some(bias) = node.optional(6) {
         let bias = scope.tensor(bias)?;
         sum = broadcast_call(scope, "add", [sum, bias])?;
@@ -140,4 +140,27 @@ pub fn q_gemm(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let real = scope.cast(sum, DataType::float(32))?;
     one(broadcast_call(scope, "multiply", [real, scale])?)
+}
+
+/// The product of two matrices of integers less their zero points, in int32.
+fn product_of_centred(
+    scope: &mut Scope,
+    node: &Node,
+    (a, zero_a): (Expr, Option<Expr>),
+    (b, zero_b): (Expr, Option<Expr>),
+    lies: Lies,
+) -> Result<Expr> {
+    let a = centred(scope, a, zero_a)?;
+    let by_columns = lies == Lies::ByColumns;
+    // One zero for each column of the product, which is a row of a matrix that is turned over.
+    let zero_b = match zero_b {
+        Some(zero) if by_columns && scope.dims(&zero)?.first().is_some_and(|n| !n.is_int(1)) => {
+            let rows = scope.dims(&zero)?[0].clone();
+            Some(scope.reshape(zero, vec![rows, prim::int(1)])?)
+        }
+        zero => zero,
+    };
+    let b = centred(scope, b, zero_b)?;
+    let b = turned(scope, b, by_columns)?;
+    product(scope, node, a, b)
 }

@@ -1,7 +1,8 @@
 //! `DeformConv`: a convolution whose taps read between elements, each moved by an offset that is data.
 //!
-//! What the taps read is a tensor of its own, `[batch, channel, tap row, tap column, row, column]`; the rest is a sum over it. Where a tap
-//! reads does not depend on the channel, so its row and column are tables, and so are the parts between two elements.
+//! What the taps read is a tensor of its own; the rest is a sum over it. Where a tap reads does not depend on the channel, so its row and
+//! column are tables, and so are the parts between two elements. Where channels fill vectors and are in one group, the image is turned so
+//! that they lie side by side, and the sum is a matrix product; else elements are gathered.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
@@ -27,6 +28,15 @@ struct Sampling {
     places: Vec<PrimExpr>,
     dtype: DataType,
 }
+
+/// Tables of what the taps read: the element in front of each along both axes, and how far behind that it reads.
+struct Tables {
+    whole: [te::Tensor; 2],
+    part: [te::Tensor; 2],
+}
+
+/// Channels below which a vector is not full.
+const LEAST_CHANNELS: i64 = 8;
 
 /// `DeformConv`: a convolution whose taps are moved by offsets, over two spatial axes.
 pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
@@ -57,6 +67,11 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
         }
         None => None,
     };
+    let bias = node.optional(3).map(|bias| scope.tensor(bias)).transpose()?;
+    if group == 1 && sampling.has_wide_channels() {
+        let sampled = sampling.sampled_by_channels(scope, x, offset, mask)?;
+        return one(sampling.product(scope, sampled, w, bias)?);
+    }
     let sampled = sampling.sampled(scope, x, offset, mask)?;
     let (out_channels, own) = (&w_dims[0], &w_dims[1]);
     let out = vec![shape[0].clone(), out_channels.clone(), places[2].clone(), places[3].clone()];
@@ -70,8 +85,7 @@ pub fn deform_conv(scope: &mut Scope, node: &Node) -> Outputs {
             te::sum(element * inputs[1].at(&[at[1].clone(), over[0].var(), over[1].var(), over[2].var()]), &over)
         })]
     })?;
-    if let Some(bias) = node.optional(3) {
-        let bias = scope.tensor(bias)?;
+    if let Some(bias) = bias {
         let bias = scope.reshape(bias, vec![prim::int(1), out_channels.clone(), prim::int(1), prim::int(1)])?;
         y = scope.call("add", [y, bias])?;
     }
@@ -158,43 +172,109 @@ impl Sampling {
         })
     }
 
-    /// What the taps read: four elements each, by how near they are, times the mask.
+    /// What the taps read, as `[batch, channel, tap row, tap column, row, column]`.
     fn sampled(&self, scope: &mut Scope, x: Expr, offset: Expr, mask: Option<Expr>) -> Result<Expr> {
-        let masked = mask.is_some();
         let [kh, kw] = [0, 1].map(|axis| prim::int(self.window.kernel[axis]));
         let (image, channels) = (&self.image, &self.image[1]);
         let out = vec![image[0].clone(), channels.clone(), kh, kw, self.places[2].clone(), self.places[3].clone()];
         let args: Vec<Expr> = [x, offset].into_iter().chain(mask).collect();
         scope.te("deformed", args, |inputs| {
-            let [rows, columns] = [0, 1].map(|axis| self.whole(&inputs[1], axis));
-            let [down, across] = [0, 1].map(|axis| self.part(&inputs[1], axis));
+            let tables = self.tables(&inputs[1]);
             vec![te::compute("deformed", &out, |at| {
                 let group = dims::simplify(&prim::floordiv(&at[1] * self.offset_group, channels));
                 let tap = (group * self.window.kernel[0] + &at[2]) * self.window.kernel[1] + &at[3];
                 let tap = [at[0].clone(), tap, at[4].clone(), at[5].clone()];
-                let mut names = Names::default();
-                let mut entry = |hint: &str, table: &te::Tensor| names.of(hint, table.at(&tap));
-                let [row, column] = [("row", &rows), ("column", &columns)].map(|(hint, table)| entry(hint, table));
-                let [dy, dx] = [("down", &down), ("across", &across)].map(|(hint, table)| entry(hint, table));
-                let mut next = |e: &PrimExpr| {
-                    let first = names.of("index", prim::cast(DataType::int(64), e.clone()));
-                    let second = names.of("index", &first + 1);
-                    [first, second]
-                };
-                let (row, column) = (next(&row), next(&column));
-                let corner = |i: usize, j: usize| {
-                    let (r, c) = (&row[i], &column[j]);
-                    let inside = [prim::ge(r, 0), prim::lt(r, &image[2]), prim::ge(c, 0), prim::lt(c, &image[3])];
-                    let element = inputs[0].at(&[at[0].clone(), at[1].clone(), r.clone(), c.clone()]);
-                    let weight = |upper: usize, part: &PrimExpr| match upper {
-                        1 => part.clone(),
-                        _ => self.number(1.0) - part,
-                    };
-                    prim::if_then_else(all(inside), element, self.number(0.0)) * weight(i, &dy) * weight(j, &dx)
-                };
-                let value = corner(0, 0) + corner(0, 1) + corner(1, 0) + corner(1, 1);
-                names.around(if masked { value * inputs[2].at(&tap) } else { value })
+                let element =
+                    |r: &PrimExpr, c: &PrimExpr| inputs[0].at(&[at[0].clone(), at[1].clone(), r.clone(), c.clone()]);
+                self.mixed(&tables, &tap, inputs.get(2), &element)
             })]
         })
+    }
+
+    /// The tables of where the taps read.
+    fn tables(&self, offsets: &te::Tensor) -> Tables {
+        Tables {
+            whole: [0, 1].map(|axis| self.whole(offsets, axis)),
+            part: [0, 1].map(|axis| self.part(offsets, axis)),
+        }
+    }
+
+    /// Four elements, by how near they are, times the mask. `tap` is a place in the tables.
+    fn mixed(
+        &self,
+        tables: &Tables,
+        tap: &[PrimExpr],
+        mask: Option<&te::Tensor>,
+        element: &dyn Fn(&PrimExpr, &PrimExpr) -> PrimExpr,
+    ) -> PrimExpr {
+        let image = &self.image;
+        let mut names = Names::default();
+        let [row, column] = [("row", 0), ("column", 1)].map(|(hint, axis)| names.of(hint, tables.whole[axis].at(tap)));
+        let [dy, dx] = [("down", 0), ("across", 1)].map(|(hint, axis)| names.of(hint, tables.part[axis].at(tap)));
+        let mut next = |e: &PrimExpr| {
+            let first = names.of("index", prim::cast(DataType::int(64), e.clone()));
+            let second = names.of("index", &first + 1);
+            [first, second]
+        };
+        let (row, column) = (next(&row), next(&column));
+        let corner = |i: usize, j: usize| {
+            let (r, c) = (&row[i], &column[j]);
+            let inside = [prim::ge(r, 0), prim::lt(r, &image[2]), prim::ge(c, 0), prim::lt(c, &image[3])];
+            let weight = |upper: usize, part: &PrimExpr| match upper {
+                1 => part.clone(),
+                _ => self.number(1.0) - part,
+            };
+            prim::if_then_else(all(inside), element(r, c), self.number(0.0)) * weight(i, &dy) * weight(j, &dx)
+        };
+        let value = corner(0, 0) + corner(0, 1) + corner(1, 0) + corner(1, 1);
+        names.around(match mask {
+            Some(mask) => value * mask.at(tap),
+            None => value,
+        })
+    }
+
+    /// Whether the channels that share their offsets fill vectors.
+    fn has_wide_channels(&self) -> bool {
+        let fills = |channels: i64| channels % self.offset_group == 0 && channels / self.offset_group >= LEAST_CHANNELS;
+        self.dtype.is_float() && self.dtype.bits >= 32 && self.image[1].as_int().is_some_and(fills)
+    }
+
+    /// What the taps read of an image whose channels are turned to lie side by side, so that none is gathered:
+    /// `[batch, row, column, tap row, tap column, offset group, channel]`.
+    fn sampled_by_channels(&self, scope: &mut Scope, x: Expr, offset: Expr, mask: Option<Expr>) -> Result<Expr> {
+        let [kh, kw] = [0, 1].map(|axis| prim::int(self.window.kernel[axis]));
+        let own = dims::simplify(&prim::floordiv(&self.image[1], self.offset_group));
+        let [rows, columns] = [2, 3].map(|axis| self.places[axis].clone());
+        let out = vec![self.image[0].clone(), rows, columns, kh, kw, prim::int(self.offset_group), own.clone()];
+        let x = scope.transpose(x, &[0, 2, 3, 1])?;
+        let args: Vec<Expr> = [x, offset].into_iter().chain(mask).collect();
+        scope.te("deformed", args, |inputs| {
+            let tables = self.tables(&inputs[1]);
+            vec![te::compute("deformed", &out, |at| {
+                let tap = (&at[5] * self.window.kernel[0] + &at[3]) * self.window.kernel[1] + &at[4];
+                let tap = [at[0].clone(), tap, at[1].clone(), at[2].clone()];
+                let channel = &at[5] * &own + &at[6];
+                let element =
+                    |r: &PrimExpr, c: &PrimExpr| inputs[0].at(&[at[0].clone(), r.clone(), c.clone(), channel.clone()]);
+                self.mixed(&tables, &tap, inputs.get(2), &element)
+            })]
+        })
+    }
+
+    /// The sum over taps and channels, as a matrix product: a row of it is what the taps of a place read.
+    fn product(&self, scope: &mut Scope, sampled: Expr, w: Expr, bias: Option<Expr>) -> Result<Expr> {
+        let out_channels = scope.dims(&w)?[0].clone();
+        let terms = dims::simplify(&(&self.image[1] * self.window.kernel[0] * self.window.kernel[1]));
+        let [batch, rows, columns] = [&self.image[0], &self.places[2], &self.places[3]].map(PrimExpr::clone);
+        let places = dims::simplify(&(&batch * &rows * &columns));
+        let sampled = scope.reshape_known(sampled, vec![places, terms.clone()])?;
+        let w = scope.transpose(w, &[2, 3, 1, 0])?;
+        let w = scope.reshape_known(w, vec![terms, out_channels.clone()])?;
+        let mut y = scope.call("matmul", [sampled, w])?;
+        if let Some(bias) = bias {
+            y = scope.call("add", [y, bias])?;
+        }
+        let y = scope.reshape_known(y, vec![batch, rows, columns, out_channels])?;
+        scope.transpose(y, &[0, 3, 1, 2])
     }
 }

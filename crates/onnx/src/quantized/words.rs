@@ -141,41 +141,131 @@ fn words_in(length: i64) -> i64 {
     (length + BYTES - 1) / BYTES
 }
 
-/// The product of a matrix of integers of 8 bits and a constant one, both less their zero points, in int32; none where it is not of this kind.
-/// The left zero point is lined up with the rows.
+/// How a constant matrix lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lies {
+    /// A row for each term of a sum.
+    ByTerms,
+    /// A row for each column of the product.
+    ByColumns,
+}
+
+/// A constant matrix of integers of 8 bits, column by column, with its zero points.
+pub struct Matrix {
+    columns: Vec<Vec<i64>>,
+    zeros: Vec<i64>,
+    signed: bool,
+}
+
+impl Matrix {
+    /// A node's, with the zero points that are the other input.
+    pub fn of(node: &Node, inputs: [usize; 2], lies: Lies) -> Option<Matrix> {
+        let (tensor, values, zeros) = known(node, inputs)?;
+        let &[rows, width] = tensor.shape() else { return None };
+        Matrix::new(&values, [rows, width], lies, zeros, tensor.dtype().is_int())
+    }
+
+    /// One of several that a node has in one tensor, a row for each term; zero points are one, or one a column, for each.
+    pub fn one_of(node: &Node, inputs: [usize; 2], index: usize) -> Option<Matrix> {
+        let (tensor, values, zeros) = known(node, inputs)?;
+        let &[count, rows, width] = tensor.shape() else { return None };
+        let count = usize::try_from(count).ok().filter(|count| index < *count)?;
+        let part = |values: &[i64]| {
+            let size = values.len() / count;
+            values.get(index * size..(index + 1) * size).filter(|_| values.len() == count * size).map(<[i64]>::to_vec)
+        };
+        let zeros = if node.optional(inputs[1]).is_some() { part(&zeros)? } else { zeros };
+        Matrix::new(&part(&values)?, [rows, width], Lies::ByTerms, zeros, tensor.dtype().is_int())
+    }
+
+    fn new(values: &[i64], shape: [i64; 2], lies: Lies, zeros: Vec<i64>, signed: bool) -> Option<Matrix> {
+        let [rows, width] = shape.map(|n| usize::try_from(n).ok().filter(|n| *n > 0));
+        let (rows, width) = (rows?, width?);
+        let columns = match lies {
+            Lies::ByTerms => (0..width).map(|n| values.iter().skip(n).step_by(width).copied().collect()).collect(),
+            Lies::ByColumns => values.chunks(width).take(rows).map(<[i64]>::to_vec).collect(),
+        };
+        Some(Matrix { columns, zeros, signed })
+    }
+
+    /// Terms of a sum.
+    pub fn depth(&self) -> i64 {
+        self.columns.first().map_or(0, |column| column.len() as i64)
+    }
+
+    /// As words; none where zero points are not lined up with the columns.
+    pub fn packed(&self, scope: &Scope) -> Result<Option<Packed>> {
+        let Some(weight) = Weight::new(self.columns.clone(), &self.zeros, self.signed) else { return Ok(None) };
+        let (depth, columns) = (weight.rows[0].len() as i64, weight.rows.len() as i64);
+        let in_words = words_in(depth);
+        let words = (0..in_words as usize).flat_map(|k| {
+            let of = move |row: &Vec<i64>| word(row.iter().skip(k * BYTES as usize).take(BYTES as usize).copied());
+            weight.rows.iter().map(of)
+        });
+        let words = scope.whole(&words.collect::<Vec<_>>(), &[in_words, columns], I32)?;
+        let of_zero = scope.whole(&weight.of_zero(), &[columns], I32)?;
+        let zeros = match weight.is_centred() {
+            true => None,
+            false => Some(scope.whole(&weight.zeros, &[columns], I32)?),
+        };
+        Ok(Some(Packed { words, of_zero, zeros, depth }))
+    }
+}
+
+/// A matrix as words.
+#[derive(Clone)]
+pub struct Packed {
+    /// `[terms / 4, columns]`.
+    words: Expr,
+    /// What a unit of the other side's zero point takes from the sum of each column.
+    of_zero: Expr,
+    /// What of its own zero points is left, if anything is.
+    zeros: Option<Expr>,
+    /// Terms of a sum.
+    depth: i64,
+}
+
+impl Packed {
+    /// The product of a matrix of integers of 8 bits and this one, both less their zero points, in int32; none where the other has not so
+    /// many columns, or other elements. Its zero point is lined up with its rows.
+    pub fn product(&self, scope: &mut Scope, (a, zero): (&Expr, Option<&Expr>)) -> Result<Option<Expr>> {
+        let dims = scope.dims(a)?;
+        if dims.len() < 2 || !dims.last().is_some_and(|k| k.is_int(self.depth)) {
+            return Ok(None);
+        }
+        let Some((a, zero)) = unsigned(scope, a, zero)? else { return Ok(None) };
+        let mut sum = product(scope, a.clone(), self.words.clone(), self.depth)?;
+        if let Some(zero) = zero {
+            let less = broadcast_call(scope, "multiply", [zero, self.of_zero.clone()])?;
+            sum = broadcast_call(scope, "subtract", [sum, less])?;
+        }
+        if let Some(zeros) = &self.zeros {
+            let total = sum_of_rows(scope, a)?;
+            let less = broadcast_call(scope, "multiply", [total, zeros.clone()])?;
+            sum = broadcast_call(scope, "subtract", [sum, less])?;
+        }
+        Ok(Some(sum))
+    }
+
+    /// The same with its tensors replaced.
+    pub fn map(&self, f: &mut impl FnMut(&Expr) -> Expr) -> Packed {
+        let (words, of_zero) = (f(&self.words), f(&self.of_zero));
+        Packed { words, of_zero, zeros: self.zeros.as_ref().map(f), depth: self.depth }
+    }
+}
+
+/// The product of a matrix of integers of 8 bits and a node's constant one, as [`Packed::product`]; none where it is not of this kind.
 pub fn matmul(
     scope: &mut Scope,
     node: &Node,
     (a, zero): (&Expr, Option<&Expr>),
     weight: [usize; 2],
 ) -> Result<Option<Expr>> {
-    let Some((tensor, values, zeros)) = known(node, weight) else { return Ok(None) };
-    let dims = scope.dims(a)?;
-    let &[depth, columns] = tensor.shape() else { return Ok(None) };
-    if dims.len() < 2 || !dims.last().is_some_and(|k| k.is_int(depth)) || columns == 0 || depth == 0 {
-        return Ok(None);
+    let Some(matrix) = Matrix::of(node, weight, Lies::ByTerms) else { return Ok(None) };
+    match matrix.packed(scope)? {
+        Some(packed) => packed.product(scope, (a, zero)),
+        None => Ok(None),
     }
-    let rows = (0..columns as usize).map(|n| values.iter().skip(n).step_by(columns as usize).copied().collect());
-    let Some(weight) = Weight::new(rows.collect(), &zeros, tensor.dtype().is_int()) else { return Ok(None) };
-    let Some((a, zero)) = unsigned(scope, a, zero)? else { return Ok(None) };
-    let depth_in_words = words_in(depth);
-    let packed = (0..depth_in_words as usize).flat_map(|k| {
-        weight.rows.iter().map(move |row| word(row.iter().skip(k * BYTES as usize).take(BYTES as usize).copied()))
-    });
-    let words = scope.whole(&packed.collect::<Vec<_>>(), &[depth_in_words, columns], I32)?;
-    let mut sum = product(scope, a.clone(), words, depth)?;
-    if let Some(zero) = zero {
-        let own = scope.whole(&weight.of_zero(), &[columns], I32)?;
-        let less = broadcast_call(scope, "multiply", [zero, own])?;
-        sum = broadcast_call(scope, "subtract", [sum, less])?;
-    }
-    if !weight.is_centred() {
-        let total = sum_of_rows(scope, a)?;
-        let zeros = scope.whole(&weight.zeros, &[columns], I32)?;
-        let less = broadcast_call(scope, "multiply", [total, zeros])?;
-        sum = broadcast_call(scope, "subtract", [sum, less])?;
-    }
-    Ok(Some(sum))
 }
 
 /// The product of rows of so many bytes and words of a matrix.

@@ -14,6 +14,7 @@ use super::{Which, part};
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::elementwise::broadcast_call;
+use crate::quantized::words::{Matrix, Packed};
 use crate::quantized::{integer, linear};
 use crate::scope::Scope;
 
@@ -28,6 +29,13 @@ pub enum Factor {
     Quantized {
         /// Less its zero, in 32 bits.
         centred: Expr,
+        /// One number, or one for each column.
+        scale: Expr,
+    },
+    /// In 8 bits that the program knows, as words.
+    Words {
+        /// The words.
+        packed: Packed,
         /// One number, or one for each column.
         scale: Expr,
     },
@@ -62,6 +70,13 @@ impl Factor {
         let columns = dims[1].clone();
         let matrix = scope.agree(matrix, &dims)?;
         let scale = parameter(scope, node, scale_at, of, &columns)?;
+        // How many terms a sum has must be known, too.
+        let known = Matrix::one_of(node, [at, scale_at + 1], of.index).filter(|known| dims[0].is_int(known.depth()));
+        if let Some(known) = known
+            && let Some(packed) = known.packed(scope)?
+        {
+            return Ok(Factor::Words { packed, scale });
+        }
         let zero = match node.optional(scale_at + 1) {
             Some(_) => Some(parameter(scope, node, scale_at + 1, of, &columns)?),
             None => None,
@@ -71,16 +86,26 @@ impl Factor {
 
     /// What a matrix multiplied with it is.
     pub fn product(&self, scope: &mut Scope, x: Expr) -> Result<Expr> {
-        let (centred, scale) = match self {
-            Factor::Plain(matrix) => return scope.call("matmul", [x, matrix.clone()]),
-            Factor::Quantized { centred, scale } => (centred.clone(), scale.clone()),
-        };
         let dtype = scope.dtype(&x);
-        let (x, own, zero) = linear::dynamic_of(scope, x)?;
-        let x = integer::centred(scope, x, Some(zero))?;
-        let sum = scope.call("matmul", [x, centred])?;
+        let (sum, own, scale) = match self {
+            Factor::Plain(matrix) => return scope.call("matmul", [x, matrix.clone()]),
+            Factor::Quantized { centred, scale } => {
+                let (x, own, zero) = linear::dynamic_of(scope, x)?;
+                let x = integer::centred(scope, x, Some(zero))?;
+                (scope.call("matmul", [x, centred.clone()])?, own, scale)
+            }
+            Factor::Words { packed, scale } => {
+                let (x, own, zero) = linear::dynamic_of(scope, x)?;
+                let sum = packed.product(scope, (&x, Some(&zero)))?;
+                (
+                    sum.ok_or_else(|| NodeError::invalid("an input has other columns than its weight has rows"))?,
+                    own,
+                    scale,
+                )
+            }
+        };
         let sum = scope.cast(sum, dtype)?;
-        let scale = broadcast_call(scope, "multiply", [own, scale])?;
+        let scale = broadcast_call(scope, "multiply", [own, scale.clone()])?;
         broadcast_call(scope, "multiply", [sum, scale])
     }
 
@@ -89,6 +114,7 @@ impl Factor {
         match self {
             Factor::Plain(matrix) => Factor::Plain(f(matrix)),
             Factor::Quantized { centred, scale } => Factor::Quantized { centred: f(centred), scale: f(scale) },
+            Factor::Words { packed, scale } => Factor::Words { packed: packed.map(f), scale: f(scale) },
         }
     }
 }

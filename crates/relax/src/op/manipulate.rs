@@ -1,5 +1,7 @@
 //! Operators that rearrange elements without computing: reshapes, transposes, slices of the index space.
 
+use std::ops::Range;
+
 use relaxide_ir::Type;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr};
@@ -191,8 +193,9 @@ pub fn reshape_tensor(name: &str, x: &te::Tensor, dims: &[PrimExpr]) -> te::Tens
     te::compute(format!("T_{name}"), dims, |axes| x.at(&reindex(axes, dims, x.shape())))
 }
 
-/// The index into `from` of the element that has index `axes` in `dims`. Leading and trailing dimensions that are equal are
-/// passed through, and all where only dimensions of one differ, so that no division is made where none is needed.
+/// The index into `from` of the element that has index `axes` in `dims`. Leading and trailing dimensions that are equal are passed through,
+/// and between them neighbours of one are neighbours of the other where they have as many elements, so that no division is made where
+/// none is needed, and none by a dimension with a name where a number will do.
 fn reindex(axes: &[PrimExpr], dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<PrimExpr> {
     let lead = dims.iter().zip(from).take_while(|(a, b)| prove_equal(a, b)).count();
     let (rest_dims, rest_from) = (dims.get(lead..).unwrap_or(&[]), from.get(lead..).unwrap_or(&[]));
@@ -200,27 +203,60 @@ fn reindex(axes: &[PrimExpr], dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<PrimE
     let middle_dims = rest_dims.get(..rest_dims.len() - trail).unwrap_or(&[]);
     let middle_from = rest_from.get(..rest_from.len() - trail).unwrap_or(&[]);
     let middle_axes = axes.get(lead..lead + middle_dims.len()).unwrap_or(&[]);
-    let real = || middle_axes.iter().zip(middle_dims).filter(|(_, d)| !d.is_int(1));
     let mut index: Vec<PrimExpr> = axes.get(..lead).unwrap_or(&[]).to_vec();
-    let behind = axes.get(axes.len() - trail..).unwrap_or(&[]);
-    let real_from: Vec<&PrimExpr> = middle_from.iter().filter(|d| !d.is_int(1)).collect();
+    for (of_dims, of_from) in neighbours(middle_dims, middle_from) {
+        let from = middle_from.get(of_from).unwrap_or(&[]);
+        let own = (middle_axes.get(of_dims.clone()).unwrap_or(&[]), middle_dims.get(of_dims).unwrap_or(&[]));
+        index.extend(reindex_together(own.0, own.1, from));
+    }
+    index.extend(axes.get(axes.len() - trail..).unwrap_or(&[]).iter().cloned());
+    index
+}
+
+/// The shortest runs of neighbouring dimensions that have as many elements in both; everything where that leaves something over.
+fn neighbours(dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<(Range<usize>, Range<usize>)> {
+    let (mut i, mut j) = (0, 0);
+    let mut runs: Vec<(Range<usize>, Range<usize>)> = Vec::new();
+    let same = |a: &Range<usize>, b: &Range<usize>| match (dims.get(a.clone()), from.get(b.clone())) {
+        (Some(dims), Some(from)) => prove_equal(&num_elements(dims), &num_elements(from)),
+        _ => false,
+    };
+    while i < dims.len() && j < from.len() {
+        let ends = (2..=dims.len() - i + from.len() - j).flat_map(|n| (1..n).map(move |p| (p, n - p)));
+        let mut pairs =
+            ends.map(|(p, q)| (i..i + p, j..j + q)).filter(|(a, b)| a.end <= dims.len() && b.end <= from.len());
+        let Some((a, b)) = pairs.find(|(a, b)| same(a, b)) else { break };
+        (i, j) = (a.end, b.end);
+        runs.push((a, b));
+    }
+    let is_rest = |dims: &[PrimExpr]| dims.iter().all(|d| d.is_int(1));
+    match runs.last_mut() {
+        Some(last) if is_rest(&dims[i..]) && is_rest(&from[j..]) => {
+            (last.0.end, last.1.end) = (dims.len(), from.len());
+            runs
+        }
+        _ => vec![(0..dims.len(), 0..from.len())],
+    }
+}
+
+/// The index into dimensions that have as many elements as those that `axes` count.
+fn reindex_together(axes: &[PrimExpr], dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<PrimExpr> {
+    let real = || axes.iter().zip(dims).filter(|(_, d)| !d.is_int(1));
+    let real_from: Vec<&PrimExpr> = from.iter().filter(|d| !d.is_int(1)).collect();
     if real().count() == real_from.len() && real().zip(real_from).all(|((_, a), b)| prove_equal(a, b)) {
         let mut rest = real().map(|(axis, _)| axis.clone());
         let place = |d: &PrimExpr| if d.is_int(1) { None } else { rest.next() };
-        let places: Vec<_> = middle_from.iter().map(place).map(|at| at.unwrap_or_else(|| PrimExpr::from(0))).collect();
-        index.extend(places.iter().chain(behind).cloned());
-        return index;
+        return from.iter().map(place).map(|at| at.unwrap_or_else(|| PrimExpr::from(0))).collect();
     }
     let flat = real().fold(PrimExpr::from(0), |flat, (axis, dim)| flat * dim + axis);
     let mut analyzer = Analyzer::new();
-    let significant = middle_from.iter().position(|d| !d.is_int(1)).unwrap_or(0);
-    for (i, dim) in middle_from.iter().enumerate() {
-        let stride = num_elements(middle_from.get(i + 1..).unwrap_or(&[]));
+    let significant = from.iter().position(|d| !d.is_int(1)).unwrap_or(0);
+    let index = from.iter().enumerate().map(|(i, dim)| {
+        let stride = num_elements(from.get(i + 1..).unwrap_or(&[]));
         let at = if dim.is_int(1) { PrimExpr::from(0) } else { prim::floordiv(&flat, analyzer.simplify(&stride)) };
-        index.push(if i <= significant || dim.is_int(1) { at } else { prim::floormod(at, dim) });
-    }
-    index.extend(behind.iter().cloned());
-    index
+        if i <= significant || dim.is_int(1) { at } else { prim::floormod(at, dim) }
+    });
+    index.collect()
 }
 
 fn flatten_type(cx: &CallCx) -> Result<Type, OpError> {

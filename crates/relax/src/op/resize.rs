@@ -128,7 +128,8 @@ fn resize(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::T
     let result = match cx.str("method")? {
         "nearest_neighbor" => {
             let rounding = rounding(cx)?;
-            compute(&|at| image.nearest(at, rounding))
+            let columns = image.nearest_columns(rounding);
+            compute(&|at| image.nearest(at, rounding, columns.as_ref()))
         }
         "linear" if order.is_plain() => {
             let columns = Columns::of(&image);
@@ -402,9 +403,27 @@ struct Image {
 }
 
 impl Image {
-    fn nearest(&self, at: &[PrimExpr], rounding: Rounding) -> PrimExpr {
-        let places = self.axes.iter().zip(&at[2..]).map(|(axis, at)| axis.nearest(at, rounding));
+    fn nearest(&self, at: &[PrimExpr], rounding: Rounding, columns: Option<&te::Tensor>) -> PrimExpr {
+        let places = self.axes.iter().zip(&at[2..]).enumerate().map(|(i, (axis, at))| match columns {
+            Some(columns) if i + 1 == self.axes.len() => {
+                let (column, last) = (columns.at(std::slice::from_ref(at)), cast(DataType::int(32), &axis.from - 1));
+                cast(DataType::int(64), prim::max(prim::min(column, last), 0))
+            }
+            _ => axis.nearest(at, rounding),
+        });
         cast(self.dtype, self.data.at(&at[..2].iter().cloned().chain(places).collect::<Vec<_>>()))
+    }
+
+    /// The nearest element of a row for each of the result's, as a table, where neighbours are not a fixed step apart: vectors have no
+    /// instruction that divides integers.
+    fn nearest_columns(&self, rounding: Rounding) -> Option<te::Tensor> {
+        let axis = self.axes.last()?;
+        let (from, to) = axis.ratio();
+        let is_step =
+            axis.coordinates != Coordinates::AlignCorners && (from.is_int(1) && to.as_int().is_some() || to.is_int(1));
+        let table =
+            || te::compute("nearest", [axis.to.clone()], |at| cast(DataType::int(32), axis.nearest(&at[0], rounding)));
+        (!is_step).then(table)
     }
 
     /// An element of the image, or the nearest in it, as a float.

@@ -77,6 +77,7 @@ mod topological_sort;
 mod update_param_type;
 mod use_inplace;
 mod vdevice;
+mod view_results;
 mod vm_shape_lower;
 
 use relaxide_ir::diagnostic::closest;
@@ -177,6 +178,7 @@ pub static PASSES: &[PassInfo] = &[
     fuse_tir::PASS,
     fuse_loops::PASS,
     rewrite_dataflow_reshape::PASS,
+    view_results::PASS,
     to_non_dataflow::PASS,
     remove_purity_checking::PASS,
     call_tir_rewrite::PASS,

@@ -65,6 +65,7 @@ const BEST: &[&str] = &[
     "DeadCodeElimination(keep_packed_calls=True)",
     "MergeEqualKernels",
     "CopyReturnedAliases",
+    "ViewOwnResults",
 ];
 /// Behind what makes kernels of its own, one for each function.
 const MERGE: &[&str] = &["MergeEqualKernels"];

@@ -52,7 +52,7 @@ struct RewriteReshape {
 }
 
 /// The dataflow variables that an output of their block is another name of, or holds in a tuple.
-fn escaping(seq: &SeqExpr) -> HashSet<AnyVar> {
+pub(super) fn escaping(seq: &SeqExpr) -> HashSet<AnyVar> {
     let mut found: HashSet<AnyVar> = HashSet::new();
     for binding in seq.blocks.iter().rev().flat_map(|b| b.bindings.iter().rev()) {
         let leaves = matches!(binding.var(), AnyVar::Var(_)) || found.contains(binding.var());

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::dims::weight;
-use relaxide_ir::prim::{BufferLoad, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, any, substitute};
+use relaxide_ir::prim::{BinaryOp, BufferLoad, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, any, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::affine::{all_same, cost, loads, uses, uses_any};
@@ -117,11 +117,15 @@ impl PrimVisitor for Uses {
     }
 }
 
-/// Whether a stage computes indices from floats: where the elements lie that a place in an image is mixed from. They are few beside the
-/// elements of all channels, and a vector of indices that are loaded is put together faster than one of indices that are converted.
+/// Whether a stage computes indices from floats, or by divisions of its axes: where the elements lie that a place in an image is mixed
+/// from. They are few beside the elements of all channels, and a vector of indices that are loaded is put together faster than one of
+/// indices that are converted or divided.
 fn finds_places(stage: &Stage) -> bool {
     let converts = |e: &PrimExpr| matches!(e, PrimExpr::Cast(n) if n.dtype.is_int() && n.value.dtype().is_float());
-    stage.output.dtype.is_int() && stage.output.dtype.bits >= 32 && any(&stage.value, converts)
+    let divides =
+        |e: &PrimExpr| matches!(e, PrimExpr::Binary(n) if matches!(n.op, BinaryOp::FloorDiv | BinaryOp::FloorMod));
+    let is_dear = || any(&stage.value, converts) || loads(&stage.value).is_empty() && any(&stage.value, divides);
+    stage.output.dtype.is_int() && stage.output.dtype.bits >= 32 && is_dear()
 }
 
 /// Whether neighbours of a stage's row are loaded from where others say, one by one.
