@@ -418,6 +418,17 @@ def test_equal_names_may_stand_for_different_lengths(both):
             np.testing.assert_array_equal(content(api, z), np.concatenate([x, y]))
 
 
+def test_axes_may_depend_on_lengths(both):
+    nodes = [h.make_node("Squeeze", ["x"], ["s"]), h.make_node("Add", ["s", "s"], ["y"])]
+    squeezed = model(nodes, [("x", T.FLOAT, ["n", 1])], [("y", T.FLOAT, None)]).SerializeToString()
+    for api in both:
+        session = Session(api, squeezed)
+        for n in (1, 3, 1):
+            [y] = session.run({"x": tensor(api, np.full((n, 1), 2, "float32"))})
+            found = content(api, y)
+            assert found.shape == (() if n == 1 else (n,)) and (found == 4).all()
+
+
 def test_what_passes_through_a_model_is_the_caller_s_own(both):
     nodes = [h.make_node("Identity", ["x"], ["y"]), h.make_node("Reshape", ["x", "flat"], ["z"])]
     weights = [h.make_tensor("flat", T.INT64, [1], [-1]), h.make_tensor("w", T.FLOAT, [2], [1, 2])]

@@ -78,7 +78,7 @@ def test_musl(tmp_path):
 @pytest.mark.skipif(shutil.which("aarch64-linux-gnu-gcc") is None, reason="aarch64-linux-gnu-gcc is missing")
 def test_aarch64(tmp_path):
     made, name = library("aarch64-unknown-linux-gnu", tmp_path)
-    assert name.endswith("_aarch64.whl") and "manylinux" in name
+    assert name.endswith("-py3-none-manylinux_2_17_aarch64.whl")
     runs(tmp_path, made, "aarch64-linux-gnu-gcc", ["--target", "llvm -mtriple=aarch64-linux-gnu"], "qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu")
 
 

@@ -4,7 +4,8 @@
 //! messages it holds, how many, how deep, whether every length lies inside its parent) is walked first, without allocating,
 //! against a [`Budget`]. What passes is decoded; what does not is refused with the offset of the first fault.
 //!
-//! Only the messages of [`crate::proto`] are entered: tensor data is one step, however large.
+//! Only the messages of [`crate::proto`] are entered: tensor data is one step, however large. Numbers that a writer did not pack
+//! are fields of their own in the file and elements of one array in memory, so they do not count: trees have tens of millions.
 
 use crate::error::ModelError;
 
@@ -13,7 +14,7 @@ use crate::error::ModelError;
 pub struct Budget {
     /// Bytes of the file.
     pub bytes: u64,
-    /// Fields of all messages together.
+    /// Fields of all messages together, but for numbers of a list.
     pub fields: u64,
     /// Messages inside messages.
     pub depth: u32,
@@ -74,6 +75,12 @@ fn child(parent: MessageKind, tag: u64) -> Option<MessageKind> {
     })
 }
 
+/// Whether field `tag` of a message is a number of a list: two bytes of the file at least, and at most eight in memory.
+fn is_listed_number(parent: MessageKind, tag: u64, wire: u64) -> bool {
+    use MessageKind::*;
+    wire != 2 && matches!((parent, tag), (Attribute, 7 | 8) | (Tensor, 1 | 4 | 5 | 7 | 10 | 11) | (Sparse, 3))
+}
+
 /// Checks the frame of a model file.
 pub fn check(bytes: &[u8], budget: Budget) -> Result<(), ModelError> {
     let size = bytes.len() as u64;
@@ -96,13 +103,13 @@ impl Walk<'_> {
             return Err(ModelError::Limit { what: "nested messages", limit: u64::from(self.budget.depth) });
         }
         while at < end {
-            self.fields += 1;
-            if self.fields > self.budget.fields {
-                return Err(ModelError::Limit { what: "fields", limit: self.budget.fields });
-            }
             let start = at;
             let key = self.varint(&mut at, end)?;
             let (tag, wire) = (key >> 3, key & 7);
+            self.fields += u64::from(!is_listed_number(kind, tag, wire));
+            if self.fields > self.budget.fields {
+                return Err(ModelError::Limit { what: "fields", limit: self.budget.fields });
+            }
             if tag == 0 {
                 return Err(fault(start, "a field has the number 0"));
             }

@@ -150,6 +150,16 @@ mod budget {
             ModelError::Limit { what: "nested messages", limit: 64 }
         );
 
+        // graph { node { attribute { ints: 1 … } } }: numbers of a list are no fields of their own.
+        let mut inner: Vec<u8> = [0x40, 1].repeat(100);
+        for tag in [5u8, 1, 7] {
+            let mut outer = vec![tag << 3 | 2];
+            prost::encoding::encode_varint(inner.len() as u64, &mut outer);
+            outer.extend(&inner);
+            inner = outer;
+        }
+        assert!(check(&inner, Budget { fields: 50, ..Budget::default() }).is_ok());
+
         let nodes: Vec<u8> = [0x0a, 0].repeat(100);
         let mut file = vec![0x3a];
         prost::encoding::encode_varint(nodes.len() as u64, &mut file);

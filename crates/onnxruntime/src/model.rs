@@ -51,6 +51,8 @@ pub struct ShapeOptions {
     pub dims: BTreeMap<String, i64>,
     /// Whether dimensions of equal names in several inputs may differ: files exist in which they do.
     pub is_loose: bool,
+    /// Lengths of all inputs, in order, where the program is for these alone.
+    pub lengths: Option<Vec<Vec<i64>>>,
 }
 
 /// A program that runs.
@@ -167,11 +169,16 @@ fn described(source: &Source, head: &Head, shaping: &ShapeOptions) -> String {
         None => name.clone(),
     };
     let beside: Vec<String> = head.signature.external_files.iter().map(identity).collect();
-    format!("{:?} {} {beside:?}", shaping.dims, shaping.is_loose)
+    let exact = shaping.lengths.as_ref().map(|lengths| format!("{lengths:?}")).unwrap_or_default();
+    format!("{:?} {} {beside:?}{exact}", shaping.dims, shaping.is_loose)
 }
 
 /// Shapes in place of the model's own, of the inputs for which they differ.
 fn shapes(signature: &Signature, shaping: &ShapeOptions) -> Vec<(String, Vec<DimSpec>)> {
+    if let Some(lengths) = &shaping.lengths {
+        let known = |lengths: &Vec<i64>| lengths.iter().map(|&length| DimSpec::Int(length)).collect();
+        return signature.inputs.iter().zip(lengths).map(|(input, own)| (input.name.clone(), known(own))).collect();
+    }
     let mut shapes = Vec::new();
     for input in &signature.inputs {
         let mut differs = false;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use prost::bytes::Bytes;
 use relaxide::ffi::{Any, Array, signal};
@@ -30,7 +30,15 @@ pub struct Session {
     dims: BTreeMap<String, i64>,
     log: Arc<Log>,
     program: RwLock<Loaded>,
+    /// Programs for some lengths of the inputs alone, by these; nothing where there is none.
+    exact: Mutex<BTreeMap<Lengths, Option<Arc<Program>>>>,
 }
+
+/// The lengths of all inputs.
+type Lengths = Vec<Vec<i64>>;
+
+/// For how many lengths a session compiles its model anew, beside the program for any length.
+const MOST_EXACT: usize = 8;
 
 /// What runs now.
 struct Loaded {
@@ -52,11 +60,11 @@ impl Session {
         let model = model::open(&source)?;
         let head = model::head(&model);
         set_threads(options.intra_op)?;
-        let shaping = ShapeOptions { dims: options.dims.clone(), is_loose: false };
+        let shaping = ShapeOptions { dims: options.dims.clone(), ..ShapeOptions::default() };
         let program = model::program(&source, &model, &head, &shaping, &log, &options.cancelled)?;
-        let source = names_repeat(&head.signature.inputs).then_some(source);
+        let source = is_open(&head.signature.inputs).then_some(source);
         let program = RwLock::new(Loaded { program: Arc::new(program), is_loose: false });
-        Ok(Session { head, source, dims: shaping.dims, log, program })
+        Ok(Session { head, source, dims: shaping.dims, log, program, exact: Mutex::default() })
     }
 
     /// The inputs, in order.
@@ -105,12 +113,22 @@ impl Session {
             let found = feed.iter().rev().find(|(name, _)| *name == input.name);
             given.push(found.ok_or_else(|| invalid(format!("Missing Input: {}", input.name)))?.1.clone());
         }
-        let program = self.program_for(&given)?;
         let args = given.iter().map(Content::argument).collect::<Result<Vec<_>>>()?;
-        let result = signal::stoppable(stop, || program.run(&args)).map_err(|error| match error.kind() {
+        let lengths = self.lengths(&given);
+        let known = lengths.as_ref().and_then(|lengths| self.exact().get(lengths).cloned().flatten());
+        let program = known.map_or_else(|| self.program_for(&given), Ok)?;
+        let compute = |program: &Program| signal::stoppable(stop, || program.run(&args));
+        let of_run = |error: relaxide::ffi::Error| match error.kind() {
             signal::CANCELLED => ended(),
             _ => Status::from(error),
-        })?;
+        };
+        let result = match compute(&program) {
+            Err(error) if error.kind() != signal::CANCELLED => match lengths.and_then(|own| self.specialize(own)) {
+                Some(exact) => compute(&exact).map_err(of_run)?,
+                None => return Err(of_run(error)),
+            },
+            result => result.map_err(of_run)?,
+        };
         drop(args);
         let results = match self.outputs() {
             [_] => vec![result],
@@ -142,12 +160,41 @@ impl Session {
     fn loosen(&self) -> Result<Arc<Program>> {
         let mut loaded = self.program.write().unwrap_or_else(PoisonError::into_inner);
         if let (false, Some(source)) = (loaded.is_loose, &self.source) {
-            let shaping = ShapeOptions { dims: self.dims.clone(), is_loose: true };
+            let shaping = ShapeOptions { dims: self.dims.clone(), is_loose: true, ..ShapeOptions::default() };
             let model = model::open(source)?;
             let program = model::program(source, &model, &self.head, &shaping, &self.log, &Arc::default())?;
             *loaded = Loaded { program: Arc::new(program), is_loose: true };
         }
         Ok(Arc::clone(&loaded.program))
+    }
+
+    fn exact(&self) -> MutexGuard<'_, BTreeMap<Lengths, Option<Arc<Program>>>> {
+        self.exact.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lengths of all inputs, where all are tensors and the model leaves some open.
+    fn lengths(&self, given: &[Content]) -> Option<Lengths> {
+        self.source.as_ref()?;
+        given.iter().map(|value| value.shape().map(<[i64]>::to_vec)).collect()
+    }
+
+    /// A program for these lengths alone, where none was made before.
+    ///
+    /// A program for any length has a number of axes for each value, which some models let depend on lengths (`Squeeze` without
+    /// axes, of a batch of one), and refuses the others when it runs.
+    fn specialize(&self, lengths: Lengths) -> Option<Arc<Program>> {
+        let source = self.source.as_ref()?;
+        let mut exact = self.exact();
+        if exact.contains_key(&lengths) || exact.len() == MOST_EXACT {
+            return None;
+        }
+        let shaping = ShapeOptions { lengths: Some(lengths.clone()), ..ShapeOptions::default() };
+        let made = model::open(source)
+            .and_then(|model| model::program(source, &model, &self.head, &shaping, &self.log, &Arc::default()));
+        // Where there is none, what the program for any length said is what is wrong.
+        let made = made.ok().map(Arc::new);
+        exact.insert(lengths, made.clone());
+        made
     }
 
     /// Refuses a value of another type, rank or length; false where a name stands for two lengths.
@@ -213,14 +260,9 @@ fn listed(values: &[ValueSignature]) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
-/// Whether a name of a dimension stands in several places.
-fn names_repeat(inputs: &[ValueSignature]) -> bool {
-    let names = inputs.iter().flat_map(|input| &input.shape).filter_map(|extent| match extent {
-        Extent::Named(name) => Some(name),
-        _ => None,
-    });
-    let mut seen = std::collections::BTreeSet::new();
-    names.into_iter().any(|name| !seen.insert(name))
+/// Whether a length of an input is left open.
+fn is_open(inputs: &[ValueSignature]) -> bool {
+    inputs.iter().flat_map(|input| &input.shape).any(|extent| !matches!(extent, Extent::Known(_)))
 }
 
 /// # Safety

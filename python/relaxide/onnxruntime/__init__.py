@@ -10,71 +10,37 @@
 A model is compiled when a session is made for the first time, and kept for the next (``_cache``). Packages that import
 ``onnxruntime`` themselves run unchanged after :func:`install`, or by ``python -m relaxide.onnxruntime program.py``.
 
-Not here: training, quantization tools, libraries of custom operators, and execution providers but the processor's; what is
-asked for and cannot be done raises :class:`NotImplemented` and says what to do.
+Not here: training, libraries of custom operators, and execution providers but the processor's; what is asked for and cannot be
+done raises :class:`NotImplemented` and says what to do (``_absent``). Where ONNX Runtime's own package lies beside, its tools that
+are written in Python (``quantization``, ``tools``, ``transformers``) are found there and run on the sessions of this one.
 """
 
-from .._core import __version__ as _relaxide_version
-from . import capi
+from . import _absent, capi
+from ._absent import *  # noqa: F403
 from ._binding import IOBinding
+from ._devices import *  # noqa: F403
+from ._devices import __all__ as _DEVICES
 from ._errors import *  # noqa: F403
 from ._errors import __all__ as _ERRORS
 from ._install import install
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
-from ._session import PROVIDERS, InferenceSession, ModelMetadata, NodeArg, get_available_providers
+from ._process import *  # noqa: F403
+from ._process import __all__ as _PROCESS
+from ._process import __version__
+from ._session import InferenceSession, ModelMetadata, NodeArg, get_available_providers
 from ._values import OrtAllocatorType, OrtDevice, OrtMemoryInfo, OrtMemType, OrtValue
 
-#: The version of ONNX Runtime whose interface this is.
-__version__ = "1.32.0"
+#: The same under its other name.
+version = __version__
+
+#: The name of the package in whose place this is, and for which CUDA it was built: none.
+package_name, cuda_version = "onnxruntime", ""
+
+#: What went wrong when the extension module was loaded: nothing.
+import_capi_exception = None
 
 #: Some programs ask for the binding by this name.
 SessionIOBinding = IOBinding
-
-
-def get_all_providers():
-    """Where sessions could run in any build: here, the same."""
-    return list(PROVIDERS)
-
-
-def get_device():
-    """The kind of device that sessions run on."""
-    return "CPU"
-
-
-def get_build_info():
-    """What this is."""
-    return f"Relaxide {_relaxide_version}"
-
-
-def get_version_string():
-    """The version of ONNX Runtime whose interface this is."""
-    return __version__
-
-
-def set_default_logger_severity(severity):
-    """Kept for its name: nothing is logged."""
-
-
-def set_default_logger_verbosity(verbosity):
-    """Kept for its name: nothing is logged."""
-
-
-def disable_telemetry_events():
-    """Kept for its name: nothing is reported to anybody."""
-
-
-def enable_telemetry_events():
-    """Kept for its name: nothing is reported to anybody."""
-
-
-def set_seed(seed):
-    """Say where random operators of models without a seed begin."""
-    raise NotImplemented("random operators draw anew in every process; give them a `seed` in the model")  # noqa: F405
-
-
-def preload_dlls(cuda=True, cudnn=True, msvc=True, directory=None):
-    """Kept for its name: there is nothing to load."""
-
 
 __all__ = [
     "ExecutionMode",
@@ -93,17 +59,10 @@ __all__ = [
     "SessionIOBinding",
     "SessionOptions",
     "capi",
-    "disable_telemetry_events",
-    "enable_telemetry_events",
-    "get_all_providers",
     "get_available_providers",
-    "get_build_info",
-    "get_device",
-    "get_version_string",
     "install",
-    "preload_dlls",
-    "set_default_logger_severity",
-    "set_default_logger_verbosity",
-    "set_seed",
+    *_absent.NAMES,
+    *_DEVICES,
     *_ERRORS,
+    *_PROCESS,
 ]

@@ -3,6 +3,7 @@
 The program is a file, or a module behind ``-m``.
 """
 
+import os
 import runpy
 import sys
 
@@ -23,6 +24,9 @@ def main():
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
     else:
         sys.argv = arguments
+        # Programs import what lies beside them, as under `python PROGRAM`.
+        if not sys.flags.safe_path:
+            sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
         runpy.run_path(arguments[0], run_name="__main__")
     return 0
 

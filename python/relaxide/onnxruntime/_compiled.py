@@ -18,9 +18,14 @@ class Compiled:
         #: What the model says of itself: see ``_core.onnx_signature``.
         self.head = head
         self._main = machine["main"]
+        self._machine = machine
 
     def __call__(self, args):
         return self._main(*args)
+
+    def trace(self, args):
+        """Every call of a run of its own, as ``runtime.profiling.Report.chrome_trace`` writes them."""
+        return self._machine.profile("main", *args).chrome_trace()
 
 
 def source_of(path_or_bytes):
@@ -32,22 +37,23 @@ def source_of(path_or_bytes):
     raise TypeError(f"a session is made of a path or of the bytes of a model, not of {type(path_or_bytes).__name__}")
 
 
-def compiled(source, dims, loose=False):
+def compiled(source, dims, loose=False, lengths=None):
     """A model with some named dimensions fixed.
 
     With ``loose``, dimensions of equal names in several inputs are not taken to be equal: files exist in which they are not.
+    ``lengths`` are those of all inputs, by name, where the program is for these alone.
     """
     head = signature(source)
     folder = os.path.dirname(source) if isinstance(source, str) else ""
     beside = [_identity(os.path.join(folder, name)) for name in head["files"]] if isinstance(source, str) else []
-    place = _cache.entry(source, {"dims": dims, "loose": loose, "beside": beside})
+    place = _cache.entry(source, {"dims": dims, "loose": loose, "beside": beside, **({"lengths": lengths} if lengths else {})})
     kept = place.find() if place else None
     if kept is not None:
         try:
             return Compiled(head, VirtualMachine(load_module(kept), cpu()))
         except (OSError, RuntimeError, ValueError):
             place.drop()  # It was damaged, or is for another processor.
-    executable = _compile(source, _shapes(head, dims, loose))
+    executable = _compile(source, lengths or _shapes(head, dims, loose))
     if place:
         place.keep(executable.export_library)
     return Compiled(head, VirtualMachine(executable, cpu()))

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from importlib.machinery import PathFinder
 
 _MODULES = ("", ".capi", ".capi._pybind_state", ".capi.onnxruntime_pybind11_state", ".capi.onnxruntime_inference_collection")
 
@@ -18,6 +19,11 @@ def install():
         raise ImportError("onnxruntime has been imported already: call relaxide.onnxruntime.install() before that")
     for part in _MODULES:
         sys.modules[f"onnxruntime{part}"] = importlib.import_module(f"{here}{part}")
+    # Tools in Python of the package itself, where it lies beside: `onnxruntime.quantization` and the like.
+    package, beside = sys.modules[here], PathFinder.find_spec("onnxruntime")
+    for folder in (beside.submodule_search_locations or []) if beside else []:
+        if folder not in package.__path__:
+            package.__path__.append(folder)
 
 
 __all__ = ["install"]

@@ -55,7 +55,7 @@ class SessionOptions(_Config):
 
     ``intra_op_num_threads`` is how many threads kernels use. They are shared by all sessions of a process, so the last session
     that asks for a number sets it. ``add_free_dimension_override_by_name`` fixes a named dimension, for which faster kernels are
-    made. Options of memory, logging and order are kept, and change nothing here.
+    made. With ``enable_profiling`` runs are computed twice, and ``InferenceSession.end_profiling`` writes their times. Options of memory, logging and order are kept, and change nothing here.
     """
 
     def __init__(self):
@@ -63,6 +63,7 @@ class SessionOptions(_Config):
         self.enable_cpu_mem_arena = True
         self.enable_mem_pattern = True
         self.enable_mem_reuse = True
+        self.enable_profiling = False
         self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
         self.execution_order = ExecutionOrder.DEFAULT
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -75,16 +76,6 @@ class SessionOptions(_Config):
         self.use_deterministic_compute = False
         self.use_per_session_threads = True
         self._dims = {}
-
-    @property
-    def enable_profiling(self):
-        """Always false: profiles are made by ``relaxide profile`` and ``relax.VirtualMachine.profile``."""
-        return False
-
-    @enable_profiling.setter
-    def enable_profiling(self, value):
-        if value:
-            raise NotImplemented("a session writes no profile; use `relaxide profile MODEL --html page.html`")
 
     @property
     def optimized_model_filepath(self):
@@ -124,6 +115,17 @@ class SessionOptions(_Config):
         """Whether :meth:`add_provider` was called."""
         return any(key.startswith("provider.") for key in self._entries)
 
+    def add_provider_for_devices(self, ep_devices, provider_options):
+        """Kept for its name: everything runs on the processor."""
+        for device in ep_devices:
+            self.add_provider(device.ep_name, provider_options)
+
+    def set_provider_selection_policy(self, policy):
+        """Kept for its name: there is nothing to choose from."""
+
+    def set_provider_selection_policy_delegate(self, delegate):
+        """Kept for its name: there is nothing to choose from."""
+
     def add_initializer(self, name, ort_value):
         """Refused: weights are compiled in."""
         raise NotImplemented(f"the weight {name!r} cannot be replaced: weights are compiled into the model")
@@ -131,6 +133,10 @@ class SessionOptions(_Config):
     def add_external_initializers(self, names, ort_values):
         """Refused: weights are compiled in."""
         raise NotImplemented(f"the weights {', '.join(names)} cannot be given apart: save them in the model, or in files beside it")
+
+    def add_external_initializers_from_files_in_memory(self, names, buffers, lengths):
+        """Refused: weights are compiled in."""
+        raise NotImplemented(f"the files {', '.join(names)} cannot be given apart: put them beside the model")
 
     def register_custom_ops_library(self, path):
         """Refused: libraries of operators hold kernels for ONNX Runtime."""
@@ -147,10 +153,15 @@ class RunOptions(_Config):
         self.logid = ""
         self.only_execute_path_to_fetches = False
         self.terminate = False
+        self.training_mode = False
 
     def add_run_config_entry(self, key, value):
         """Keep an entry, which nothing here reads."""
         self._add(key, value)
+
+    def add_active_adapter(self, adapter):
+        """Refused: adapters are not applied."""
+        raise NotImplemented("adapters (LoRA) are not applied when a model runs; merge them into its weights")
 
     def get_run_config_entry(self, key):
         """The entry of a key."""

@@ -9,12 +9,17 @@ from .. import _onnx_values
 from ..runtime import set_num_threads
 from . import _compiled
 from ._binding import IOBinding
-from ._errors import Fail, InvalidArgument, NotImplemented, RuntimeException
+from ._devices import get_ep_devices
+from ._errors import Fail, InvalidArgument, NotImplemented, OnnxRuntimeError, RuntimeException
 from ._options import RunOptions, SessionOptions
-from ._values import ELEMENTS, OrtValue, element_of_tensor
+from ._profile import Profile
+from ._values import ELEMENTS, OrtMemoryInfo, OrtValue, element_of_tensor
 
 #: Where sessions run.
 PROVIDERS = ["CPUExecutionProvider"]
+
+#: For how many lengths of its inputs a session compiles its model anew, beside the program for any length.
+_MOST_EXACT = 8
 
 
 def get_available_providers():
@@ -72,17 +77,22 @@ class InferenceSession:
         self.set_providers(providers, provider_options)
         if self._options.intra_op_num_threads > 0:
             set_num_threads(self._options.intra_op_num_threads)
+        self._profile = Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
         self._model = _compiled.compiled(source, self._options._dims)
+        if self._profile:
+            self._profile.session("session_initialization", 0)
         self._is_loose = False
+        # Programs for some lengths alone, by these; nothing where there is none.
+        self._exact = {}
         self._lock = threading.Lock()
         head = self._model.head
         self._inputs = [NodeArg(name, kind, list(shape)) for name, kind, shape in head["inputs"]]
         self._outputs = [NodeArg(name, kind, list(shape)) for name, kind, shape in head["outputs"]]
         self._by_name = {arg.name: arg for arg in self._inputs}
         self._places = {arg.name: i for i, arg in enumerate(self._outputs)}
-        names = [dim for arg in self._inputs for dim in arg.shape if isinstance(dim, str)]
         # A model in memory is kept only where it may have to be compiled once more.
-        self._source = source if len(names) > len(set(names)) else None
+        is_open = any(not isinstance(dim, int) for arg in self._inputs for dim in arg.shape)
+        self._source = source if is_open else None
 
     def get_inputs(self):
         """The inputs, in order."""
@@ -177,8 +187,41 @@ class InferenceSession:
         iobinding._keep(names, self._call(names, iobinding._inputs, run_options))
 
     def end_profiling(self):
-        """Refused: see ``SessionOptions.enable_profiling``."""
-        raise NotImplemented("a session writes no profile; use `relaxide profile MODEL --html page.html`")
+        """Write the times of what was run since the session was made, and say in which file."""
+        if self._profile is None:
+            return ""
+        profile, self._profile = self._profile, None
+        return profile.write()
+
+    def get_profiling_start_time_ns(self):
+        """When profiling began, in nanoseconds of the system's clock; 0 where nothing is profiled."""
+        return self._profile.start_ns if self._profile else 0
+
+    def create_ortvalue_from_shape_and_type(self, shape, element_type=None, device_type="cpu", device_id=0, vendor_id=-1):
+        """A tensor whose content is undefined."""
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type or np.float32, device_type, device_id, vendor_id)
+
+    def get_input_memory_infos(self):
+        """Where each input is expected."""
+        return [OrtMemoryInfo.of_host() for _ in self._inputs]
+
+    def get_output_memory_infos(self):
+        """Where each output comes."""
+        return [OrtMemoryInfo.of_host() for _ in self._outputs]
+
+    def get_input_epdevices(self):
+        """What takes each input."""
+        return [device for _ in self._inputs for device in get_ep_devices()]
+
+    def get_tuning_results(self):
+        """What was tuned when the session was made: nothing."""
+        return []
+
+    def set_tuning_results(self, results, *, error_on_invalid=False):
+        """Kept for its name: nothing here is tuned by them."""
+
+    def set_ep_dynamic_options(self, options):
+        """Kept for its name: the processor has none."""
 
     def _call(self, output_names, feed, run_options):
         if run_options is not None:
@@ -188,14 +231,55 @@ class InferenceSession:
                 raise Fail("the run was ended by RunOptions.terminate")
         wanted = self._wanted(output_names)
         args = self._arguments(feed)
+        since = self._profile.now() if self._profile else 0
+        result = self._run(args)
+        if self._profile:
+            self._profile.session("model_run", since)
+            self._profile.kernels(self._program(args).trace(args), since)
+        outputs = [result] if len(self._outputs) == 1 else list(result)
+        return [outputs[i] for i in wanted]
+
+    def _run(self, args):
         try:
-            result = self._model(args)
+            return self._program(args)(args)
+        except (MemoryError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            exact = self._specialize(self._lengths(args))
+            if exact is None:
+                raise RuntimeException(str(error)) from error
+        try:
+            return exact(args)
         except (MemoryError, KeyboardInterrupt):
             raise
         except Exception as error:
             raise RuntimeException(str(error)) from error
-        outputs = [result] if len(self._outputs) == 1 else list(result)
-        return [outputs[i] for i in wanted]
+
+    def _program(self, args):
+        """What computes values of such lengths."""
+        return (self._exact.get(self._lengths(args)) if self._exact else None) or self._model
+
+    def _lengths(self, args):
+        """The lengths of all inputs, or nothing where one is no tensor."""
+        if self._source is None or not all(map(_onnx_values.is_tensor, args)):
+            return None
+        return tuple(tuple(int(dim) for dim in value.shape) for value in args)
+
+    def _specialize(self, lengths):
+        """A program for these lengths alone, where none was made before.
+
+        A program for any length has a number of axes for each value, which some models let depend on lengths (``Squeeze`` without
+        axes, of a batch of one), and refuses the others when it runs.
+        """
+        with self._lock:
+            if lengths is None or lengths in self._exact or len(self._exact) == _MOST_EXACT:
+                return None
+            shapes = {arg.name: list(shape) for arg, shape in zip(self._inputs, lengths)}
+            try:
+                self._exact[lengths] = _compiled.compiled(self._source, self._options._dims, lengths=shapes)
+            except OnnxRuntimeError:  # What the program for any length said is what is wrong.
+                self._exact[lengths] = None
+            return self._exact[lengths]
 
     def _wanted(self, names):
         if not names:

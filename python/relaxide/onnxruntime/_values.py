@@ -81,12 +81,27 @@ class OrtDevice:
         """The number of its kind."""
         return 0
 
+    def device_mem_type(self):
+        """The number of its kind of memory."""
+        return 0
+
+    def device_vendor_id(self):
+        """The number of who made it, which nobody asks for a processor."""
+        return 0
+
 
 class OrtMemoryInfo:
     """Where memory is and who allocates it."""
 
+    device_mem_type = device_vendor_id = 0
+
     def __init__(self, name, allocator_type, device_id, mem_type):
         self.name, self.allocator_type, self.device_id, self.mem_type = name, allocator_type, device_id, mem_type
+
+    @staticmethod
+    def of_host():
+        """The processor's memory."""
+        return OrtMemoryInfo("Cpu", OrtAllocatorType.ORT_DEVICE_ALLOCATOR, 0, OrtMemType.DEFAULT)
 
 
 def checked_device(device_type, device_id):
@@ -210,6 +225,15 @@ class OrtValue:
     def is_sparse_tensor(self):
         """Always false."""
         return False
+
+    def as_sparse_tensor(self):
+        """Refused: no value is sparse."""
+        raise NotImplemented("sparse tensors are no values here; this one is dense: use numpy()")
+
+    @staticmethod
+    def ort_value_from_sparse_tensor(sparse_tensor):
+        """Refused: no value is sparse."""
+        raise NotImplemented("sparse tensors are no values here: use OrtValue.ortvalue_from_numpy with a dense one")
 
     def is_tensor_sequence(self):
         """Whether it is a sequence."""

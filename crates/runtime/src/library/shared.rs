@@ -117,13 +117,14 @@ fn is_loaded(path: &Path) -> bool {
 
 /// The bytes of a file in memory, as a file that nobody else can change.
 fn copy_of(mut file: File) -> io::Result<File> {
-    // SAFETY: the name is a C string; the descriptor is new and owned here.
+    // SAFETY: the name is a C string; the descriptor is new and owned here. The C library's function for this call is younger (glibc
+    // 2.27) than systems that the runtime is for.
     let mut copy = unsafe {
-        let descriptor = libc::memfd_create(c"relaxide-model".as_ptr(), libc::MFD_CLOEXEC);
+        let descriptor = libc::syscall(libc::SYS_memfd_create, c"relaxide-model".as_ptr(), libc::MFD_CLOEXEC);
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        File::from_raw_fd(descriptor)
+        File::from_raw_fd(descriptor as i32)
     };
     io::copy(&mut file, &mut copy)?;
     Ok(copy)

