@@ -27,6 +27,7 @@ mod macros;
 mod module;
 mod relax;
 mod relax_call;
+mod relax_operators;
 mod symbols;
 mod tir;
 mod tir_assign;
