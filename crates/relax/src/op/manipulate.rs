@@ -213,8 +213,15 @@ fn reindex(axes: &[PrimExpr], dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<PrimE
     index
 }
 
+/// Dimensions of both sides up to which runs of them are looked for: every pair of ends is tried.
+const MOST_NEIGHBOURS: usize = 24;
+
 /// The shortest runs of neighbouring dimensions that have as many elements in both; everything where that leaves something over.
 fn neighbours(dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<(Range<usize>, Range<usize>)> {
+    let whole = vec![(0..dims.len(), 0..from.len())];
+    if dims.len() + from.len() > MOST_NEIGHBOURS {
+        return whole;
+    }
     let (mut i, mut j) = (0, 0);
     let mut runs: Vec<(Range<usize>, Range<usize>)> = Vec::new();
     let same = |a: &Range<usize>, b: &Range<usize>| match (dims.get(a.clone()), from.get(b.clone())) {
@@ -235,7 +242,7 @@ fn neighbours(dims: &[PrimExpr], from: &[PrimExpr]) -> Vec<(Range<usize>, Range<
             (last.0.end, last.1.end) = (dims.len(), from.len());
             runs
         }
-        _ => vec![(0..dims.len(), 0..from.len())],
+        _ => whole,
     }
 }
 
