@@ -19,7 +19,7 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::elementwise::{broadcast_call, with_number};
 use crate::ops::{Outputs, matmul, one};
-use crate::quantized::integer::{centred, only};
+use crate::quantized::integer::{Integers, centred, only};
 use crate::quantized::linear::zero_point;
 use crate::quantized::words;
 use crate::scope::Scope;
@@ -186,10 +186,11 @@ pub fn quantized(scope: &mut Scope, node: &Node) -> Outputs {
     let (x, weights) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
     let (scale_x, scale_w) = (scope.tensor(node.input(3)?)?, scope.tensor(node.input(4)?)?);
     let (zero_x, zero_w) = (zero_point(scope, node, 6)?, zero_point(scope, node, 7)?);
-    let sum = match words::matmul(scope, node, (&x, zero_x.as_ref()), [1, 7])? {
+    let x = Integers { values: x, zero: zero_x };
+    let sum = match words::matmul(scope, node, &x, [1, 7])? {
         Some(sum) => sum,
         None => {
-            let (x, weights) = (centred(scope, x, zero_x)?, centred(scope, weights, zero_w)?);
+            let (x, weights) = (centred(scope, x.values, x.zero)?, centred(scope, weights, zero_w)?);
             product(scope, node, x, weights)?
         }
     };

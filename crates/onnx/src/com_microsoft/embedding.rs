@@ -11,7 +11,7 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::Outputs;
 use crate::ops::elementwise::broadcast_call;
-use crate::quantized::linear::{dequantize_to, zero_point};
+use crate::quantized::linear::{Scaling, Sharing, dequantize_to, zero_point};
 use crate::scope::Scope;
 use crate::value::Value;
 
@@ -34,7 +34,7 @@ impl Tables {
             Tables::Quantized => {
                 let scale = scope.tensor(node.input(i + 6)?)?;
                 let zero = zero_point(scope, node, i + 11)?;
-                dequantize_to(scope, read, (scale, zero), DataType::float(32), (0, 0))
+                dequantize_to(scope, read, Scaling { scale, zero }, DataType::float(32), Sharing::default())
             }
         }
     }

@@ -10,8 +10,8 @@ use crate::node::Node;
 use crate::ops::elementwise::{broadcast_call, with_number};
 use crate::ops::{Outputs, conv, matmul, one};
 use crate::quantized::exact::{Kept, Sides, sum_type};
-use crate::quantized::integer::{centred, centred_as, only, requantized};
-use crate::quantized::linear::{dtype_of, dynamic_of, parameters, zero_point};
+use crate::quantized::integer::{Integers, centred, centred_as, only, requantized};
+use crate::quantized::linear::{dtype_of, dynamic_of, scaling, zero_point};
 use crate::quantized::words::{self, Lies};
 use crate::scope::Scope;
 
@@ -66,16 +66,18 @@ pub fn fused_gemm(scope: &mut Scope, node: &Node) -> Outputs {
 fn integer_to_float(
     scope: &mut Scope,
     node: &Node,
-    (a, zero_a): (Expr, Option<Expr>),
-    (b, zero_b): (Expr, Option<Expr>),
-    (scale, bias): (Expr, usize),
+    a: Integers,
+    b: Integers,
+    scale: Expr,
+    bias: usize,
     sides: &Sides,
 ) -> Outputs {
-    let sum = match words::matmul(scope, node, (&a, zero_a.as_ref()), sides.weight)? {
+    let sum = match words::matmul(scope, node, &a, sides.weight)? {
         Some(sum) => sum,
         None => {
-            let dtype = sum_type(scope, node, &a, sides);
-            let (a, b) = (centred_as(scope, a, zero_a, dtype)?, centred_as(scope, b, zero_b, dtype)?);
+            let dtype = sum_type(scope, node, &a.values, sides);
+            let a = centred_as(scope, a.values, a.zero, dtype)?;
+            let b = centred_as(scope, b.values, b.zero, dtype)?;
             product(scope, node, a, b)?
         }
     };
@@ -92,49 +94,52 @@ fn integer_to_float(
 pub fn matmul_integer_to_float(scope: &mut Scope, node: &Node) -> Outputs {
     let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
     let (scale_a, scale_b) = (scope.tensor(node.input(2)?)?, scope.tensor(node.input(3)?)?);
-    let (zero_a, zero_b) = (zero_point(scope, node, 4)?, zero_point(scope, node, 5)?);
+    let a = Integers { values: a, zero: zero_point(scope, node, 4)? };
+    let b = Integers { values: b, zero: zero_point(scope, node, 5)? };
     let scale = broadcast_call(scope, "multiply", [scale_a, scale_b])?;
     let sides = Sides { zero: Some(4), weight: [1, 5], kept: Kept::Last };
-    integer_to_float(scope, node, (a, zero_a), (b, zero_b), (scale, 6), &sides)
+    integer_to_float(scope, node, a, b, scale, 6, &sides)
 }
 
 /// `DynamicQuantizeMatMul`.
 pub fn dynamic_quantize_matmul(scope: &mut Scope, node: &Node) -> Outputs {
     let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
     let scale_b = scope.tensor(node.input(2)?)?;
-    let zero_b = zero_point(scope, node, 3)?;
+    let b = Integers { values: b, zero: zero_point(scope, node, 3)? };
     let (a, scale_a, zero_a) = dynamic_of(scope, a)?;
+    let a = Integers { values: a, zero: Some(zero_a) };
     let scale = broadcast_call(scope, "multiply", [scale_a, scale_b])?;
     let sides = Sides { zero: None, weight: [1, 3], kept: Kept::Last };
-    integer_to_float(scope, node, (a, Some(zero_a)), (b, zero_b), (scale, 4), &sides)
+    integer_to_float(scope, node, a, b, scale, 4, &sides)
 }
 
 /// `QGemm`: `alpha * A' * B' + C` on integers; numbers come out where the result has no scale.
 pub fn q_gemm(scope: &mut Scope, node: &Node) -> Outputs {
     let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(3)?)?);
-    let ((scale_a, zero_a), (scale_b, zero_b)) = (parameters(scope, node, 1)?, parameters(scope, node, 4)?);
-    let a = turned(scope, a, node.flag("transA", false)?)?;
+    let (of_a, of_b) = (scaling(scope, node, 1)?, scaling(scope, node, 4)?);
+    let a = Integers { values: turned(scope, a, node.flag("transA", false)?)?, zero: of_a.zero };
+    let b = Integers { values: b, zero: of_b.zero };
     let lies = if node.flag("transB", false)? { Lies::ByColumns } else { Lies::ByTerms };
     let packed = match words::Matrix::of(node, [3, 5], lies) {
         Some(matrix) => matrix.packed(scope)?,
         None => None,
     };
     let by_words = match packed {
-        Some(packed) => packed.product(scope, (&a, zero_a.as_ref()))?,
+        Some(packed) => packed.product(scope, &a)?,
         None => None,
     };
     let mut sum = match by_words {
         Some(sum) => sum,
-        None => product_of_centred(scope, node, (a, zero_a), (b, zero_b), lies)?,
+        None => product_of_centred(scope, node, a, b, lies)?,
     };
     if let Some(bias) = node.optional(6) {
         let bias = scope.tensor(bias)?;
         sum = broadcast_call(scope, "add", [sum, bias])?;
     }
-    let scale = broadcast_call(scope, "multiply", [scale_a, scale_b])?;
+    let scale = broadcast_call(scope, "multiply", [of_a.scale, of_b.scale])?;
     let scale = with_number(scope, "multiply", scale, node.float_or("alpha", 1.0)?)?;
     if node.optional(7).is_some() {
-        let out = parameters(scope, node, 7)?;
+        let out = scaling(scope, node, 7)?;
         let dtype = dtype_of(scope, node, 8)?.unwrap_or(DataType::uint(8));
         return one(requantized(scope, sum, scale, out, dtype)?);
     }
@@ -143,24 +148,18 @@ pub fn q_gemm(scope: &mut Scope, node: &Node) -> Outputs {
 }
 
 /// The product of two matrices of integers less their zero points, in int32.
-fn product_of_centred(
-    scope: &mut Scope,
-    node: &Node,
-    (a, zero_a): (Expr, Option<Expr>),
-    (b, zero_b): (Expr, Option<Expr>),
-    lies: Lies,
-) -> Result<Expr> {
-    let a = centred(scope, a, zero_a)?;
+fn product_of_centred(scope: &mut Scope, node: &Node, a: Integers, b: Integers, lies: Lies) -> Result<Expr> {
+    let a = centred(scope, a.values, a.zero)?;
     let by_columns = lies == Lies::ByColumns;
     // One zero for each column of the product, which is a row of a matrix that is turned over.
-    let zero_b = match zero_b {
+    let zero_b = match b.zero {
         Some(zero) if by_columns && scope.dims(&zero)?.first().is_some_and(|n| !n.is_int(1)) => {
             let rows = scope.dims(&zero)?[0].clone();
             Some(scope.reshape(zero, vec![rows, prim::int(1)])?)
         }
         zero => zero,
     };
-    let b = centred(scope, b, zero_b)?;
+    let b = centred(scope, b.values, zero_b)?;
     let b = turned(scope, b, by_columns)?;
     product(scope, node, a, b)
 }

@@ -11,7 +11,7 @@ use crate::node::Node;
 use crate::ops::elementwise::broadcast_call;
 use crate::ops::{Outputs, activation, layout, one, pool, reduce};
 use crate::quantized::integer::{centred, only, product_scale, requantized};
-use crate::quantized::linear::{dequantize_to, dtype_of, parameters, quantize_to};
+use crate::quantized::linear::{Scaling, Sharing, dequantize_to, dtype_of, quantize_to, scaling};
 use crate::scope::Scope;
 
 type Result<T> = std::result::Result<T, NodeError>;
@@ -19,8 +19,8 @@ type Result<T> = std::result::Result<T, NodeError>;
 /// Input `i`, whose scale and zero point follow it, as numbers.
 fn real(scope: &mut Scope, node: &Node, i: usize) -> Result<Expr> {
     let x = scope.tensor(node.input(i)?)?;
-    let parameters = parameters(scope, node, i + 1)?;
-    dequantize_to(scope, x, parameters, DataType::float(32), (0, 0))
+    let own = scaling(scope, node, i + 1)?;
+    dequantize_to(scope, x, own, DataType::float(32), Sharing::default())
 }
 
 /// The element type of a result whose zero point is input `i`: that of the first input where there is none.
@@ -34,8 +34,8 @@ fn result_dtype(scope: &mut Scope, node: &Node, i: usize) -> Result<DataType> {
 /// Numbers with the scale and zero point in inputs `i` and `i + 1`.
 fn quantized(scope: &mut Scope, node: &Node, y: Expr, i: usize) -> Outputs {
     let dtype = result_dtype(scope, node, i + 1)?;
-    let parameters = parameters(scope, node, i)?;
-    one(quantize_to(scope, y, parameters, dtype, (0, 0))?)
+    let own = scaling(scope, node, i)?;
+    one(quantize_to(scope, y, own, dtype, Sharing::default())?)
 }
 
 /// `QLinearAdd`.
@@ -48,12 +48,12 @@ pub fn add(scope: &mut Scope, node: &Node) -> Outputs {
 /// `QLinearMul`: a product of integers, scaled once. Each side as a number of its own might be infinite.
 pub fn multiply(scope: &mut Scope, node: &Node) -> Outputs {
     let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(3)?)?);
-    let ((scale_a, zero_a), (scale_b, zero_b)) = (parameters(scope, node, 1)?, parameters(scope, node, 4)?);
-    let pair = [centred(scope, a, zero_a)?, centred(scope, b, zero_b)?];
+    let (of_a, of_b) = (scaling(scope, node, 1)?, scaling(scope, node, 4)?);
+    let pair = [centred(scope, a, of_a.zero)?, centred(scope, b, of_b.zero)?];
     let product = broadcast_call(scope, "multiply", pair)?;
-    let scale = product_scale(scope, scale_a, scale_b)?;
+    let scale = product_scale(scope, of_a.scale, of_b.scale)?;
     let dtype = result_dtype(scope, node, 7)?;
-    let out = parameters(scope, node, 6)?;
+    let out = scaling(scope, node, 6)?;
     one(requantized(scope, product, scale, out, dtype)?)
 }
 
@@ -140,5 +140,5 @@ pub fn concat(scope: &mut Scope, node: &Node) -> Outputs {
     let scale = scope.reshape(scale, Vec::<PrimExpr>::new())?;
     let zero = scope.tensor(node.input(1)?)?;
     let zero = scope.reshape(zero, Vec::<PrimExpr>::new())?;
-    one(quantize_to(scope, joined, (scale, Some(zero)), dtype, (0, 0))?)
+    one(quantize_to(scope, joined, Scaling { scale, zero: Some(zero) }, dtype, Sharing::default())?)
 }

@@ -1,6 +1,7 @@
 //! `TfIdfVectorizer`: how often each of a list of n-grams occurs in a row, with gaps allowed.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
@@ -46,7 +47,7 @@ pub fn tf_idf(scope: &mut Scope, node: &Node) -> Outputs {
         return Err(NodeError::invalid(format!("`mode` is \"{mode}\"")));
     }
     let skips = node.int_or("max_skip_count", 0)?.clamp(0, 1 << 20);
-    let lengths = (node.int_or("min_gram_length", 1)?, node.int_or("max_gram_length", 1)?);
+    let lengths = node.int_or("min_gram_length", 1)?..=node.int_or("max_gram_length", 1)?;
     let x = text_ops::items(scope, node, words.as_deref())?;
     let shape = scope.dims(&x)?;
     let (rows, row, flat) = match &shape[..] {
@@ -114,7 +115,7 @@ fn counted(
     grams: &[Gram],
     outputs: i64,
     skips: i64,
-    (shortest, longest): (i64, i64),
+    lengths: RangeInclusive<i64>,
 ) -> Result<Expr> {
     let shape = scope.dims(&x)?;
     let real = DataType::float(32);
@@ -122,7 +123,7 @@ fn counted(
     let zero = scope.scalar(0.0, real)?;
     let mut total =
         scope.op("full", [Expr::shape(dims.to_vec()), zero], relaxide_ir::Attrs::new().with("dtype", real))?;
-    for n in shortest.max(1)..=longest.min(64) {
+    for n in (*lengths.start()).max(1)..=(*lengths.end()).min(64) {
         let own: Vec<&Gram> = grams.iter().filter(|g| g.items.len() as i64 == n).collect();
         if own.is_empty() {
             continue;

@@ -13,7 +13,7 @@
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_relax::Expr;
 
-use super::integer::{per_channel, product_scale};
+use super::integer::{Integers, per_channel, product_scale};
 use super::linear::zero_point;
 use super::words;
 use crate::error::NodeError;
@@ -118,7 +118,7 @@ fn matrix(
         Some(zero) => Some(scope.reshape(zero, Vec::new())?),
         None => None,
     };
-    let Some(sum) = words::matmul(scope, &node, (&x, zero.as_ref()), [1, 3])? else { return Ok(None) };
+    let Some(sum) = words::matmul(scope, &node, &Integers { values: x, zero }, [1, 3])? else { return Ok(None) };
     let of_weight = scope.tensor(&w.scale)?;
     let of_weight = if w.is_whole(scope)? { scope.reshape(of_weight, Vec::new())? } else { of_weight };
     scaled(scope, sum, a, of_weight).map(Some)
@@ -133,7 +133,9 @@ fn convolution(scope: &mut Scope, node: &Node, a: &Dequantized, w: &Dequantized)
     let integers = integers(node, a, w, weight);
     let x = scope.tensor(integers.input(0)?)?;
     let zero = zero_point(scope, &integers, 2)?;
-    let Some(sum) = words::convolution(scope, &integers, (&x, zero.as_ref()), [1, 3])? else { return Ok(None) };
+    let Some(sum) = words::convolution(scope, &integers, &Integers { values: x, zero }, [1, 3])? else {
+        return Ok(None);
+    };
     let of_weight = scope.tensor(&w.scale)?;
     let of_weight = per_channel(scope, of_weight, 1, rank)?;
     let y = scaled(scope, sum, a, of_weight)?;

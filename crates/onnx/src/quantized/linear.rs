@@ -19,6 +19,29 @@ use crate::value::Value;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
+/// What a step of integers is worth, and which of them stands for zero.
+pub struct Scaling {
+    /// One number, or several.
+    pub scale: Expr,
+    /// As many; zero where there is none.
+    pub zero: Option<Expr>,
+}
+
+/// Which elements have a scale in common, where there are several.
+#[derive(Clone, Copy, Default)]
+pub struct Sharing {
+    /// The axis whose places differ.
+    pub axis: i64,
+    /// Neighbouring places of it that have one; 0 where each has its own.
+    pub block: i64,
+}
+
+impl Sharing {
+    fn of(node: &Node) -> Result<Sharing> {
+        Ok(Sharing { axis: node.int_or("axis", 1)?, block: node.int_or("block_size", 0)? })
+    }
+}
+
 /// Where the scale and zero point of an element are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grain {
@@ -77,8 +100,8 @@ impl Quantized {
     fn new(
         scope: &mut Scope,
         x: Expr,
-        (mut scale, mut zero): (Expr, Option<Expr>),
-        (axis, block): (i64, i64),
+        Scaling { mut scale, mut zero }: Scaling,
+        Sharing { axis, block }: Sharing,
     ) -> Result<Quantized> {
         let grain = Grain::of(scope, &x, &scale, axis, block)?;
         let dims = scope.dims(&x)?;
@@ -131,28 +154,23 @@ enum NoNumber {
 }
 
 /// Numbers as integers (or small floats): `saturate(round(x / scale) + zero)`.
-pub fn quantize_to(
-    scope: &mut Scope,
-    x: Expr,
-    parameters: (Expr, Option<Expr>),
-    dtype: DataType,
-    place: (i64, i64),
-) -> Result<Expr> {
-    quantized(scope, x, parameters, (dtype, NoNumber::Converted), place)
+pub fn quantize_to(scope: &mut Scope, x: Expr, scaling: Scaling, dtype: DataType, sharing: Sharing) -> Result<Expr> {
+    quantized(scope, x, scaling, dtype, NoNumber::Converted, sharing)
 }
 
 fn quantized(
     scope: &mut Scope,
     x: Expr,
-    parameters: (Expr, Option<Expr>),
-    (dtype, no_number): (DataType, NoNumber),
-    place: (i64, i64),
+    scaling: Scaling,
+    dtype: DataType,
+    no_number: NoNumber,
+    sharing: Sharing,
 ) -> Result<Expr> {
-    let wide = widened(scope.dtype(&parameters.0));
+    let wide = widened(scope.dtype(&scaling.scale));
     let small = SmallFloat::of(dtype);
     let (low, high) = range(dtype);
     let number = |v: f64| prim::constant(wide, v);
-    Quantized::new(scope, x, parameters, place)?.compute(scope, "quantize", |x, scale, zero| {
+    Quantized::new(scope, x, scaling, sharing)?.compute(scope, "quantize", |x, scale, zero| {
         let steps = prim::div(prim::cast(wide, x), prim::cast(wide, scale));
         if let Some(family) = small {
             let largest = family.decode(family.largest() as u8);
@@ -172,16 +190,10 @@ fn quantized(
 }
 
 /// Integers as numbers: `(x - zero) * scale`.
-pub fn dequantize_to(
-    scope: &mut Scope,
-    x: Expr,
-    parameters: (Expr, Option<Expr>),
-    dtype: DataType,
-    place: (i64, i64),
-) -> Result<Expr> {
+pub fn dequantize_to(scope: &mut Scope, x: Expr, scaling: Scaling, dtype: DataType, sharing: Sharing) -> Result<Expr> {
     let whole = scope.dtype(&x).is_integer();
     let (wide, int) = (widened(dtype), DataType::int(32));
-    Quantized::new(scope, x, parameters, place)?.compute(scope, "dequantize", |x, scale, zero| {
+    Quantized::new(scope, x, scaling, sharing)?.compute(scope, "dequantize", |x, scale, zero| {
         let steps = match zero {
             Some(zero) if whole => prim::cast(wide, prim::cast(int, x) - prim::cast(int, zero)),
             Some(zero) => prim::cast(wide, x) - prim::cast(wide, zero),
@@ -205,8 +217,8 @@ pub fn zero_point(scope: &mut Scope, node: &Node, i: usize) -> Result<Option<Exp
 }
 
 /// Inputs `i` to `i + 2` as a scale and a zero point.
-pub fn parameters(scope: &mut Scope, node: &Node, i: usize) -> Result<(Expr, Option<Expr>)> {
-    Ok((scope.tensor(node.input(i)?)?, zero_point(scope, node, i + 1)?))
+pub fn scaling(scope: &mut Scope, node: &Node, i: usize) -> Result<Scaling> {
+    Ok(Scaling { scale: scope.tensor(node.input(i)?)?, zero: zero_point(scope, node, i + 1)? })
 }
 
 /// Element type of an input that may be left out.
@@ -225,21 +237,19 @@ pub fn quantize(scope: &mut Scope, node: &Node) -> Outputs {
         None => None,
     };
     let dtype = given.or(dtype_of(scope, node, 2)?).unwrap_or(DataType::uint(8));
-    let parameters = parameters(scope, node, 1)?;
-    let place = (node.int_or("axis", 1)?, node.int_or("block_size", 0)?);
-    one(quantized(scope, x, parameters, (dtype, NoNumber::Least), place)?)
+    let scaling = scaling(scope, node, 1)?;
+    one(quantized(scope, x, scaling, dtype, NoNumber::Least, Sharing::of(node)?)?)
 }
 
 /// `DequantizeLinear`.
 pub fn dequantize(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
-    let parameters = parameters(scope, node, 1)?;
+    let scaling = scaling(scope, node, 1)?;
     let dtype = match node.int("output_dtype")?.filter(|d| *d != 0) {
         Some(to) => constant::dtype_of(to).map_err(|e| NodeError::unsupported(e.to_string()))?,
-        None => scope.dtype(&parameters.0),
+        None => scope.dtype(&scaling.scale),
     };
-    let place = (node.int_or("axis", 1)?, node.int_or("block_size", 0)?);
-    one(dequantize_to(scope, x, parameters, dtype, place)?)
+    one(dequantize_to(scope, x, scaling, dtype, Sharing::of(node)?)?)
 }
 
 /// `DynamicQuantizeLinear`: integers of 8 bits, with the scale and zero point that the numbers need.
@@ -267,6 +277,7 @@ pub fn dynamic_of(scope: &mut Scope, x: Expr) -> Result<(Expr, Expr, Expr)> {
     let zero = scope.call("round", [zero])?;
     let zero = crate::ops::elementwise::clip_between(scope, zero, Some(0.0), Some(255.0))?;
     let zero = scope.cast(zero, DataType::uint(8))?;
-    let y = quantize_to(scope, x, (scale.clone(), Some(zero.clone())), DataType::uint(8), (0, 0))?;
+    let scaling = Scaling { scale: scale.clone(), zero: Some(zero.clone()) };
+    let y = quantize_to(scope, x, scaling, DataType::uint(8), Sharing::default())?;
     Ok((y, scale, zero))
 }

@@ -16,7 +16,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::integer::per_channel;
+use super::integer::{Integers, per_channel};
 use crate::constant;
 use crate::error::NodeError;
 use crate::node::Node;
@@ -93,10 +93,11 @@ fn known<'n>(node: &'n Node, [weight, zero]: [usize; 2]) -> Option<(&'n Tensor, 
 }
 
 /// What is multiplied without a sign, and its zero point in 32 bits, if it has one; none where it is no integer of 8 bits.
-fn unsigned(scope: &mut Scope, x: &Expr, zero: Option<&Expr>) -> Result<Option<(Expr, Option<Expr>)>> {
-    let zero = zero.map(|zero| scope.cast(zero.clone(), I32)).transpose()?;
+fn unsigned(scope: &mut Scope, x: &Integers) -> Result<Option<Integers>> {
+    let zero = x.zero.as_ref().map(|zero| scope.cast(zero.clone(), I32)).transpose()?;
+    let x = &x.values;
     match scope.dtype(x) {
-        dtype if dtype == U8 => Ok(Some((x.clone(), zero))),
+        dtype if dtype == U8 => Ok(Some(Integers { values: x.clone(), zero })),
         dtype if dtype == DataType::int(8) => {
             let dims = scope.dims(x)?;
             let moved = scope.te("unsigned", vec![x.clone()], |inputs| {
@@ -108,7 +109,7 @@ fn unsigned(scope: &mut Scope, x: &Expr, zero: Option<&Expr>) -> Result<Option<(
                 Some(zero) => with_number(scope, "add", zero, 128.0)?,
                 None => scope.whole(&[128], &[], I32)?,
             };
-            Ok(Some((moved, Some(zero))))
+            Ok(Some(Integers { values: moved, zero: Some(zero) }))
         }
         _ => Ok(None),
     }
@@ -228,19 +229,19 @@ pub struct Packed {
 impl Packed {
     /// The product of a matrix of integers of 8 bits and this one, both less their zero points, in int32; none where the other has not so
     /// many columns, or other elements. Its zero point is lined up with its rows.
-    pub fn product(&self, scope: &mut Scope, (a, zero): (&Expr, Option<&Expr>)) -> Result<Option<Expr>> {
-        let dims = scope.dims(a)?;
+    pub fn product(&self, scope: &mut Scope, a: &Integers) -> Result<Option<Expr>> {
+        let dims = scope.dims(&a.values)?;
         if dims.len() < 2 || !dims.last().is_some_and(|k| k.is_int(self.depth)) {
             return Ok(None);
         }
-        let Some((a, zero)) = unsigned(scope, a, zero)? else { return Ok(None) };
-        let mut sum = product(scope, a.clone(), self.words.clone(), self.depth)?;
-        if let Some(zero) = zero {
+        let Some(a) = unsigned(scope, a)? else { return Ok(None) };
+        let mut sum = product(scope, a.values.clone(), self.words.clone(), self.depth)?;
+        if let Some(zero) = a.zero {
             let less = broadcast_call(scope, "multiply", [zero, self.of_zero.clone()])?;
             sum = broadcast_call(scope, "subtract", [sum, less])?;
         }
         if let Some(zeros) = &self.zeros {
-            let total = sum_of_rows(scope, a)?;
+            let total = sum_of_rows(scope, a.values)?;
             let less = broadcast_call(scope, "multiply", [total, zeros.clone()])?;
             sum = broadcast_call(scope, "subtract", [sum, less])?;
         }
@@ -255,15 +256,10 @@ impl Packed {
 }
 
 /// The product of a matrix of integers of 8 bits and a node's constant one, as [`Packed::product`]; none where it is not of this kind.
-pub fn matmul(
-    scope: &mut Scope,
-    node: &Node,
-    (a, zero): (&Expr, Option<&Expr>),
-    weight: [usize; 2],
-) -> Result<Option<Expr>> {
+pub fn matmul(scope: &mut Scope, node: &Node, a: &Integers, weight: [usize; 2]) -> Result<Option<Expr>> {
     let Some(matrix) = Matrix::of(node, weight, Lies::ByTerms) else { return Ok(None) };
     match matrix.packed(scope)? {
-        Some(packed) => packed.product(scope, (a, zero)),
+        Some(packed) => packed.product(scope, a),
         None => Ok(None),
     }
 }
@@ -311,30 +307,25 @@ fn sum_of_rows(scope: &mut Scope, a: Expr) -> Result<Expr> {
 
 /// A convolution of integers of 8 bits less their zero point with a constant weight less its own, in int32; none where it is not of this kind: in
 /// groups, of few channels, of three axes, or with weights that have more than 8 bits without their zero.
-pub fn convolution(
-    scope: &mut Scope,
-    node: &Node,
-    (x, zero): (&Expr, Option<&Expr>),
-    weight: [usize; 2],
-) -> Result<Option<Expr>> {
+pub fn convolution(scope: &mut Scope, node: &Node, x: &Integers, weight: [usize; 2]) -> Result<Option<Expr>> {
     let Some((tensor, values, zeros)) = known(node, weight) else { return Ok(None) };
-    let (dims, shape) = (scope.dims(x)?, tensor.shape().to_vec());
+    let (dims, shape) = (scope.dims(&x.values)?, tensor.shape().to_vec());
     let (Some(filters), Some(channels)) = (shape.first().copied(), shape.get(1).copied()) else { return Ok(None) };
     let is_plane = matches!(shape.len(), 3 | 4) && dims.len() == shape.len();
     if !is_plane || conv::group(node)? != 1 || channels < LEAST_CHANNELS || !dims[1].is_int(channels) || filters == 0 {
         return Ok(None);
     }
-    if zero.is_some_and(|zero| scope.dims(zero).map_or(true, |dims| dims.iter().any(|n| !n.is_int(1)))) {
+    if x.zero.as_ref().is_some_and(|zero| scope.dims(zero).map_or(true, |dims| dims.iter().any(|n| !n.is_int(1)))) {
         return Ok(None);
     }
     let window = Window::read(node, shape[2..].to_vec(), &dims[2..])?;
     let rows = values.chunks(values.len() / filters as usize).map(<[i64]>::to_vec).collect();
     let weight = Weight::new(rows, &zeros, tensor.dtype().is_int()).filter(Weight::is_centred);
     let (Some(weight), None) = (weight, &window.same) else { return Ok(None) };
-    let Some((x, zero)) = unsigned(scope, x, zero)? else { return Ok(None) };
-    let zero = zero.map(|zero| scope.reshape(zero, Vec::<PrimExpr>::new())).transpose()?;
-    let sum = Slide::new(&window, channels, &shape).emit(scope, (x, zero.clone()), &weight)?;
-    let sum = match zero {
+    let Some(mut x) = unsigned(scope, x)? else { return Ok(None) };
+    x.zero = x.zero.map(|zero| scope.reshape(zero, Vec::<PrimExpr>::new())).transpose()?;
+    let sum = Slide::new(&window, channels, &shape).emit(scope, &x, &weight)?;
+    let sum = match x.zero {
         Some(zero) => {
             let own = scope.whole(&weight.of_zero(), &[filters], I32)?;
             let own = per_channel(scope, own, 1, 4)?;
@@ -384,13 +375,13 @@ impl Slide {
     }
 
     /// The kernel: words of the image with its padding, which is the zero point, and the products.
-    fn emit(&self, scope: &mut Scope, (x, zero): (Expr, Option<Expr>), weight: &Weight) -> Result<Expr> {
+    fn emit(&self, scope: &mut Scope, x: &Integers, weight: &Weight) -> Result<Expr> {
         let words = self.words(scope, weight)?;
-        let x = conv::as_2d(scope, x)?;
-        let dims = scope.dims(&x)?;
+        let image = conv::as_2d(scope, x.values.clone())?;
+        let dims = scope.dims(&image)?;
         let is_padded = self.pads.iter().any(|n| *n > 0);
-        let mut args = vec![x, words];
-        args.extend(zero.filter(|_| is_padded));
+        let mut args = vec![image, words];
+        args.extend(x.zero.clone().filter(|_| is_padded));
         let image = |i: usize| &dims[i + 2] + prim::int(self.pads[i] + self.pads[i + 2]);
         let padded = [dims[0].clone(), words_in(self.channels).into(), image(0), image(1)];
         let places = |i: usize| {

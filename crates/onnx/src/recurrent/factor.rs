@@ -96,7 +96,7 @@ impl Factor {
             }
             Factor::Words { packed, scale } => {
                 let (x, own, zero) = linear::dynamic_of(scope, x)?;
-                let sum = packed.product(scope, (&x, Some(&zero)))?;
+                let sum = packed.product(scope, &integer::Integers { values: x, zero: Some(zero) })?;
                 (
                     sum.ok_or_else(|| NodeError::invalid("an input has other columns than its weight has rows"))?,
                     own,
