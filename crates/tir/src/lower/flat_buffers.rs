@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use relaxide_ffi::Ref;
 use relaxide_ir::Buffer;
 use relaxide_ir::arith::Analyzer;
-use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, PrimVisitor};
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, PrimVisitor};
 
 use super::LowerError;
 use super::flatten::flatten_buffers;
@@ -81,14 +81,26 @@ struct Flat {
 }
 
 impl Flat {
-    /// The buffer with the same elements in one row: as many as there are from the first to the last.
+    /// The buffer with the same elements in one row.
     fn of(&mut self, buffer: &Buffer) -> Buffer {
-        let extent = match (buffer.shape.first(), buffer.strides.first()) {
-            (Some(outer), Some(stride)) => outer.clone() * stride,
-            _ => buffer.shape.iter().cloned().reduce(|a, b| a * b).unwrap_or_else(|| PrimExpr::from(1)),
-        };
+        let extent = self.extent(buffer);
         let shape = vec![self.analyzer.simplify(&extent)];
         Buffer { shape, strides: Vec::new(), ..buffer.clone() }
+    }
+
+    /// How many elements there are from the first to the last; where each dimension lies within a step of the one in front, the
+    /// outermost step for each of its places.
+    fn extent(&mut self, buffer: &Buffer) -> PrimExpr {
+        let (dims, strides) = (&buffer.shape, &buffer.strides);
+        let (Some(outer), Some(stride)) = (dims.first(), strides.first()) else {
+            return dims.iter().cloned().reduce(|a, b| a * b).unwrap_or_else(|| PrimExpr::from(1));
+        };
+        let mut steps = strides.iter().zip(strides.iter().zip(dims).skip(1));
+        if steps.all(|(outer, (inner, dim))| self.analyzer.can_prove(&prim::ge(outer, inner * dim))) {
+            return outer.clone() * stride;
+        }
+        let reach = dims.iter().zip(strides).map(|(dim, stride)| (dim - 1) * stride);
+        prim::max(reach.fold(PrimExpr::from(1), |sum, own| sum + own), 0)
     }
 
     /// An index in the analyzer's form, where its terms are in order of the dimensions.
