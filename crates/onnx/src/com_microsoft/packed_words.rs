@@ -18,6 +18,7 @@ use relaxide_tir::te;
 
 use crate::dims;
 use crate::error::NodeError;
+use crate::quantized::words::{BYTES, add_product_of_words, product_of_words};
 use crate::scope::Scope;
 
 type Result<T> = std::result::Result<T, NodeError>;
@@ -25,8 +26,6 @@ type Result<T> = std::result::Result<T, NodeError>;
 const F32: DataType = DataType::float(32);
 const I32: DataType = DataType::int(32);
 const U32: DataType = DataType::uint(32);
-/// Bytes of a word.
-const BYTES: i64 = 4;
 /// Numbers of 4 bits that share a word.
 const SHARED: i64 = 8;
 /// The largest number that what is multiplied becomes.
@@ -137,7 +136,7 @@ impl Blocks<'_> {
             let word = te::reduce_axis(prim::int(of_block));
             let totals = te::compute("totals", &per_block, |at| {
                 let own = quantized.at(&[at[0].clone(), &at[1] * of_block + word.var()]);
-                te::sum(dot(prim::int_of(U32, ONES), own, prim::int_of(I32, 0)), [&word])
+                te::sum(product_of_words(prim::int_of(U32, ONES), own), [&word])
             });
             let b = te::reduce_axis(prim::int(blocks));
             vec![te::compute("matmul_blocks", [rows.clone(), prim::int(self.n)], |at| {
@@ -146,7 +145,7 @@ impl Blocks<'_> {
                     let own = |half: i64| quantized.at(&[row.clone(), b.var() * of_block + (2 * i + half)]);
                     let word = words.at(&[b.var() * (of_block / 2) + i, column.clone()]);
                     let upper = prim::call(U32, "tirx.shift_right", vec![word.clone(), prim::int_of(U32, 4)]);
-                    dot(lower(upper), own(1), dot(lower(word), own(0), sum))
+                    add_product_of_words(lower(upper), own(1), add_product_of_words(lower(word), own(0), sum))
                 });
                 let of_row = [row.clone(), b.var()];
                 let sum = sum - zeros.at(&place) * totals.at(&of_row);
@@ -176,9 +175,4 @@ fn word_of(element: &dyn Fn(i64) -> PrimExpr, largest: &PrimExpr) -> PrimExpr {
 
 fn lower(word: PrimExpr) -> PrimExpr {
     prim::call(U32, "tirx.bitwise_and", vec![word, prim::int_of(U32, LOWER)])
-}
-
-/// A sum and the products of four bytes without a sign and four with one.
-fn dot(plain: PrimExpr, signed: PrimExpr, sum: PrimExpr) -> PrimExpr {
-    prim::call(I32, "tirx.dot_bytes", vec![plain, signed, sum])
 }
