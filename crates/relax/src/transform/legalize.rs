@@ -95,9 +95,13 @@ fn noted() -> HashMap<String, Arc<CustomLowering>> {
 
 /// Whether the program lowers an operator itself.
 pub(super) fn has_own_lowering(name: &str) -> bool {
-    let plain = |name: &str| name.trim_start_matches("relax.").to_string();
     let noted = NOTED.read().unwrap_or_else(PoisonError::into_inner);
     noted.as_ref().is_some_and(|noted| noted.keys().any(|key| plain(key) == plain(name)))
+}
+
+/// The name of an operator without its prefix.
+fn plain(name: &str) -> &str {
+    name.trim_start_matches("relax.")
 }
 
 /// The pass with options.
@@ -112,9 +116,8 @@ pub const RESHAPE_ATTR: &str = "relax.reshape";
 const MAX_ROUNDS: usize = 8;
 
 fn run(mut module: IRModule, default: TargetKind, options: &LegalizeOptions) -> PassResult {
-    let plain = |name: &str| name.trim_start_matches("relax.").to_string();
-    let skip: HashSet<String> = options.skip.iter().map(|name| plain(name)).collect();
-    let custom = options.custom.iter().map(|(name, lower)| (plain(name), lower)).collect();
+    let skip: HashSet<String> = options.skip.iter().map(|name| plain(name).to_string()).collect();
+    let custom = options.custom.iter().map(|(name, lower)| (plain(name).to_string(), lower)).collect();
     let mut customize = Customize { custom, skip: &skip, seen: HashSet::new(), failed: None };
     for _ in 0..MAX_ROUNDS {
         if !customize.custom.is_empty() {
