@@ -33,6 +33,7 @@ LONGEST = [
     "tests/interop/test_programs.py",
     "tests/examples/test_tvm_programs.py",
     "tests/dropin",
+    "tests/onnx/test_onnxruntime_programs.py",
     "tests/onnx/test_onnxruntime_door.py",
     "tests/models",
     "tests/interop",
