@@ -11,7 +11,7 @@ use crate::PrimFunc;
 use crate::stmt::*;
 
 /// A read-only walk over statements and the expressions in them.
-pub trait StmtVisitor: PrimVisitor {
+pub trait StmtVisitor: PrimVisitor + AsStmtVisitor {
     /// Visits one statement; the default goes on below.
     fn visit_stmt(&mut self, stmt: &Stmt) {
         self.walk_stmt(stmt);
@@ -22,82 +22,104 @@ pub trait StmtVisitor: PrimVisitor {
 
     /// Visits what a statement holds.
     fn walk_stmt(&mut self, stmt: &Stmt) {
-        match stmt {
-            Stmt::For(n) => {
-                self.visit_prim(&n.min);
-                self.visit_prim(&n.extent);
-                self.visit_stmt(&n.body);
-            }
-            Stmt::While(n) => {
-                self.visit_prim(&n.condition);
-                self.visit_stmt(&n.body);
-            }
-            Stmt::Seq(n) => n.seq.iter().for_each(|s| self.visit_stmt(s)),
-            Stmt::If(n) => {
-                self.visit_prim(&n.condition);
-                self.visit_stmt(&n.then_case);
-                if let Some(other) = &n.else_case {
-                    self.visit_stmt(other);
-                }
-            }
-            Stmt::Store(n) => {
-                self.visit_buffer_store(&n.buffer);
-                self.visit_prim(&n.value);
-                n.indices.iter().for_each(|i| self.visit_prim(i));
-                if let Some(predicate) = &n.predicate {
-                    self.visit_prim(predicate);
-                }
-            }
-            Stmt::Bind(n) => self.visit_prim(&n.value),
-            Stmt::Alloc(n) => n.buffer.shape.iter().for_each(|d| self.visit_prim(d)),
-            Stmt::Evaluate(n) => self.visit_prim(&n.value),
-            Stmt::Assert(n) => {
-                self.visit_prim(&n.condition);
-                n.numbers.iter().for_each(|number| self.visit_prim(number));
-            }
-            Stmt::Block(n) => {
-                n.iter_values.iter().for_each(|v| self.visit_prim(v));
-                self.visit_prim(&n.predicate);
-                self.walk_block(&n.block);
-            }
-            Stmt::Attr(n) => {
-                self.visit_prim(&n.value);
-                self.visit_stmt(&n.body);
-            }
-            Stmt::Decl(n) => {
-                n.buffer.shape.iter().chain(&n.buffer.strides).for_each(|d| self.visit_prim(d));
-                self.visit_prim(&n.buffer.elem_offset);
-                // Another view of known memory does nothing with its address.
-                if !n.is_view() {
-                    self.visit_prim(&n.data);
-                }
-            }
-            Stmt::Break(_) | Stmt::Continue(_) => {}
-            Stmt::Return(n) => self.visit_prim(&n.value),
-        }
+        walk_stmt(self.as_stmt_visitor(), stmt);
     }
 
     /// Visits what a block holds.
     fn walk_block(&mut self, block: &Ref<SBlock>) {
-        for iter in &block.iter_vars {
-            self.visit_prim(&iter.min);
-            self.visit_prim(&iter.extent);
-        }
-        for region in block.reads.iter().chain(&block.writes) {
-            for range in &region.region {
-                self.visit_prim(&range.min);
-                self.visit_prim(&range.extent);
-            }
-        }
-        if let Some(init) = &block.init {
-            self.visit_stmt(init);
-        }
-        self.visit_stmt(&block.body);
+        walk_block(self.as_stmt_visitor(), block);
     }
 }
 
+/// Every visitor as one type, so that the walks below it are compiled once and not once for each visitor.
+pub trait AsStmtVisitor {
+    /// The visitor itself.
+    fn as_stmt_visitor(&mut self) -> &mut dyn StmtVisitor;
+}
+
+impl<V: StmtVisitor> AsStmtVisitor for V {
+    fn as_stmt_visitor(&mut self) -> &mut dyn StmtVisitor {
+        self
+    }
+}
+
+/// [`StmtVisitor::walk_stmt`], compiled once for all visitors.
+fn walk_stmt(visitor: &mut dyn StmtVisitor, stmt: &Stmt) {
+    match stmt {
+        Stmt::For(n) => {
+            visitor.visit_prim(&n.min);
+            visitor.visit_prim(&n.extent);
+            visitor.visit_stmt(&n.body);
+        }
+        Stmt::While(n) => {
+            visitor.visit_prim(&n.condition);
+            visitor.visit_stmt(&n.body);
+        }
+        Stmt::Seq(n) => n.seq.iter().for_each(|s| visitor.visit_stmt(s)),
+        Stmt::If(n) => {
+            visitor.visit_prim(&n.condition);
+            visitor.visit_stmt(&n.then_case);
+            if let Some(other) = &n.else_case {
+                visitor.visit_stmt(other);
+            }
+        }
+        Stmt::Store(n) => {
+            visitor.visit_buffer_store(&n.buffer);
+            visitor.visit_prim(&n.value);
+            n.indices.iter().for_each(|i| visitor.visit_prim(i));
+            if let Some(predicate) = &n.predicate {
+                visitor.visit_prim(predicate);
+            }
+        }
+        Stmt::Bind(n) => visitor.visit_prim(&n.value),
+        Stmt::Alloc(n) => n.buffer.shape.iter().for_each(|d| visitor.visit_prim(d)),
+        Stmt::Evaluate(n) => visitor.visit_prim(&n.value),
+        Stmt::Assert(n) => {
+            visitor.visit_prim(&n.condition);
+            n.numbers.iter().for_each(|number| visitor.visit_prim(number));
+        }
+        Stmt::Block(n) => {
+            n.iter_values.iter().for_each(|v| visitor.visit_prim(v));
+            visitor.visit_prim(&n.predicate);
+            visitor.walk_block(&n.block);
+        }
+        Stmt::Attr(n) => {
+            visitor.visit_prim(&n.value);
+            visitor.visit_stmt(&n.body);
+        }
+        Stmt::Decl(n) => {
+            n.buffer.shape.iter().chain(&n.buffer.strides).for_each(|d| visitor.visit_prim(d));
+            visitor.visit_prim(&n.buffer.elem_offset);
+            // Another view of known memory does nothing with its address.
+            if !n.is_view() {
+                visitor.visit_prim(&n.data);
+            }
+        }
+        Stmt::Break(_) | Stmt::Continue(_) => {}
+        Stmt::Return(n) => visitor.visit_prim(&n.value),
+    }
+}
+
+/// [`StmtVisitor::walk_block`], compiled once for all visitors.
+fn walk_block(visitor: &mut dyn StmtVisitor, block: &Ref<SBlock>) {
+    for iter in &block.iter_vars {
+        visitor.visit_prim(&iter.min);
+        visitor.visit_prim(&iter.extent);
+    }
+    for region in block.reads.iter().chain(&block.writes) {
+        for range in &region.region {
+            visitor.visit_prim(&range.min);
+            visitor.visit_prim(&range.extent);
+        }
+    }
+    if let Some(init) = &block.init {
+        visitor.visit_stmt(init);
+    }
+    visitor.visit_stmt(&block.body);
+}
+
 /// A rebuilding walk over statements and the expressions in them. What comes back unchanged is shared.
-pub trait StmtMutator: PrimMutator {
+pub trait StmtMutator: PrimMutator + AsStmtMutator {
     /// Rebuilds one statement; the default rebuilds what it holds.
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
         self.remake_stmt(stmt)
@@ -115,83 +137,7 @@ pub trait StmtMutator: PrimMutator {
 
     /// Rebuilds what a statement holds.
     fn remake_stmt(&mut self, stmt: &Stmt) -> Stmt {
-        match stmt {
-            Stmt::For(n) => {
-                let var = self.mutate_var_def(&n.var);
-                let (min, extent) = (self.mutate_prim(&n.min), self.mutate_prim(&n.extent));
-                let body = self.mutate_stmt(&n.body);
-                if var == n.var && min == n.min && extent == n.extent && body == n.body {
-                    return stmt.clone();
-                }
-                let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
-                Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body }).into()
-            }
-            Stmt::While(n) => {
-                let (condition, body) = (self.mutate_prim(&n.condition), self.mutate_stmt(&n.body));
-                Ref::new(While { condition, body }).into()
-            }
-            Stmt::Seq(n) => {
-                let seq: Vec<Stmt> = n.seq.iter().map(|s| self.mutate_stmt(s)).collect();
-                if seq == n.seq { stmt.clone() } else { Stmt::seq(seq) }
-            }
-            Stmt::If(n) => {
-                let condition = self.mutate_prim(&n.condition);
-                let then_case = self.mutate_stmt(&n.then_case);
-                let else_case = n.else_case.as_ref().map(|s| self.mutate_stmt(s));
-                if condition == n.condition && then_case == n.then_case && else_case == n.else_case {
-                    return stmt.clone();
-                }
-                match else_case {
-                    Some(other) => Stmt::if_else(condition, then_case, other),
-                    None => Stmt::when(condition, then_case),
-                }
-            }
-            Stmt::Store(n) => self.remake_store(n).into(),
-            Stmt::Bind(n) => {
-                let value = self.mutate_prim(&n.value);
-                let var = self.mutate_var_def(&n.var);
-                if value == n.value && var == n.var { stmt.clone() } else { Stmt::bind(var, value) }
-            }
-            Stmt::Alloc(n) => {
-                let buffer = self.mutate_buffer_def(&n.buffer);
-                if buffer == n.buffer {
-                    return stmt.clone();
-                }
-                Ref::new(AllocBuffer { buffer, annotations: n.annotations.clone() }).into()
-            }
-            Stmt::Evaluate(n) => {
-                let value = self.mutate_prim(&n.value);
-                if value == n.value { stmt.clone() } else { Ref::new(Evaluate { value }).into() }
-            }
-            Stmt::Assert(n) => {
-                let condition = self.mutate_prim(&n.condition);
-                let (error_kind, message) = (n.error_kind.clone(), n.message.clone());
-                Ref::new(AssertStmt { condition, error_kind, message, numbers: self.mutate_prims(&n.numbers) }).into()
-            }
-            Stmt::Block(n) => {
-                let iter_values = self.mutate_prims(&n.iter_values);
-                let predicate = self.mutate_prim(&n.predicate);
-                let block = self.remake_block(&n.block);
-                if iter_values == n.iter_values && predicate == n.predicate && block == n.block {
-                    return stmt.clone();
-                }
-                Ref::new(SBlockRealize { iter_values, predicate, block }).into()
-            }
-            Stmt::Attr(n) => {
-                let (value, body) = (self.mutate_prim(&n.value), self.mutate_stmt(&n.body));
-                Ref::new(AttrStmt { key: n.key.clone(), value, body }).into()
-            }
-            Stmt::Decl(n) => {
-                let data = self.mutate_prim(&n.data);
-                let buffer = self.remake_declared(n);
-                if data == n.data && buffer == n.buffer { stmt.clone() } else { Stmt::decl(&buffer, data) }
-            }
-            Stmt::Break(_) | Stmt::Continue(_) => stmt.clone(),
-            Stmt::Return(n) => {
-                let value = self.mutate_prim(&n.value);
-                if value == n.value { stmt.clone() } else { Stmt::ret(value) }
-            }
-        }
+        remake_stmt(self.as_stmt_mutator(), stmt)
     }
 
     /// The buffer that a statement declares: another view of memory brings no pointer of its own.
@@ -204,84 +150,202 @@ pub trait StmtMutator: PrimMutator {
 
     /// Rebuilds what a store holds.
     fn remake_store(&mut self, n: &Ref<BufferStore>) -> Ref<BufferStore> {
-        let buffer = self.mutate_buffer_use(&n.buffer);
-        let value = self.mutate_prim(&n.value);
-        let indices = self.mutate_prims(&n.indices);
-        let predicate = n.predicate.as_ref().map(|p| self.mutate_prim(p));
-        if buffer == n.buffer && value == n.value && indices == n.indices && predicate == n.predicate {
-            return n.clone();
-        }
-        Ref::new(BufferStore { buffer, value, indices, predicate })
+        remake_store(self.as_stmt_mutator(), n)
     }
 
     /// Rebuilds what a block holds.
     fn remake_block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
-        // Axes first: the regions of sub-buffers name them.
-        let iter_vars: Vec<_> = n.iter_vars.iter().map(|v| self.remake_iter(v)).collect();
-        let alloc_buffers: Vec<_> = n.alloc_buffers.iter().map(|b| self.mutate_buffer_def(b)).collect();
-        let match_buffers: Vec<_> = n.match_buffers.iter().map(|m| self.remake_match(m)).collect();
-        let reads: Vec<_> = n.reads.iter().map(|r| self.remake_region(r)).collect();
-        let writes: Vec<_> = n.writes.iter().map(|r| self.remake_region(r)).collect();
-        let init = n.init.as_ref().map(|s| self.mutate_stmt(s));
-        let body = self.mutate_stmt(&n.body);
-        if alloc_buffers == n.alloc_buffers
-            && match_buffers == n.match_buffers
-            && iter_vars == n.iter_vars
-            && reads == n.reads
-            && writes == n.writes
-            && init == n.init
-            && body == n.body
-        {
-            return n.clone();
-        }
-        Ref::new(SBlock {
-            iter_vars,
-            reads,
-            writes,
-            name: n.name.clone(),
-            alloc_buffers,
-            match_buffers,
-            annotations: n.annotations.clone(),
-            init,
-            body,
-        })
+        remake_block(self.as_stmt_mutator(), n)
     }
 
     /// Rebuilds a block's sub-buffer.
     fn remake_match(&mut self, n: &Ref<MatchBufferRegion>) -> Ref<MatchBufferRegion> {
-        let (source, buffer) = (self.remake_region(&n.source), self.mutate_buffer_def(&n.buffer));
-        if source == n.source && buffer == n.buffer {
-            return n.clone();
-        }
-        Ref::new(MatchBufferRegion { buffer, source })
+        remake_match(self.as_stmt_mutator(), n)
     }
 
     /// Rebuilds a block's axis.
     fn remake_iter(&mut self, n: &Ref<IterVar>) -> Ref<IterVar> {
-        let var = self.mutate_var_def(&n.var);
-        let (min, extent) = (self.mutate_prim(&n.min), self.mutate_prim(&n.extent));
-        if var == n.var && min == n.min && extent == n.extent {
-            return n.clone();
-        }
-        Ref::new(IterVar { var, min, extent, kind: n.kind })
+        remake_iter(self.as_stmt_mutator(), n)
     }
 
     /// Rebuilds a region.
     fn remake_region(&mut self, n: &Ref<BufferRegion>) -> Ref<BufferRegion> {
-        let buffer = self.mutate_buffer_use(&n.buffer);
-        let mut changed = buffer != n.buffer;
-        let mut region = Vec::with_capacity(n.region.len());
-        for range in &n.region {
-            let (min, extent) = (self.mutate_prim(&range.min), self.mutate_prim(&range.extent));
-            if min == range.min && extent == range.extent {
-                region.push(range.clone());
-            } else {
-                changed = true;
-                region.push(Ref::new(Range { min, extent }));
+        remake_region(self.as_stmt_mutator(), n)
+    }
+}
+
+/// Every mutator as one type, so that what it rebuilds by default is compiled once and not once for each mutator.
+pub trait AsStmtMutator {
+    /// The mutator itself.
+    fn as_stmt_mutator(&mut self) -> &mut dyn StmtMutator;
+}
+
+impl<M: StmtMutator> AsStmtMutator for M {
+    fn as_stmt_mutator(&mut self) -> &mut dyn StmtMutator {
+        self
+    }
+}
+
+/// [`StmtMutator::remake_stmt`], compiled once for all mutators.
+fn remake_stmt(mutator: &mut dyn StmtMutator, stmt: &Stmt) -> Stmt {
+    match stmt {
+        Stmt::For(n) => {
+            let var = mutator.mutate_var_def(&n.var);
+            let (min, extent) = (mutator.mutate_prim(&n.min), mutator.mutate_prim(&n.extent));
+            let body = mutator.mutate_stmt(&n.body);
+            if var == n.var && min == n.min && extent == n.extent && body == n.body {
+                return stmt.clone();
+            }
+            let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
+            Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body }).into()
+        }
+        Stmt::While(n) => {
+            let (condition, body) = (mutator.mutate_prim(&n.condition), mutator.mutate_stmt(&n.body));
+            Ref::new(While { condition, body }).into()
+        }
+        Stmt::Seq(n) => {
+            let seq: Vec<Stmt> = n.seq.iter().map(|s| mutator.mutate_stmt(s)).collect();
+            if seq == n.seq { stmt.clone() } else { Stmt::seq(seq) }
+        }
+        Stmt::If(n) => {
+            let condition = mutator.mutate_prim(&n.condition);
+            let then_case = mutator.mutate_stmt(&n.then_case);
+            let else_case = n.else_case.as_ref().map(|s| mutator.mutate_stmt(s));
+            if condition == n.condition && then_case == n.then_case && else_case == n.else_case {
+                return stmt.clone();
+            }
+            match else_case {
+                Some(other) => Stmt::if_else(condition, then_case, other),
+                None => Stmt::when(condition, then_case),
             }
         }
-        if changed { Ref::new(BufferRegion { buffer, region }) } else { n.clone() }
+        Stmt::Store(n) => mutator.remake_store(n).into(),
+        Stmt::Bind(n) => {
+            let value = mutator.mutate_prim(&n.value);
+            let var = mutator.mutate_var_def(&n.var);
+            if value == n.value && var == n.var { stmt.clone() } else { Stmt::bind(var, value) }
+        }
+        Stmt::Alloc(n) => {
+            let buffer = mutator.mutate_buffer_def(&n.buffer);
+            if buffer == n.buffer {
+                return stmt.clone();
+            }
+            Ref::new(AllocBuffer { buffer, annotations: n.annotations.clone() }).into()
+        }
+        Stmt::Evaluate(n) => {
+            let value = mutator.mutate_prim(&n.value);
+            if value == n.value { stmt.clone() } else { Ref::new(Evaluate { value }).into() }
+        }
+        Stmt::Assert(n) => {
+            let condition = mutator.mutate_prim(&n.condition);
+            let (error_kind, message) = (n.error_kind.clone(), n.message.clone());
+            Ref::new(AssertStmt { condition, error_kind, message, numbers: mutator.mutate_prims(&n.numbers) }).into()
+        }
+        Stmt::Block(n) => {
+            let iter_values = mutator.mutate_prims(&n.iter_values);
+            let predicate = mutator.mutate_prim(&n.predicate);
+            let block = mutator.remake_block(&n.block);
+            if iter_values == n.iter_values && predicate == n.predicate && block == n.block {
+                return stmt.clone();
+            }
+            Ref::new(SBlockRealize { iter_values, predicate, block }).into()
+        }
+        Stmt::Attr(n) => {
+            let (value, body) = (mutator.mutate_prim(&n.value), mutator.mutate_stmt(&n.body));
+            Ref::new(AttrStmt { key: n.key.clone(), value, body }).into()
+        }
+        Stmt::Decl(n) => {
+            let data = mutator.mutate_prim(&n.data);
+            let buffer = mutator.remake_declared(n);
+            if data == n.data && buffer == n.buffer { stmt.clone() } else { Stmt::decl(&buffer, data) }
+        }
+        Stmt::Break(_) | Stmt::Continue(_) => stmt.clone(),
+        Stmt::Return(n) => {
+            let value = mutator.mutate_prim(&n.value);
+            if value == n.value { stmt.clone() } else { Stmt::ret(value) }
+        }
     }
+}
+
+/// [`StmtMutator::remake_store`], compiled once for all mutators.
+fn remake_store(mutator: &mut dyn StmtMutator, n: &Ref<BufferStore>) -> Ref<BufferStore> {
+    let buffer = mutator.mutate_buffer_use(&n.buffer);
+    let value = mutator.mutate_prim(&n.value);
+    let indices = mutator.mutate_prims(&n.indices);
+    let predicate = n.predicate.as_ref().map(|p| mutator.mutate_prim(p));
+    if buffer == n.buffer && value == n.value && indices == n.indices && predicate == n.predicate {
+        return n.clone();
+    }
+    Ref::new(BufferStore { buffer, value, indices, predicate })
+}
+
+/// [`StmtMutator::remake_block`], compiled once for all mutators.
+fn remake_block(mutator: &mut dyn StmtMutator, n: &Ref<SBlock>) -> Ref<SBlock> {
+    // Axes first: the regions of sub-buffers name them.
+    let iter_vars: Vec<_> = n.iter_vars.iter().map(|v| mutator.remake_iter(v)).collect();
+    let alloc_buffers: Vec<_> = n.alloc_buffers.iter().map(|b| mutator.mutate_buffer_def(b)).collect();
+    let match_buffers: Vec<_> = n.match_buffers.iter().map(|m| mutator.remake_match(m)).collect();
+    let reads: Vec<_> = n.reads.iter().map(|r| mutator.remake_region(r)).collect();
+    let writes: Vec<_> = n.writes.iter().map(|r| mutator.remake_region(r)).collect();
+    let init = n.init.as_ref().map(|s| mutator.mutate_stmt(s));
+    let body = mutator.mutate_stmt(&n.body);
+    if alloc_buffers == n.alloc_buffers
+        && match_buffers == n.match_buffers
+        && iter_vars == n.iter_vars
+        && reads == n.reads
+        && writes == n.writes
+        && init == n.init
+        && body == n.body
+    {
+        return n.clone();
+    }
+    Ref::new(SBlock {
+        iter_vars,
+        reads,
+        writes,
+        name: n.name.clone(),
+        alloc_buffers,
+        match_buffers,
+        annotations: n.annotations.clone(),
+        init,
+        body,
+    })
+}
+
+/// [`StmtMutator::remake_match`], compiled once for all mutators.
+fn remake_match(mutator: &mut dyn StmtMutator, n: &Ref<MatchBufferRegion>) -> Ref<MatchBufferRegion> {
+    let (source, buffer) = (mutator.remake_region(&n.source), mutator.mutate_buffer_def(&n.buffer));
+    if source == n.source && buffer == n.buffer {
+        return n.clone();
+    }
+    Ref::new(MatchBufferRegion { buffer, source })
+}
+
+/// [`StmtMutator::remake_iter`], compiled once for all mutators.
+fn remake_iter(mutator: &mut dyn StmtMutator, n: &Ref<IterVar>) -> Ref<IterVar> {
+    let var = mutator.mutate_var_def(&n.var);
+    let (min, extent) = (mutator.mutate_prim(&n.min), mutator.mutate_prim(&n.extent));
+    if var == n.var && min == n.min && extent == n.extent {
+        return n.clone();
+    }
+    Ref::new(IterVar { var, min, extent, kind: n.kind })
+}
+
+/// [`StmtMutator::remake_region`], compiled once for all mutators.
+fn remake_region(mutator: &mut dyn StmtMutator, n: &Ref<BufferRegion>) -> Ref<BufferRegion> {
+    let buffer = mutator.mutate_buffer_use(&n.buffer);
+    let mut changed = buffer != n.buffer;
+    let mut region = Vec::with_capacity(n.region.len());
+    for range in &n.region {
+        let (min, extent) = (mutator.mutate_prim(&range.min), mutator.mutate_prim(&range.extent));
+        if min == range.min && extent == range.extent {
+            region.push(range.clone());
+        } else {
+            changed = true;
+            region.push(Ref::new(Range { min, extent }));
+        }
+    }
+    if changed { Ref::new(BufferRegion { buffer, region }) } else { n.clone() }
 }
 
 /// Puts expressions in the place of variables, in a whole statement.

@@ -334,7 +334,11 @@ pub struct SBlockRealize {
 impl Stmt {
     /// Statements in order; nested sequences are opened and a sequence of one is that one.
     pub fn seq(list: impl IntoIterator<Item = Stmt>) -> Stmt {
-        let mut seq = Vec::new();
+        Stmt::flat(list.into_iter().collect())
+    }
+
+    fn flat(list: Vec<Stmt>) -> Stmt {
+        let mut seq = Vec::with_capacity(list.len());
         for stmt in list {
             match stmt {
                 Stmt::Seq(inner) => seq.extend(inner.seq.iter().cloned()),

@@ -107,13 +107,12 @@ pub fn pass(name: &str) -> Option<&'static PassInfo> {
     PASSES.iter().find(named)
 }
 
+/// What a pass does with one kernel, of which it is told the name.
+type KernelRun<'a> = &'a (dyn Fn(&str, &PrimFunc) -> Result<PrimFunc, Refusal> + Sync);
+
 /// Runs a pass of one kernel on all kernels of a module, on as many threads as there are cores. The first kernel in order that
 /// is refused is told.
-pub(crate) fn on_kernels(
-    mut module: IRModule,
-    name: &'static str,
-    run: impl Fn(&str, &PrimFunc) -> Result<PrimFunc, Refusal> + Sync,
-) -> PassResult {
+pub(crate) fn on_kernels(mut module: IRModule, name: &'static str, run: KernelRun) -> PassResult {
     let kernels: Vec<(String, Ref<PrimFunc>)> =
         module.functions_of::<PrimFunc>().map(|(symbol, kernel)| (symbol.to_string(), kernel)).collect();
     let results = workers::map(&kernels, |_, (symbol, kernel)| run(symbol, kernel), |_| ());
@@ -130,7 +129,7 @@ pub(crate) fn on_kernels(
 macro_rules! kernel_pass {
     ($name:literal, $doc:literal, $run:path) => {
         ::relaxide_ir::pass::PassInfo::new($name, $doc, |module, _, _| {
-            $crate::lower::table::on_kernels(module, $name, |_, func| Ok($run(func)?))
+            $crate::lower::table::on_kernels(module, $name, &|_, func| Ok($run(func)?))
         })
     };
 }
@@ -139,7 +138,7 @@ macro_rules! kernel_pass {
 macro_rules! kernel_pass_with {
     ($name:literal, $doc:literal, |$func:ident, $context:tt, $args:tt| $run:expr) => {
         ::relaxide_ir::pass::PassInfo::new($name, $doc, |module, $context, $args| {
-            $crate::lower::table::on_kernels(module, $name, |_, $func| {
+            $crate::lower::table::on_kernels(module, $name, &|_, $func| {
                 let run = || -> Result<$crate::PrimFunc, $crate::lower::LowerError> { $run };
                 Ok(run()?)
             })

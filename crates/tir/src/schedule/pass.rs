@@ -71,7 +71,7 @@ pub fn pass(overrides: Overrides, notes: Notes) -> Pass {
 }
 
 fn run(module: IRModule, context: &PassContext, overrides: &Overrides, notes: &Notes) -> PassResult {
-    on_kernels(module, NAME, |kernel, func| {
+    on_kernels(module, NAME, &|kernel, func| {
         let scheduled = apply_with(func, &context.target, overrides.of_kernel(kernel))?;
         verify(&scheduled.func).map_err(crate::lower::LowerError::from)?;
         notes.push(KernelNote { kernel: kernel.to_string(), notes: scheduled.notes });

@@ -50,8 +50,16 @@ impl Compute {
 
     /// The tensor whose element at some axis values is what `f` says.
     pub fn build<B: Into<Body>>(self, f: impl FnOnce(&[PrimExpr]) -> B) -> Tensor {
-        let axes: Vec<PrimExpr> = self.axes.iter().map(PrimExpr::from).collect();
-        let body = f(&axes).into();
+        let body = f(&self.places()).into();
+        self.of_body(body)
+    }
+
+    /// The axes as the indices that a body is made from.
+    fn places(&self) -> Vec<PrimExpr> {
+        self.axes.iter().map(PrimExpr::from).collect()
+    }
+
+    fn of_body(self, body: Body) -> Tensor {
         let body = if self.simplified { simplify_reads(&self.axes, &self.shape, body) } else { body };
         let (kind, dtype) = match body {
             Body::Element(value) => {
@@ -70,8 +78,12 @@ impl Compute {
     /// The tensors of one shape whose elements at some axis values are what `f` says: `NAME`, or several that are named
     /// `NAME_v0`, `NAME_v1` …
     pub fn build_multi<B: Into<Bodies>>(self, f: impl FnOnce(&[PrimExpr]) -> B) -> Vec<Tensor> {
-        let axes: Vec<PrimExpr> = self.axes.iter().map(PrimExpr::from).collect();
-        let (kind, dtypes) = match f(&axes).into() {
+        let bodies = f(&self.places()).into();
+        self.of_bodies(bodies)
+    }
+
+    fn of_bodies(self, bodies: Bodies) -> Vec<Tensor> {
+        let (kind, dtypes) = match bodies {
             Bodies::Elements(values) => {
                 let dtypes: Vec<DataType> = values.iter().map(PrimExpr::dtype).collect();
                 (StageKind::Elements(values), dtypes)
