@@ -25,34 +25,49 @@ fn profile_folder() -> PathBuf {
     test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps").to_owned()
 }
 
-/// Builds the library: Cargo builds no C libraries for tests by itself.
-fn build(features: &[&str], profile: &str, target: &Path) {
+/// Builds the library into a folder, and returns its own: Cargo builds no C libraries for tests by itself.
+fn build(features: &[&str]) -> PathBuf {
+    let folder = profile_folder();
+    let profile = match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--package", "relaxide-capi", "--profile", profile]).args(features);
+    let target = folder.parent().expect("a profile lies in the target folder");
     run(build.arg("--target-dir").arg(target).current_dir(source("../..")));
+    folder
+}
+
+/// The library, and the one that has remote calls inside.
+struct Libraries {
+    plain: PathBuf,
+    with_rpc: PathBuf,
+}
+
+/// Both libraries have one name and are built in one folder, so that what they are made of is compiled once; the one with remote
+/// calls is moved out of the way of the other.
+fn libraries() -> &'static Libraries {
+    static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
+    LIBRARIES.get_or_init(|| {
+        let built = build(&["--features", "rpc"]);
+        let with_rpc = built.join("with-rpc");
+        std::fs::create_dir_all(&with_rpc).expect("the target folder can be written to");
+        for name in ["librelaxide_runtime.so", "librelaxide_runtime.a"] {
+            std::fs::copy(built.join(name), with_rpc.join(name)).expect("the library was built");
+        }
+        Libraries { plain: build(&[]), with_rpc }
+    })
 }
 
 /// The folder with the library.
 fn library_folder() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let folder = profile_folder();
-        let profile = match folder.file_name().and_then(|name| name.to_str()) {
-            Some("debug") | None => "dev",
-            Some(profile) => profile,
-        };
-        build(&[], profile, folder.parent().expect("a profile lies in the target folder"));
-        folder
-    })
+    &libraries().plain
 }
 
-/// The folder with the library that has remote calls inside: it has the same name, so it needs a target folder of its own, and all
-/// that it is made of is compiled once more: in the profile that takes the least time.
-fn library_with_rpc() -> PathBuf {
-    let folder = profile_folder();
-    let target = folder.parent().expect("a profile lies in the target folder").join("with-rpc");
-    build(&["--features", "rpc"], "dev", &target);
-    target.join("debug")
+/// The folder with the library that has remote calls inside.
+fn library_with_rpc() -> &'static Path {
+    &libraries().with_rpc
 }
 
 /// Compiles a program and returns where it is.
@@ -197,7 +212,7 @@ fn a_static_program_serves_the_model_inside_of_it() {
 #[test]
 fn a_c_program_serves_remote_calls() {
     let folder = tempfile::tempdir().unwrap();
-    let link = shared_in(&library_with_rpc());
+    let link = shared_in(library_with_rpc());
     let program = compile("cc", &["-std=c99"], "serve.c", &[&link[0], &link[1]], folder.path());
     let (mut server, port) = serving(&program);
     let target = |key: &str| board(key, port);

@@ -162,13 +162,17 @@ impl TypeSlot {
 /// # Panics
 /// If another Rust type has the same key, which is a mistake in the program.
 pub fn register<T: Object>() -> i32 {
-    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
-    let index = table.add(T::TYPE_KEY, T::PARENT_KEY);
-    let entry = table.by_index[&index];
-    drop(table);
+    let entry = entry_of(T::TYPE_KEY, T::PARENT_KEY);
     let rust = entry.attach::<T>();
     assert!(rust.id == TypeId::of::<T>(), "two Rust types are registered as `{}`", T::TYPE_KEY);
-    index
+    entry.index
+}
+
+/// The entry of a type that Rust declares, made where there is none.
+fn entry_of(key: &'static str, parent_key: &'static str) -> &'static TypeInfo {
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    let index = table.add(key, parent_key);
+    table.by_index[&index]
 }
 
 /// What a C caller says of a type that it registers.

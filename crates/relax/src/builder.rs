@@ -270,13 +270,18 @@ impl BlockBuilder {
         args: Vec<Expr>,
         f: impl FnOnce(&[te::Tensor]) -> Vec<te::Tensor>,
     ) -> Result<Expr, BuildError> {
-        let mut inputs = Vec::with_capacity(args.len());
-        for (i, arg) in args.iter().enumerate() {
-            let Type::Tensor(ty) = arg.ty() else { return Err(program(format!("{name}: argument {i} is no tensor"))) };
-            let dims = ty.shape.as_ref().ok_or_else(|| program(format!("{name}: argument {i} has no known shape")))?;
-            inputs.push(te::placeholder(kernel_arg_name(i), dims, ty.dtype));
-        }
+        let inputs = kernel_inputs(name, &args)?;
         let outputs = f(&inputs);
+        self.call_stages(name, args, inputs, outputs)
+    }
+
+    fn call_stages(
+        &mut self,
+        name: &str,
+        args: Vec<Expr>,
+        inputs: Vec<te::Tensor>,
+        outputs: Vec<te::Tensor>,
+    ) -> Result<Expr, BuildError> {
         let out: Vec<Type> = outputs.iter().map(|t| Type::tensor(t.shape(), t.dtype())).collect();
         let (kernel, scalars) = make_kernel(name, inputs, outputs, Vec::new())?;
         let func = self.add_kernel(kernel, name);
@@ -521,6 +526,16 @@ pub fn make_kernel(
     kernel.params.splice(n..n, scalars.iter().cloned());
     kernel.buffers.splice(n..n, scalars.iter().map(|_| None));
     Ok((kernel, scalars))
+}
+
+/// A tensor of a kernel for each argument.
+fn kernel_inputs(name: &str, args: &[Expr]) -> Result<Vec<te::Tensor>, BuildError> {
+    let input = |(i, arg): (usize, &Expr)| {
+        let Type::Tensor(ty) = arg.ty() else { return Err(program(format!("{name}: argument {i} is no tensor"))) };
+        let dims = ty.shape.as_ref().ok_or_else(|| program(format!("{name}: argument {i} has no known shape")))?;
+        Ok(te::placeholder(kernel_arg_name(i), dims, ty.dtype))
+    };
+    args.iter().enumerate().map(input).collect()
 }
 
 /// The name of a kernel's `i`th input: `A`, `B` … `Z`, `in26` …

@@ -161,8 +161,11 @@ impl StructuralEqual {
         }
         match T::KIND {
             NodeKind::Unique => Ref::ptr_eq(a, b) || self.fail(format_args!("not the same {}", T::TYPE_KEY)),
-            NodeKind::Var => self.variables(a.as_object(), b.as_object(), |eq| a.fields_equal(b, eq)),
-            NodeKind::Tree => self.trees(a, b),
+            NodeKind::Var => self.variables(a.as_object(), b.as_object(), &mut |eq| a.fields_equal(b, eq)),
+            NodeKind::Tree => {
+                let shared = Ref::strong_count(a) > 1 && Ref::strong_count(b) > 1;
+                self.trees(a.as_object(), b.as_object(), shared, &mut |eq| a.fields_equal(b, eq))
+            }
         }
     }
 
@@ -294,16 +297,21 @@ impl StructuralEqual {
         equal
     }
 
-    fn trees<T: Object>(&mut self, a: &Ref<T>, b: &Ref<T>) -> bool {
-        if Ref::ptr_eq(a, b) && !self.renamed && self.region == Region::None {
+    fn trees(
+        &mut self,
+        a: &ObjectRef,
+        b: &ObjectRef,
+        shared: bool,
+        fields_equal: &mut dyn FnMut(&mut Self) -> bool,
+    ) -> bool {
+        let pair = (address(a), address(b), self.region);
+        if pair.0 == pair.1 && !self.renamed && self.region == Region::None {
             return true;
         }
-        let shared = Ref::strong_count(a) > 1 && Ref::strong_count(b) > 1;
-        let pair = (address(a.as_object()), address(b.as_object()), self.region);
         if shared && self.seen.contains(&pair) {
             return true;
         }
-        if !a.fields_equal(b, self) {
+        if !fields_equal(self) {
             return self.fail("the values differ");
         }
         if shared {
@@ -314,7 +322,7 @@ impl StructuralEqual {
 
     /// Compares two variables: by their match if they have one, else by content where variables are defined, else by
     /// identity.
-    fn variables(&mut self, a: &ObjectRef, b: &ObjectRef, content: impl FnOnce(&mut Self) -> bool) -> bool {
+    fn variables(&mut self, a: &ObjectRef, b: &ObjectRef, content: &mut dyn FnMut(&mut Self) -> bool) -> bool {
         if let Some(matched) = self.matched(a, b) {
             return matched || self.fail("the variable stands for another one here");
         }
@@ -356,7 +364,7 @@ impl StructuralEqual {
             Err(error) => self.give_up(error),
             Ok(kind::UNIQUE) => a == b || self.fail(format_args!("not the same {}", a.type_key())),
             Ok(kind::CONST_TREE) if a == b => true,
-            Ok(kind::VARIABLE) => self.variables(a, b, |eq| eq.reflected_fields(a, b)),
+            Ok(kind::VARIABLE) => self.variables(a, b, &mut |eq| eq.reflected_fields(a, b)),
             Ok(kind::DAG) => match self.matched(a, b) {
                 Some(matched) => matched || self.fail("the node stands for another one here"),
                 None => {

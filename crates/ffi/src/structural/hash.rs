@@ -100,8 +100,10 @@ impl StructuralHash {
         let fields = |hash: &mut Self| hash.alone(T::TYPE_KEY, |hash| node.fields_hash(hash));
         match T::KIND {
             NodeKind::Unique => Ref::as_ptr(node) as u64,
-            NodeKind::Var => self.remember(node.as_object(), |hash, object| hash.variable(object, fields)),
-            NodeKind::Tree if Ref::strong_count(node) > 1 => self.remember(node.as_object(), |hash, _| fields(hash)),
+            NodeKind::Var => self.remember(node.as_object(), &mut |hash, object| hash.variable(object, fields)),
+            NodeKind::Tree if Ref::strong_count(node) > 1 => {
+                self.remember(node.as_object(), &mut |hash, _| fields(hash))
+            }
             NodeKind::Tree => fields(self),
         }
     }
@@ -191,7 +193,7 @@ impl StructuralHash {
     }
 
     /// The hash of an object, computed once.
-    fn remember(&mut self, object: &ObjectRef, compute: impl FnOnce(&mut Self, &ObjectRef) -> u64) -> u64 {
+    fn remember(&mut self, object: &ObjectRef, compute: &mut dyn FnMut(&mut Self, &ObjectRef) -> u64) -> u64 {
         let key = object.as_ptr().addr();
         if let Some((_, hash)) = self.known.get(&key) {
             return *hash;
@@ -227,7 +229,7 @@ impl StructuralHash {
                 return 0;
             }
         };
-        self.remember(object, |hash, object| match kind {
+        self.remember(object, &mut |hash, object| match kind {
             kind::VARIABLE => hash.variable(object, |hash| hash.reflected_fields(object)),
             kind::DAG => {
                 let content = hash.reflected_fields(object);

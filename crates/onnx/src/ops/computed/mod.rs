@@ -211,6 +211,15 @@ impl ShapePlan {
         args: &Args,
         f: impl Fn(&[te::Tensor]) -> ShapePlan,
     ) -> Result<Vec<PrimExpr>> {
+        ShapePlan::bind_by(scope, name, args, &f)
+    }
+
+    fn bind_by(
+        scope: &mut Scope,
+        name: &str,
+        args: &Args,
+        f: &dyn Fn(&[te::Tensor]) -> ShapePlan,
+    ) -> Result<Vec<PrimExpr>> {
         let stand_ins = placeholders(scope, &args.tensors)?;
         let plan = f(&stand_ins);
         if let Some(wrong) = plan.checks.iter().find(|check| check.condition.as_int() == Some(0)) {
