@@ -1,6 +1,6 @@
 //! `relaxide inspect`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use relaxide::ffi::Module;
@@ -13,6 +13,7 @@ use crate::answer::{self, Form};
 use crate::compile::size_text;
 use crate::error::CliError;
 use crate::outputs;
+use crate::processor;
 use crate::program::{self, FileKind};
 use relaxide::runtime::processor::Needed;
 use relaxide::runtime::processor::variants::Variants;
@@ -21,10 +22,18 @@ use relaxide::runtime::processor::variants::Variants;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  relaxide inspect model.so\n  relaxide inspect model.so --show text\n  \
     relaxide inspect model.onnx --show script\n  \
-    relaxide inspect model.onnx --show graph -o graph.svg")]
+    relaxide inspect model.onnx --show graph -o graph.svg\n  relaxide inspect --machine\n  \
+    relaxide inspect --machine --target x86-64-v3")]
 pub struct InspectArgs {
     /// A compiled model (.so), a model (.onnx) or a program (.py, .relax, .relay, or .json of Relay).
-    pub file: PathBuf,
+    #[arg(required_unless_present = "machine")]
+    pub file: Option<PathBuf>,
+    /// What is known of the machine that kernels are made for, in place of a file: vectors, caches, cores.
+    #[arg(long, conflicts_with_all = ["file", "show", "function"])]
+    pub machine: bool,
+    /// The target whose machine is shown: this machine's processor, if nothing is said.
+    #[arg(long, requires = "machine", default_value = "llvm")]
+    pub target: String,
     /// What to show.
     #[arg(long, value_enum, default_value_t = View::Signature)]
     pub show: View,
@@ -56,11 +65,15 @@ pub enum View {
 /// Shows what a file consists of.
 pub fn run(args: &InspectArgs, form: Form) -> Result<(), CliError> {
     if let Some(output) = &args.output {
-        outputs::check_place(output, &[&args.file])?;
+        let read: Vec<&Path> = args.file.iter().map(PathBuf::as_path).collect();
+        outputs::check_place(output, &read)?;
     }
-    let text = match FileKind::of(&args.file)? {
-        FileKind::Compiled => compiled(args, form)?,
-        FileKind::Onnx | FileKind::Torch | FileKind::Script | FileKind::Relay => of_program(args, form)?,
+    let text = match &args.file {
+        None => machines(args, form)?,
+        Some(file) => match FileKind::of(file)? {
+            FileKind::Compiled => compiled(file, args, form)?,
+            FileKind::Onnx | FileKind::Torch | FileKind::Script | FileKind::Relay => of_program(file, args, form)?,
+        },
     };
     match &args.output {
         Some(path) => outputs::write_text(path, &(text + "\n")),
@@ -68,13 +81,25 @@ pub fn run(args: &InspectArgs, form: Form) -> Result<(), CliError> {
     }
 }
 
-fn of_program(args: &InspectArgs, form: Form) -> Result<String, CliError> {
-    if args.show == View::Signature && FileKind::of(&args.file)? == FileKind::Relay {
+/// The machine of a target, or of several.
+fn machines(args: &InspectArgs, form: Form) -> Result<String, CliError> {
+    let targets = relaxide::codegen::parse_targets(&args.target).map_err(relaxide::Error::from)?;
+    Ok(match form {
+        Form::Json => {
+            let machines: Vec<Value> = targets.iter().map(processor::json).collect();
+            json!({ "command": "inspect", "version": 1, "machines": machines }).to_string()
+        }
+        Form::Text => targets.iter().map(processor::text).collect::<Vec<_>>().join("\n\n"),
+    })
+}
+
+fn of_program(file: &Path, args: &InspectArgs, form: Form) -> Result<String, CliError> {
+    if args.show == View::Signature && FileKind::of(file)? == FileKind::Relay {
         // Of every program in Relay, also of those that Relax cannot say.
-        program::check_file(&args.file)?;
-        return Ok(signature_answer(&relaxide::relay_signature(&relaxide::read_relay(&args.file)?)?, None, form));
+        program::check_file(file)?;
+        return Ok(signature_answer(&relaxide::relay_signature(&relaxide::read_relay(file)?)?, None, form));
     }
-    let module = program::load(&args.file, &[])?;
+    let module = program::load(file, &[])?;
     let signature = relaxide::signature(&module);
     let answer = match args.show {
         View::Signature => return Ok(signature_answer(&signature, None, form)),
@@ -89,19 +114,19 @@ fn of_program(args: &InspectArgs, form: Form) -> Result<String, CliError> {
         View::Graph => graph_answer(Graph::of_function(&module, &args.function), &signature, args)?,
         View::Text | View::Python => {
             return Err(CliError::usage(
-                format!("{} is not compiled yet", args.file.display()),
-                format!("relaxide compile {} first, then inspect the .so", args.file.display()),
+                format!("{} is not compiled yet", file.display()),
+                format!("relaxide compile {} first, then inspect the .so", file.display()),
             ));
         }
     };
     Ok(answer.text(form))
 }
 
-fn compiled(args: &InspectArgs, form: Form) -> Result<String, CliError> {
+fn compiled(file: &Path, args: &InspectArgs, form: Form) -> Result<String, CliError> {
     // A file for another machine is looked at as well, so nothing of it is loaded.
-    let module = match relaxide::program_in_file(&args.file)? {
+    let module = match relaxide::program_in_file(file)? {
         Some(module) => module,
-        None => program::load_compiled(&args.file)?,
+        None => program::load_compiled(file)?,
     };
     let is_relay = relaxide::relay_vm::Executable::of_module(&module).is_some();
     let answer = match args.show {
@@ -109,17 +134,17 @@ fn compiled(args: &InspectArgs, form: Form) -> Result<String, CliError> {
             let weights = Executable::of_module(&module).map(|e| e.weights_apart()).transpose()?.flatten();
             return Ok(signature_answer(&relaxide::signature_of_file(&module)?, weights.as_ref(), form));
         }
-        View::Text if is_relay => Answer::of("text", text_of(&module, "get_bytecode", args)?.trim_end().to_string()),
-        View::Stats if is_relay => Answer::of("stats", text_of(&module, "get_stats", args)?.trim_end().to_string()),
+        View::Text if is_relay => Answer::of("text", text_of(file, &module, "get_bytecode")?.trim_end().to_string()),
+        View::Stats if is_relay => Answer::of("stats", text_of(file, &module, "get_stats")?.trim_end().to_string()),
         View::Python | View::Graph if is_relay => {
             return Err(CliError::usage(
-                format!("{} is a program of the Relay VM, which has no such form", args.file.display()),
+                format!("{} is a program of the Relay VM, which has no such form", file.display()),
                 "show its instructions with --show text, or compile the program with --machine relax",
             ));
         }
-        View::Text => Answer::of("text", text_of(&module, "as_text", args)?),
-        View::Python => Answer::of("python", text_of(&module, "as_python", args)?),
-        View::Stats => Answer::of("stats", text_of(&module, "stats", args)?.trim_end().to_string()),
+        View::Text => Answer::of("text", text_of(file, &module, "as_text")?),
+        View::Python => Answer::of("python", text_of(file, &module, "as_python")?),
+        View::Stats => Answer::of("stats", text_of(file, &module, "stats")?.trim_end().to_string()),
         View::Graph => {
             let executable = Executable::of_module(&module);
             let graph = executable.and_then(|executable| Graph::of_executable(&executable, &args.function));
@@ -148,10 +173,10 @@ fn graph_answer(graph: Option<Graph>, signature: &Signature, args: &InspectArgs)
 }
 
 /// What an executable says of itself.
-fn text_of(module: &Module, function: &str, args: &InspectArgs) -> Result<String, CliError> {
+fn text_of(file: &Path, module: &Module, function: &str) -> Result<String, CliError> {
     let function = module.get_function(function, false).ok_or_else(|| {
         CliError::usage(
-            format!("{} holds no program of the virtual machine", args.file.display()),
+            format!("{} holds no program of the virtual machine", file.display()),
             "inspect a file that `relaxide compile` or TVM's relax exported",
         )
     })?;

@@ -21,6 +21,7 @@ mod onnxruntime;
 mod opt;
 mod outputs;
 mod passes;
+mod processor;
 mod profile;
 mod program;
 mod progress;

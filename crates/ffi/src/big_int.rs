@@ -11,8 +11,9 @@ use crate::handle::{exact_from_any, object_handle};
 use crate::object::{Ref, allocate, deleter};
 use crate::{Any, Error, ErrorKind, StructuralEqual, StructuralHash};
 
-/// The cell: how many words there are. They follow it in the same allocation.
-#[repr(C)]
+/// The cell: how many words there are. They follow it in the same allocation, and are aligned as they have to be where addresses have
+/// 32 bits as well.
+#[repr(C, align(8))]
 pub(crate) struct BigIntObj {
     size: usize,
 }

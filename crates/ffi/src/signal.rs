@@ -107,6 +107,8 @@ pub fn check() -> Result<(), Error> {
 mod tests {
     use super::*;
 
+    // WASI has no threads.
+    #[cfg(not(target_family = "wasm"))]
     #[test]
     fn what_is_cancelled_fails_where_it_asks_and_nothing_else_does() {
         let (outer, inner) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));

@@ -76,7 +76,8 @@ fn own_stack() -> Option<Range<usize>> {
     None
 }
 
-#[cfg(test)]
+// WASI has no threads.
+#[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
     use super::*;
 

@@ -58,3 +58,22 @@ fn json_has_dimensions_and_counts() {
     assert_eq!(stats["stats"]["calls"]["matmul"], 1);
     assert_eq!(stats["stats"]["constants"], 2);
 }
+
+#[test]
+fn the_machine_of_a_target_is_shown() {
+    let place = Workplace::new();
+    let text = place.ok("inspect --machine --target x86-64-v3").out;
+    assert!(text.contains("vectors  32 bytes, 16 registers, multiply-add in one instruction"), "{text}");
+    let several = place.json("inspect --machine --target x86-64-v2,znver5");
+    let of = |at: usize, what: &str| several["machines"][at][what].as_i64();
+    assert_eq!((of(0, "vector_bytes"), of(1, "vector_bytes")), (Some(16), Some(64)));
+    assert_eq!((of(0, "l2_bytes"), of(1, "l2_bytes")), (Some(512 << 10), Some(1 << 20)));
+    let host = place.json("inspect --machine");
+    let cores = std::thread::available_parallelism().unwrap().get() as u64;
+    assert_eq!(host["machines"][0]["cores"], cores);
+    assert_eq!(place.json("inspect --machine --target cuda")["machines"][0]["device"]["access_bytes"], 16);
+    let neither = place.run("inspect");
+    assert!(neither.code == 2 && neither.err.contains("<FILE>"), "{}", neither.err);
+    let both = place.run("inspect --machine model.so");
+    assert!(both.code == 2 && both.err.contains("--machine"), "{}", both.err);
+}

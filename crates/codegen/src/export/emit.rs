@@ -210,10 +210,10 @@ impl Trailer {
         let too_large = |_| ExportError::TooLarge("symbol names beyond 4 GiB");
         let encoder = encoder(library.machine);
         let (mut symtab, mut strtab) = (vec![0; 24], vec![0]);
-        // Of what is local, tools look for functions: tables and texts have no names that say anything.
+        // Local names with a dot in front are those of the compiler's own tables and texts, which nobody looks for.
         let named = |item: &&Definition<'_>| {
             !item.name.is_empty()
-                && (item.exported || item.kind == elf::STT_FUNC)
+                && (item.exported || !item.name.starts_with(b"."))
                 && (matches!(item.place, SymbolLocation::Absolute(_)) || layout.section_of(item).is_some())
         };
         let mut local_symbols = 1;

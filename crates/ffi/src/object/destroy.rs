@@ -87,6 +87,8 @@ mod tests {
         assert!(second.to::<Array>().is_ok());
     }
 
+    // WASI has no threads.
+    #[cfg(not(target_family = "wasm"))]
     #[test]
     fn a_chain_is_destroyed_while_its_thread_ends() {
         thread_local! {

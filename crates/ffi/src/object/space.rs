@@ -175,6 +175,8 @@ mod tests {
         }
     }
 
+    // WASI has no threads.
+    #[cfg(not(target_family = "wasm"))]
     #[test]
     fn what_a_thread_frees_it_takes_again_and_no_other_thread_does() {
         let address = |body: *mut c_void| body as usize;

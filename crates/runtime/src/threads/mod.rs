@@ -195,7 +195,8 @@ unsafe fn run_alone(task: ParallelTask, data: *mut c_void) -> Result<(), Error> 
     if code == 0 { Ok(()) } else { Err(worker::raised_error(0)) }
 }
 
-#[cfg(test)]
+// WASI has no threads.
+#[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;

@@ -3,9 +3,12 @@
 //! Everything that a rule sizes (lanes, register tiles, cache blocks, when threads pay) comes from here, so that a wider
 //! machine needs a row and no new rule.
 
+use std::thread::available_parallelism;
+
 use relaxide_ir::target::TargetKind;
 use relaxide_ir::{DataType, Target};
 
+use super::caches::Caches;
 use crate::lower::DeviceLimits;
 
 /// Bytes of a line of the cache, which come at once. No vector is longer.
@@ -16,6 +19,14 @@ const ACCESS: i64 = 16;
 
 /// The first generation of NVIDIA's devices that multiplies all the types of [`warp`](crate::warp).
 const WITH_TENSOR_CORES: u32 = 80;
+
+/// Cores of a machine of which nothing is known.
+const CORES: i64 = 4;
+
+/// Whether a target is the processor that this runs on: a kind that is not portable, and no name of another.
+fn is_host(target: &Target) -> bool {
+    !target.kind.info().is_portable && target.mtriple().is_empty() && target.mcpu().is_empty()
+}
 
 /// Elements in a line of the cache.
 pub fn elements_in_line(dtype: DataType) -> i64 {
@@ -35,6 +46,8 @@ pub struct Machine {
     pub l1: i64,
     /// Second-level cache in bytes, a core's own.
     pub l2: i64,
+    /// Cores that share the work of a kernel.
+    pub cores: i64,
     /// Simple operations below which threads cost more than they save; none where there is but one thread.
     pub parallel_threshold: Option<i64>,
     /// What a block of threads may use, if it is a device, whose threads the loops are for.
@@ -65,12 +78,16 @@ impl Machine {
             // limit here, reads a tile's operands ahead: tiles that would fill 16 spill (`docs/performance.md`).
             Level::WebAssembly => (16, 12),
         };
+        let is_host = is_host(target);
+        let caches = if is_host { Caches::of_host() } else { Caches::of_processor(target.mcpu()) };
+        let host_cores = || available_parallelism().ok().filter(|_| is_host).map(|cores| cores.get() as i64);
         Machine {
             vector_bytes,
             vector_registers,
             fma: features.fma,
-            l1: 32 << 10,
-            l2: 512 << 10,
+            l1: caches.l1,
+            l2: caches.l2,
+            cores: target.num_cores().or_else(host_cores).unwrap_or(CORES),
             parallel_threshold: Some(32 << 10),
             device: None,
             block: None,
@@ -89,6 +106,7 @@ impl Machine {
             fma: true,
             l1: 32 << 10,
             l2: 512 << 10,
+            cores: CORES,
             parallel_threshold: Some(0),
             device: Some(DeviceLimits::of(target)),
             block: None,
@@ -101,6 +119,16 @@ impl Machine {
     /// The same machine for loops inside a task, which has one thread.
     pub fn one_thread(&self) -> Machine {
         Machine { parallel_threshold: None, ..self.clone() }
+    }
+
+    /// The largest power of two that fits the first-level cache, in bytes.
+    pub fn l1_block(&self) -> i64 {
+        1 << self.l1.max(1).ilog2()
+    }
+
+    /// The largest power of two that fits half of the second-level cache, in bytes.
+    pub fn l2_block(&self) -> i64 {
+        1 << (self.l2 / 2).max(1).ilog2()
     }
 
     /// Lanes of a full vector of an element type; bool counts as a byte.
@@ -146,8 +174,7 @@ impl Features {
         if target.kind.info().is_portable {
             return Features { level: Level::Sse, fma: false };
         }
-        let host = target.mtriple().is_empty() && (target.mcpu().is_empty());
-        let mut features = if host { Features::host() } else { Features::of_cpu(target.mcpu()) };
+        let mut features = if is_host(target) { Features::host() } else { Features::of_cpu(target.mcpu()) };
         for change in target.mattr().split(',') {
             match change.trim() {
                 "+avx512f" => features.level = Level::Avx512,

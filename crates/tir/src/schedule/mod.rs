@@ -23,6 +23,7 @@
 
 pub mod affine;
 mod below_maximum;
+mod caches;
 mod compact;
 mod declare;
 pub mod group;

@@ -89,7 +89,7 @@ impl Rule for Depthwise {
         });
         let image_bytes = choices.choose(Guess {
             name: "image_bytes",
-            value: machine.l1,
+            value: machine.l1_block(),
             domain: Domain::powers_of_two(4 << 10, 1 << 20),
             reason: "the image rows of a block stay in the first-level cache",
             limit: "less holds no rows of usual images, and more leaves all caches of a core",

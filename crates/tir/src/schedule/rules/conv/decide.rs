@@ -162,7 +162,7 @@ impl BlockRows {
         parts: i64,
         choices: &mut Choices<'_>,
     ) -> BlockRows {
-        let (image_bytes, blocks) = (machine.l2 / 2, if parts > 1 { 1 } else { BLOCKS });
+        let (image_bytes, blocks) = (machine.l2_block(), if parts > 1 { 1 } else { BLOCKS });
         let guess = BlockRows::Fitting { image_bytes, least: LEAST_ROWS, blocks };
         let height = height_of(window);
         if let Some((rows, height)) = guess.rows(window, pitch).as_int().zip(height.as_int()) {

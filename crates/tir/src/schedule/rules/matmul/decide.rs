@@ -25,8 +25,6 @@ const PACK_FROM: i64 = 2;
 const DEEP: i64 = 128;
 /// Rows up to which they are not cut into blocks when the columns' number is unknown.
 const KEEP_ROWS: i64 = 512;
-/// Threads that the columns are to be enough for.
-const THREADS: i64 = 4;
 
 /// What is decided.
 #[derive(Clone, Copy)]
@@ -183,9 +181,9 @@ fn task_tiles(machine: &Machine, found: &Found, shape: Shape, lanes: i64, choice
     let keep = match (found.rows().as_int(), chunks) {
         (Some(rows), _) if rows <= TILES_PER_BLOCK * shape.rows => true,
         (Some(rows), None) => rows <= KEEP_ROWS,
-        (Some(rows), Some(chunks)) => chunks >= THREADS * 2 && rows * panel_bytes <= 16 * machine.l2,
+        (Some(rows), Some(chunks)) => chunks >= machine.cores * 2 && rows * panel_bytes <= 16 * machine.l2,
         // Columns are enough tasks, and each block of rows would pack them anew.
-        (None, Some(chunks)) => chunks >= THREADS * 2,
+        (None, Some(chunks)) => chunks >= machine.cores * 2,
         (None, None) => false,
     };
     choices.choose(Guess {
