@@ -20,6 +20,9 @@ const ACCESS: i64 = 16;
 /// The first generation of NVIDIA's devices that multiplies all the types of [`warp`](crate::warp).
 const WITH_TENSOR_CORES: u32 = 80;
 
+/// Bytes of the second-level cache beyond which kernels do not count on more.
+const MOST_OF_L2: i64 = 512 << 10;
+
 /// Cores of a machine of which nothing is known.
 const CORES: i64 = 4;
 
@@ -126,9 +129,14 @@ impl Machine {
         1 << self.l1.max(1).ilog2()
     }
 
-    /// The largest power of two that fits half of the second-level cache, in bytes.
+    /// Bytes of the second-level cache that kernels count on: with more, convolutions were slower (`docs/performance.md`).
+    pub fn l2_share(&self) -> i64 {
+        self.l2.min(MOST_OF_L2)
+    }
+
+    /// The largest power of two that fits half of that, in bytes.
     pub fn l2_block(&self) -> i64 {
-        1 << (self.l2 / 2).max(1).ilog2()
+        1 << (self.l2_share() / 2).max(1).ilog2()
     }
 
     /// Lanes of a full vector of an element type; bool counts as a byte.

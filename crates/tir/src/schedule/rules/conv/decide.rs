@@ -89,7 +89,7 @@ impl Nest {
         let dtype = reduce.stage.output.dtype;
         let lanes = rule::lanes(choices, machine.lanes(dtype));
         let weights = product(reduce.stage.reduce.iter().map(|a| &a.extent).chain([&channel.extent])).as_int();
-        let is_heavy = weights.is_some_and(|n| n.saturating_mul(i64::from(dtype.bits / 8)) > machine.l2);
+        let is_heavy = weights.is_some_and(|n| n.saturating_mul(i64::from(dtype.bits / 8)) > machine.l2_share());
         let (parts, is_shared) = parts(channel, window, is_heavy, choices);
         let pitch = window.pitch();
         let pitch = if pitch.as_int().is_some() { pitch } else { PrimExpr::from(&Var::dim("pitch")) };

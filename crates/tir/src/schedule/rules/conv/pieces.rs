@@ -52,7 +52,7 @@ fn length(machine: &Machine, window: &Windowed) -> Option<i64> {
     let depth = window.depth().as_int()?;
     let Some(extent) = window.x.axis.extent.as_int() else { return (depth >= MANY_CHANNELS).then_some(PIECE) };
     let bytes = depth.saturating_mul(extent).saturating_mul(i64::from(dtype.bits / 8));
-    if extent < 4 * PIECE || bytes <= machine.l2 {
+    if extent < 4 * PIECE || bytes <= machine.l2_share() {
         return None;
     }
     Some(DIVISORS.rev().find(|n| extent % n == 0).unwrap_or(PIECE))

@@ -181,7 +181,7 @@ fn task_tiles(machine: &Machine, found: &Found, shape: Shape, lanes: i64, choice
     let keep = match (found.rows().as_int(), chunks) {
         (Some(rows), _) if rows <= TILES_PER_BLOCK * shape.rows => true,
         (Some(rows), None) => rows <= KEEP_ROWS,
-        (Some(rows), Some(chunks)) => chunks >= machine.cores * 2 && rows * panel_bytes <= 16 * machine.l2,
+        (Some(rows), Some(chunks)) => chunks >= machine.cores * 2 && rows * panel_bytes <= 16 * machine.l2_share(),
         // Columns are enough tasks, and each block of rows would pack them anew.
         (None, Some(chunks)) => chunks >= machine.cores * 2,
         (None, None) => false,
