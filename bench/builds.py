@@ -18,7 +18,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "models"))
 
-from networks import SHAPES  # noqa: E402
+from network_cases import SHAPES  # noqa: E402
 from turns import Contender, serve  # noqa: E402
 
 

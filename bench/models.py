@@ -21,7 +21,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-import networks  # noqa: E402
+import network_cases  # noqa: E402
 from contenders import RUNNERS, first_result  # noqa: E402
 from turns import Contender, serve  # noqa: E402
 
@@ -33,7 +33,7 @@ def runner(contender, name, threads, folder):
     """What runs one inference, after the first, whose result is kept."""
     import numpy as np
 
-    network = networks.NETWORKS[name]
+    network = network_cases.NETWORKS[name]
     run = RUNNERS[contender](network, network.file(folder), network.feed(), threads)
     np.save(folder / f"{name}.{contender}.npy", first_result(run()))
     run()
@@ -123,7 +123,7 @@ def summary(results, others):
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="all networks, beside " + ", ".join(PEERS))
-    parser.add_argument("--models", help="some networks: " + ", ".join(networks.NETWORKS))
+    parser.add_argument("--models", help="some networks: " + ", ".join(network_cases.NETWORKS))
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--contenders")
     parser.add_argument("--rounds", type=int, default=15)
@@ -141,12 +141,12 @@ def main():
         contender, name, threads = arguments.serve
         return serve(lambda: runner(contender, name, int(threads), arguments.folder), int(threads))
     if arguments.export:
-        networks.NETWORKS[arguments.export].file(arguments.folder)
+        network_cases.NETWORKS[arguments.export].file(arguments.folder)
         return None
-    usual = [network.name for network in networks.USUAL]
-    names = arguments.models.split(",") if arguments.models else [*networks.NETWORKS] if arguments.all else usual
+    usual = [network.name for network in network_cases.USUAL]
+    names = arguments.models.split(",") if arguments.models else [*network_cases.NETWORKS] if arguments.all else usual
     contenders = arguments.contenders.split(",") if arguments.contenders else ["relaxide", *(PEERS if arguments.all else ["onnxruntime", "tvm"])]
-    for kind, given, known in [("network", names, networks.NETWORKS), ("contender", contenders, RUNNERS)]:
+    for kind, given, known in [("network", names, network_cases.NETWORKS), ("contender", contenders, RUNNERS)]:
         unknown = [name for name in given if name not in known]
         if unknown:
             parser.error(f"there is no {kind} {', '.join(unknown)}; there are {', '.join(known)}")
