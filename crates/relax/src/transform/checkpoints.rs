@@ -40,8 +40,16 @@ impl Checkpoints {
                 continue;
             };
             let value = found.marked.mutate_expr(value);
-            if name == "grad.start_checkpoint" { &mut starts } else { &mut ends }.extend(used_vars(&value));
-            found.marked.0.insert(binding.var().clone(), value);
+            let var = binding.var().clone();
+            let is_start = name == "grad.start_checkpoint";
+            if is_start { &mut starts } else { &mut ends }.extend(used_vars(&value));
+            if matches!(var, AnyVar::Dataflow(_)) {
+                found.marked.0.insert(var, value);
+                continue;
+            }
+            // What leaves the block keeps its variable: what the mark stands for is not seen outside.
+            starts.extend(is_start.then(|| var.clone()));
+            kept.push(Ref::new(VarBinding { var, value }).into());
         }
         let bound: HashMap<AnyVar, &Binding> = kept.iter().map(|binding| (binding.var().clone(), binding)).collect();
         while let Some(var) = ends.pop() {
