@@ -1,6 +1,7 @@
 """Integer sets, iterators, linear forms and bounds."""
 
 import itertools
+import math
 import random
 
 import pytest
@@ -58,6 +59,37 @@ def test_a_map_that_is_found_is_the_indices_and_is_onto():
             count *= index.args[0].extent.value if index.args else 1
         assert len(seen) == count, "each step of the iterators is met"
     assert found > 2
+
+
+def test_iterators_that_begin_within_a_step_are_padded():
+    rng = random.Random(11)
+    found = 0
+    for _ in range(40):
+        size, offset, a, b = rng.randint(3, 40), rng.randint(1, 30), rng.choice([2, 3, 4]), rng.choice([2, 3, 5])
+        moved, other = x + offset, x + offset + rng.choice([0, 0, 1])
+        low, high = mod(moved, a), mod(div(other, a), b)
+        indices = rng.choice([[div(moved, a * b)], [high, low], [high], [div(moved, a), low], [div(other, a), mod(x, 2)], [low, mod(x, b)]])
+        result = _detect(indices, {x: size})
+        assert result.indices or result.errors
+        if not result.indices:
+            continue
+        found += 1
+        seen = set()
+        for values in _points({x: size}):
+            point = tuple(_at(index, values) for index in indices)
+            assert point == tuple(_at(sym.normalize_iter_map_to_expr(index), values) for index in result.indices)
+            seen.add(point)
+        extents = [arg.extent.value for index in result.indices for arg in index.args]
+        assert len(seen) == math.prod(extents), (size, [str(index) for index in indices])
+        assert not _detect(indices, {x: size}, check_level="bijective").indices or len(seen) == size
+    assert found > 10
+
+
+def test_parts_of_an_iterator_begin_at_one_step():
+    assert not _detect([mod(x, 4), mod(div(x + 10, 2), 16)], {x: 240}).indices
+    assert not _detect([div(x + 16, 32), mod(x + 16, 32)], {x: 176}).indices
+    (index,) = _detect([div(x + 80, 32)], {x: 176}).indices
+    assert (index.base.value, index.args[0].extent.value) == (2, 6)
 
 
 def test_what_overlaps_or_leaves_gaps_is_no_iterator():

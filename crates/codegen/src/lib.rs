@@ -44,7 +44,7 @@ pub use processors::{ForProcessor, in_order, parse_targets};
 use relaxide_ffi::SavedBytes;
 use relaxide_runtime::processor;
 use shared::ENTRY_PREFIX;
-pub use target::{Architecture, NativeTarget, architectures, llvm_version};
+pub use target::{Architecture, Facts, NativeTarget, known_architectures, llvm_version};
 
 impl CompiledLib {
     /// The kernels as a library to which sections can still be added.

@@ -46,17 +46,28 @@ def is_prim_var(value):
     return isinstance(value, Var) and isinstance(value.ty, PrimType)
 
 
-class _Deferred:
+class ExprOp:
+    """What is written with operators like an expression; the base of comparisons that wait."""
+
+    __slots__ = ()
+
+
+class _Deferred(ExprOp):
     """A comparison of two scalars: an expression where one is needed, an answer about identity where a bool is."""
 
-    __slots__ = ("_op", "a", "b")
+    __slots__ = ("a", "b", "span")
+    _op = None
 
-    def __init__(self, op, a, b):
-        self._op, self.a, self.b = op, a, b
+    def __init__(self, a, b, span=None):
+        self.a, self.b, self.span = a, b, span
 
     def asobject(self):
         """The comparison as an expression."""
         return _api.prim.binary(self._op, self.a, self.b)
+
+    def expr_ty(self):
+        """The type of the comparison."""
+        return PrimType("bool")
 
     def __bool__(self):
         same = isinstance(self.b, Object) and self.a.same_as(self.b)
@@ -64,6 +75,20 @@ class _Deferred:
 
     def __repr__(self):
         return repr(self.asobject())
+
+
+class EqualOp(_Deferred):
+    """``a == b``: whether they are one node where a bool is needed, a comparison elsewhere."""
+
+    __slots__ = ()
+    _op = "Eq"
+
+
+class NotEqualOp(_Deferred):
+    """``a != b``: whether they are two nodes where a bool is needed, a comparison elsewhere."""
+
+    __slots__ = ()
+    _op = "Ne"
 
 
 def _operand(value):
@@ -266,13 +291,13 @@ class ExprOperand:
     def __eq__(self, other):
         other = _operand(other)
         if is_prim_expr(self) and (is_prim_expr(other) or _is_number(other)):
-            return _Deferred("Eq", self, other)
+            return EqualOp(self, other)
         return self.same_as(other)
 
     def __ne__(self, other):
         other = _operand(other)
         if is_prim_expr(self) and (is_prim_expr(other) or _is_number(other)):
-            return _Deferred("Ne", self, other)
+            return NotEqualOp(self, other)
         return not self.same_as(other)
 
     __hash__ = Object.__hash__
@@ -293,7 +318,7 @@ class ExprOperand:
         return _core.op_call("astype", (self,), {"dtype": _dtype(dtype)}, None)
 
 
-class ExprWithOp(ExprOperand, Expr, Scriptable):
+class ExprWithOp(ExprOperand, Expr, Scriptable, ExprOp):
     """Expressions that are operands."""
 
     __eq__, __ne__, __hash__ = ExprOperand.__eq__, ExprOperand.__ne__, Object.__hash__

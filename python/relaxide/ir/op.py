@@ -16,12 +16,30 @@ _ATTRS = {}
 _SAID = {}
 
 
+#: The names of operators that programs added, as they said them.
+_ADDED = set()
+
+
+#: What the compiler asks of operators that programs added, and how it is told.
+_ASKED = {
+    "FInferType": lambda name, value: _core.note_type_rule_of(name, value),
+    "FPurity": lambda name, value: _core.note_purity_of(name, bool(value)),
+}
+
+
 class ArgumentInfo(NamedTuple):
     """What is known of an argument of an operator, as text."""
 
     name: str
     type_info: str
     description: str
+
+
+def _type_of(call, ctx):
+    """The type of a call, as the compiler's rule of its operator says."""
+    from .expr import Call
+
+    return Call(call.op, call.args, call.attrs, call.ty_args).ty
 
 
 def _gradients(orig_var, orig_call, output_grad, ctx):
@@ -51,7 +69,8 @@ class Op(Expr):
     @property
     def name(self):
         """The name."""
-        return f"relax.{self._field('name')}"
+        name = self._field("name")
+        return name if name in _ADDED else f"relax.{name}"
 
     def _definition(self):
         return _core.op_definition(self.name)
@@ -111,6 +130,8 @@ class Op(Expr):
             return said[0]
         if attr_name == "FPrimalGradient" and self._definition()[4]:
             return _gradients
+        if attr_name == "FInferType" and self.name not in _ADDED:
+            return _type_of
         if attr_name == "TCallEffectKind":
             from ..tirx.expr import CallEffectKind
 
@@ -119,7 +140,8 @@ class Op(Expr):
 
     def set_attr(self, attr_name, value, plevel=10):
         """Note something of the operator under a name. A note of a higher level takes the place of one of a lower; one of the same level is
-        a ValueError. Of what is noted, ``LegalizeOps`` asks ``FLegalize`` and ``Gradient`` asks ``FPrimalGradient``."""
+        a ValueError. Of what is noted, ``LegalizeOps`` asks ``FLegalize`` and ``Gradient`` asks ``FPrimalGradient``; of operators that the
+        program added (:func:`register_op_attr`) calls ask ``FInferType``, a function of a call and a block builder, and ``FPurity``."""
         known = _ATTRS.get((self.name, attr_name))
         if known is not None and known[1] == plevel:
             raise ValueError(f"attribute {attr_name} of {self.name} is already noted with the level {plevel}")
@@ -127,12 +149,16 @@ class Op(Expr):
             _ATTRS[self.name, attr_name] = (value, plevel)
             if attr_name == "FLegalize":
                 _core.note_lowering_of(self.name, value)
+            elif attr_name in _ASKED:
+                _ASKED[attr_name](self.name, value)
 
     def reset_attr(self, attr_name):
         """Forget what was noted under a name."""
         noted = _ATTRS.pop((self.name, attr_name), None)
         if noted is not None and attr_name == "FLegalize":
             _core.note_lowering_of(self.name, None)
+        elif noted is not None and attr_name in _ASKED:
+            _ASKED[attr_name](self.name, None)
 
     @property
     def has_own_gradient(self):
@@ -164,7 +190,15 @@ def noted_of_operators(attr_key):
 
 
 def register_op_attr(op_name, attr_key, value=None, level=10):
-    """Note something of an operator (:meth:`Op.set_attr`); without a value, a decorator of the function that is noted."""
+    """Note something of an operator (:meth:`Op.set_attr`); without a value, a decorator of the function that is noted.
+
+    An operator of a name that is not known is added. It takes any arguments; ``FInferType`` says the type of its calls, and ``FLegalize``
+    what becomes of them.
+    """
+    if not op_name.startswith("tirx.") and not _core.op_definition(op_name):
+        _core.register_op(op_name)
+        if not op_name.startswith("relax."):
+            _ADDED.add(op_name)
 
     def register(noted):
         Op.get(op_name).set_attr(attr_key, noted, level)

@@ -5,11 +5,8 @@ from ..ir.base import structural_equal
 from ..ir.expr import Var
 from ..tirx import const
 from ..tirx._walk import walk_scalar
+from ._iter_padding import Padding, Unmapped, number as _number
 from .analyzer import Analyzer
-
-
-class Unmapped(Exception):
-    """An index that is no iterator."""
 
 
 def _classes():
@@ -57,10 +54,6 @@ def _is(value, number):
     return getattr(value, "value", None) == number
 
 
-def _number(value):
-    return getattr(value, "value", None)
-
-
 class Detection:
     """Takes indices over variables apart."""
 
@@ -70,6 +63,7 @@ class Detection:
         self.marks, self.fused, self.errors = [], [], []
         self.values = {}
         self.constrained = []
+        self.padding = Padding()
         mark, split, total = _classes()
         for var, dom in self.domain.items():
             zero, one = const(0, str(var.dtype)), const(1, str(var.dtype))
@@ -97,6 +91,9 @@ class Detection:
         try:
             self._constrain(predicate)
             sums = [self._single(self.rewrite(index)) for index in indices]
+            # What an iterator is padded to follows from all indices: once they are known, they are rewritten.
+            while self.padding.grew():
+                sums = [self._single(self.rewrite(index)) for index in indices]
             if self.level != IterMapLevel.NoCheck:
                 self._check(sums)
         except Unmapped as error:
@@ -215,13 +212,17 @@ class Detection:
             return total(args, self._simple(prim.FloorDiv(made.base, divisor)))
         if whole and not is_quotient and base_whole:
             made = total(rest, const(0, str(divisor.dtype)))
+        if base_whole and not _is(made.base, 0) and self._is_padded(made):
+            base_whole = False
         if base_whole and not _is(made.base, 0):
             inner = self._divided(total(made.args, const(0, str(divisor.dtype))), divisor, is_quotient, expr)
             return inner if not is_quotient else total(inner.args, self._simple(inner.base + prim.FloorDiv(made.base, divisor)))
         if self._is_small(made.args, made.base, divisor):
             return total([], const(0, str(divisor.dtype))) if is_quotient else made
         if not _is(made.base, 0):
-            made = total([self._offset(made)], const(0, str(divisor.dtype)))
+            made = self._padded(made, divisor)
+            inner = self._split(total(made.args, const(0, str(divisor.dtype))), divisor, is_quotient)
+            return total(inner.args, self._simple(inner.base + kind(made.base, divisor)))
         return self._split(self._fuse(made), divisor, is_quotient)
 
     def _divides(self, divisor, value):
@@ -236,13 +237,30 @@ class Detection:
             most = most + (arg.extent - 1) * arg.scale
         return self.analyzer.can_prove(base >= 0) and self.analyzer.can_prove(self._simple(most) < divisor)
 
-    def _offset(self, made):
-        raise Unmapped(f"{plain(made)} begins at {made.base}, which no part of its steps does")
+    def _is_padded(self, made):
+        """Whether another index has padded the one iterator of a sum."""
+        scale, base = (_number(made.args[0].scale), _number(made.base)) if len(made.args) == 1 else (None, None)
+        return None not in (scale, base) and not base % scale and self.padding.has(made.args[0], base // scale)
+
+    def _padded(self, made, divisor):
+        """The sum with steps in front of its one iterator, so that what is left of its base are whole divisors."""
+        split, total = _classes()[1:]
+        fused = self._fuse(total(made.args, const(0, str(made.base.dtype))))
+        (arg,) = fused.args
+        scale, base, by = _number(arg.scale), _number(made.base), _number(divisor)
+        if None in (scale, base, by) or by % scale or base % scale or self.level.name == "Bijective":
+            raise Unmapped(f"{plain(made)} begins at {made.base}, which no part of its steps does")
+        found = self.padding.of(arg, base // scale, by // scale)
+        if found is None:
+            raise Unmapped(f"{plain(made)} begins at {made.base}, and a part of an iterator is not padded")
+        part, left = found
+        return total([split(part.source, part.lower_factor, part.extent, arg.scale)], const(left * scale, str(made.base.dtype)))
 
     def _split(self, made, divisor, is_quotient):
         """The quotient or remainder of one part."""
         split, total = _classes()[1:]
         (arg,) = made.args
+        self.padding.note(arg, divisor)
         zero, one = const(0, str(divisor.dtype)), const(1, str(divisor.dtype))
         if not self._divides(divisor, arg.scale):
             if not self._divides(arg.scale, divisor):
@@ -471,6 +489,7 @@ class Detection:
                 pending += list(arg.source.source.args)
         for mark, parts in used:
             self._check_parts(mark, parts)
+        self.padding.check(used)
         if self.level == IterMapLevel.Bijective:
             for mark, var in self.marks:
                 if not _is(mark.extent, 1) and not any(mark.same_as(one) for one, _ in used):

@@ -3,7 +3,7 @@
 import platform
 
 from ..ir import _api
-from . import Target, _other_processors
+from . import Target
 
 _STEPS = {}  # numbers of LLVM's functions by name, and the names in order
 _NAMES = []
@@ -52,7 +52,7 @@ def llvm_get_targets():
 
     Kernels are compiled for all but ``arm``, ``riscv32`` and ``riscv64``, about whose processors the functions of this module answer only.
     """
-    return [*map(str, _api.target.llvm_architectures()), "arm", "riscv32", "riscv64"]
+    return list(map(str, _api.target.llvm_architectures()))
 
 
 def llvm_get_system_triple():
@@ -83,20 +83,12 @@ def llvm_get_cpu_archlist(target=None):
     target : Target, optional
         The target; that of the ``with`` block around where it is left out.
     """
-    target = _of(target)
-    triple = _triple_of_others(target)
-    return _other_processors.processors(triple) if triple else _api.target.llvm_processors(str(target))
+    return _api.target.llvm_processors(str(_of(target)))
 
 
 def llvm_get_cpu_features(target=None):
     """What a target's processor can do, by LLVM's names: of each feature that kernels may use, 1."""
-    target = _of(target)
-    triple = _triple_of_others(target)
-    if triple:
-        has = _other_processors.features(triple, target.attrs.get("mcpu"), target.attrs.get("mattr", ()))
-        return {name: 1 for name in sorted(has)}
-    has = {str(name) for name in _api.target.llvm_features(str(target))}
-    return {name: 1 for name in sorted(has | _implied(target, has))}
+    return {str(name): 1 for name in _api.target.llvm_features(str(_of(target)))}
 
 
 def llvm_cpu_has_features(cpu_features, target=None):
@@ -121,37 +113,12 @@ def target_has_features(cpu_features, target=None):
 
 def llvm_get_vector_width(target=None):
     """How many bits the widest vectors of a target's processor have; scalable ones count by their least width."""
-    target = _of(target)
-    has = llvm_get_cpu_features(target)
-    triple = _triple_of_others(target)
-    if triple:
-        return _other_processors.vector_bits(has)
-    known = next((bits for feature, bits in (("avx512f", 512), ("avx", 256)) if feature in has), 0)
-    return max(known, int(_api.target.llvm_vector_bits(str(target))))
+    return int(_api.target.llvm_vector_bits(str(_of(target))))
 
 
 def llvm_is_valid_cpu(cpu, triple):
     """Whether a triple's instruction set has a processor of that name."""
     return cpu in llvm_get_cpu_archlist(Target({"kind": "llvm", "mtriple": triple}))
-
-
-_SSE = ("sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2")  # each has those in front
-
-
-def _implied(target, has):
-    """What comes with features that are had, and what every processor of the instruction set has."""
-    triple = str(target.attrs.get("mtriple", "")) or llvm_get_system_triple()
-    without = {change[1:] for change in map(str, target.attrs.get("mattr", ())) if change.startswith("-")}
-    if triple.startswith(("aarch64", "arm64")):
-        return {"neon", "fp-armv8"} - without
-    last = max((at for at, name in enumerate(_SSE) if name in has), default=-1)
-    return set(_SSE[: max(last, 0)]) - without
-
-
-def _triple_of_others(target):
-    """The triple of a target that no kernels are compiled for, but whose processors are known; else None."""
-    triple = str(target.attrs.get("mtriple", ""))
-    return triple if _other_processors.family(triple) else None
 
 
 def _of(target):

@@ -3,7 +3,7 @@
 from ..ffi import register_object
 from ..ir import _api
 from ..ir.base import Node, Scriptable
-from ..ir.expr import Range, Var
+from ..ir.expr import EqualOp, ExprOp, NotEqualOp, Range, Var
 from ..ir.prim import EQ, GE, GT, LE, LT, NE, Add, And, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Broadcast, BufferLoad
 from ..ir.prim import Cast, Div, FloatImm, FloorDiv, FloorMod, IntImm, Let, LShift, Max, Min, Mod, Mul, Not, Or, Ramp, RShift
 from ..ir.prim import Select, StringImm, Sub, const

@@ -7,8 +7,8 @@
 /// Processors with the same features.
 pub(super) struct Processors {
     /// LLVM's names of what kernels may use, with commas between.
-    features: &'static str,
-    names: &'static [&'static str],
+    pub(super) features: &'static str,
+    pub(super) names: &'static [&'static str],
 }
 
 /// The features of a processor; none if it is not in the table.
@@ -19,18 +19,6 @@ pub(super) fn features_of(table: &'static [Processors], cpu: &str) -> Option<&'s
 /// The names in a table.
 pub(super) fn names(table: &'static [Processors]) -> impl Iterator<Item = &'static str> + Clone {
     table.iter().flat_map(|processors| processors.names.iter().copied())
-}
-
-/// Whether a feature is the one of that name, or one that there is not without it.
-pub(super) fn is_or_needs(feature: &str, name: &str) -> bool {
-    let needs_avx =
-        || feature.starts_with("avx") || matches!(feature, "fma" | "fma4" | "f16c" | "xop" | "vaes" | "vpclmulqdq");
-    match name {
-        "avx" => needs_avx(),
-        "avx2" | "avx512f" => feature == name || feature.starts_with("avx512") || feature.starts_with("avx10"),
-        "sve" => feature.starts_with("sve"),
-        _ => feature == name,
-    }
 }
 
 /// Processors of x86-64.

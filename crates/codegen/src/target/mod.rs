@@ -2,8 +2,11 @@
 
 mod architecture;
 mod cpus;
+mod facts;
 mod features;
+mod implied;
 mod names;
+mod others;
 
 use std::collections::BTreeSet;
 
@@ -16,6 +19,9 @@ use relaxide_runtime::processor::{self, Needed};
 use relaxide_tir::schedule::Machine;
 
 pub use architecture::Architecture;
+pub use facts::{Facts, known_architectures};
+
+use implied::Features;
 
 use crate::error::CodegenError;
 
@@ -86,23 +92,15 @@ impl NativeTarget {
     }
 
     /// The features that kernels may use, by LLVM's names: the processor's own, with those that the target adds and without
-    /// those that it removes.
+    /// those that it removes, and what either brings along.
     pub fn kernel_features(&self) -> BTreeSet<String> {
         let table = match self.architecture {
             Architecture::X86_64 => cpus::X86_64,
             Architecture::Aarch64 => cpus::AARCH64,
             Architecture::Wasm32 | Architecture::Nvptx64 => &[],
         };
-        let own = cpus::features_of(table, &self.cpu).unwrap_or_default().split(',');
-        let mut features: BTreeSet<String> = own.filter(|name| !name.is_empty()).map(str::to_string).collect();
-        for signed in self.features.split(',') {
-            if let Some(name) = signed.strip_prefix('+') {
-                features.insert(name.to_string());
-            } else if let Some(name) = signed.strip_prefix('-') {
-                features.retain(|feature| !cpus::is_or_needs(feature, name));
-            }
-        }
-        features
+        let own = cpus::features_of(table, &self.cpu).unwrap_or_default();
+        Features::of(self.architecture, own).changed(&self.features).into_names()
     }
 
     /// The target with the processor's name, where it was left to the host.
@@ -178,11 +176,6 @@ impl NativeTarget {
             .create_target_machine(&triple, &self.cpu, &self.features, level, addresses, CodeModel::Small)
             .ok_or_else(|| CodegenError::Llvm(format!("no code generator for {} on {}", self.cpu, self.triple)))
     }
-}
-
-/// The instruction sets that kernels are compiled for, by their names in triples.
-pub fn architectures() -> impl Iterator<Item = &'static str> {
-    names::architectures()
 }
 
 /// The major version of LLVM.

@@ -76,7 +76,7 @@ pub(super) fn processors(architecture: Architecture) -> Vec<&'static str> {
     }
 }
 
-fn unknown<'a>(
+pub(super) fn unknown<'a>(
     part: TargetPart,
     given: &str,
     triple: &str,

@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use relaxide::ffi::{Any, Array, Error, ErrorKind, Object, Ref};
 use relaxide::ir::pass::{Pass, PassError};
 use relaxide::ir::{Buffer, PrimExpr, Type, Var};
+use relaxide::relax::op::{OpError, TypeRule};
 use relaxide::relax::transform::{
     CustomGradient, CustomLowering, GradientOptions, LegalizeOptions, LibraryCode, MatchResult, ParallelMatmul, Symbol,
     bind_symbols, combine_parallel_matmul, gradient_with, legalize_ops, note_lowering, split_call_tir_by_pattern,
@@ -47,6 +48,35 @@ fn legalize_ops_pass(custom: HashMap<String, Py<PyAny>>, skip: Vec<String>) -> P
 #[pyfunction]
 fn note_lowering_of(name: &str, function: Option<Py<PyAny>>) {
     note_lowering(name, function.map(lowering));
+}
+
+/// Adds an operator of the program.
+#[pyfunction]
+fn register_op(name: &str) {
+    relax::op::register(name);
+}
+
+/// Says whether calls of an operator of the program have no effect.
+#[pyfunction]
+fn note_purity_of(name: &str, pure: bool) {
+    relax::op::note_purity(name, pure);
+}
+
+/// Lets a function of a call and a block builder say the type of calls of an operator of the program; `None` takes that back.
+#[pyfunction]
+fn note_type_rule_of(name: &str, function: Option<Py<PyAny>>) {
+    let rule = |function: Py<PyAny>| -> Arc<TypeRule> {
+        Arc::new(move |call: &Ref<Call>| {
+            let ask = |py: Python<'_>| {
+                let builder = py.import("relaxide.relax")?.getattr("BlockBuilder")?.call0()?;
+                let made = function.bind(py).call1((convert::to_py(py, call.into())?, builder))?;
+                args::ty(convert::from_py(&made)?.as_view()).map_err(error::to_py)
+            };
+            let name = call.op_name().unwrap_or("?");
+            Python::attach(ask).map_err(|raised| OpError::invalid(name, raised.to_string()))
+        })
+    };
+    relax::op::note_type_rule(name, function.map(rule));
 }
 
 /// A function of a block builder, the variable of a call's result, the call and the gradient of the result, as the compiler's.
@@ -191,6 +221,9 @@ pub(super) fn enter() {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(legalize_ops_pass, m)?)?;
     m.add_function(wrap_pyfunction!(note_lowering_of, m)?)?;
+    m.add_function(wrap_pyfunction!(register_op, m)?)?;
+    m.add_function(wrap_pyfunction!(note_purity_of, m)?)?;
+    m.add_function(wrap_pyfunction!(note_type_rule_of, m)?)?;
     m.add_function(wrap_pyfunction!(gradient_pass, m)?)?;
     m.add_function(wrap_pyfunction!(bind_symbolic_vars_pass, m)?)?;
     m.add_function(wrap_pyfunction!(combine_parallel_matmul_pass, m)?)?;

@@ -1,10 +1,9 @@
 //! Questions about what the code generator knows: instruction sets, processors, features.
 
-use relaxide::codegen::{NativeTarget, architectures, llvm_version, parse_targets};
+use relaxide::codegen::{Facts, NativeTarget, known_architectures, llvm_version, parse_targets};
 use relaxide::ffi::{Any, Array, Error, ErrorKind};
 use relaxide::ir::Target;
 use relaxide::ir::target::{add_tag, tag_names};
-use relaxide::tir::schedule::Machine;
 
 use super::Row;
 
@@ -20,19 +19,15 @@ pub(super) const TABLE: &[Row] = &[
         Ok(names(targets.iter().map(ToString::to_string)))
     }),
     ("target.llvm_version", |_| Ok(i64::from(llvm_version()).into())),
-    ("target.llvm_architectures", |_| Ok(names(architectures()))),
+    ("target.llvm_architectures", |_| Ok(names(known_architectures()))),
     ("target.llvm_host", |args| {
         let host = resolve("llvm")?;
         let part = args.get::<String>(0)?;
         Ok(if part == "triple" { host.triple } else { host.cpu }.into())
     }),
-    ("target.llvm_processors", |args| Ok(names(resolve(&args.get::<String>(0)?)?.architecture.processors()))),
-    ("target.llvm_features", |args| Ok(names(resolve(&args.get::<String>(0)?)?.kernel_features()))),
-    ("target.llvm_vector_bits", |args| {
-        let target = target(&args.get::<String>(0)?)?;
-        NativeTarget::resolve(&target).map_err(|error| refused(error.to_string()))?;
-        Ok((Machine::of(&target).vector_bytes * 8).into())
-    }),
+    ("target.llvm_processors", |args| Ok(names(facts(&args.get::<String>(0)?)?.processors))),
+    ("target.llvm_features", |args| Ok(names(facts(&args.get::<String>(0)?)?.features))),
+    ("target.llvm_vector_bits", |args| Ok(facts(&args.get::<String>(0)?)?.vector_bits.into())),
 ];
 
 fn names<T: Into<String>>(names: impl IntoIterator<Item = T>) -> Any {
@@ -45,6 +40,10 @@ fn target(text: &str) -> Result<Target, Error> {
 
 fn resolve(text: &str) -> Result<NativeTarget, Error> {
     NativeTarget::resolve(&target(text)?).map_err(|error| refused(error.to_string()))
+}
+
+fn facts(text: &str) -> Result<Facts, Error> {
+    Facts::of(&target(text)?).map_err(|error| refused(error.to_string()))
 }
 
 fn refused(message: String) -> Error {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::OpDef;
+use super::{OpDef, registered};
 
 /// Every family's table.
 #[rustfmt::skip]
@@ -53,9 +53,10 @@ pub fn all() -> impl Iterator<Item = &'static OpDef> {
     TABLES.iter().flat_map(|table| table.iter())
 }
 
-/// The operator of a name, with or without the `relax.` prefix.
+/// The operator of a name, with or without the `relax.` prefix: of the tables, or one that the program has added.
 pub fn lookup(name: &str) -> Option<&'static OpDef> {
-    BY_NAME.get(name.strip_prefix("relax.").unwrap_or(name)).copied()
+    let name = name.strip_prefix("relax.").unwrap_or(name);
+    BY_NAME.get(name).copied().or_else(|| registered::lookup(name))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //!                                     R.print(gv, format="{}")
 //! ```
 //!
-//! Bindings that stand together make a block if there are at least `min_size` of them. What is used behind the block stays
+//! Bindings that stand together make a block if there are at least `min_size` of them, those of a dataflow block beside them counted. What is used behind the block stays
 //! visible, and so do functions; the rest becomes dataflow variables. A block that is one stays, and is joined with its neighbours.
 
 use std::collections::HashMap;
@@ -70,10 +70,28 @@ impl ExprMutator for Convert {
                 blocks.push(self.mutate_block(block));
                 continue;
             }
-            self.split(block, &|var| last_uses.get(var).is_some_and(|last| *last > i), &mut blocks);
+            let length = |block: Option<&Ref<BindingBlock>>| {
+                block.filter(|block| block.dataflow).map(|block| block.bindings.len()).filter(|length| *length > 0)
+            };
+            let beside = Beside { before: length(blocks.last()), behind: length(seq.blocks.get(i + 1)) };
+            self.split(block, &beside, &|var| last_uses.get(var).is_some_and(|last| *last > i), &mut blocks);
         }
         let body = self.mutate_expr(&seq.body);
         Ref::new(SeqExpr { blocks, body })
+    }
+}
+
+/// How many bindings the dataflow blocks have that a block stands between, where there are any.
+struct Beside {
+    before: Option<usize>,
+    behind: Option<usize>,
+}
+
+impl Beside {
+    /// How many bindings a run of a block is joined with.
+    fn of(&self, run: usize, runs: usize) -> usize {
+        let before = self.before.filter(|_| run == 0).unwrap_or_default();
+        before + self.behind.filter(|_| run + 1 == runs).unwrap_or_default()
     }
 }
 
@@ -87,6 +105,7 @@ impl Convert {
     fn split(
         &mut self,
         block: &BindingBlock,
+        beside: &Beside,
         is_used_behind: &dyn Fn(&AnyVar) -> bool,
         out: &mut Vec<Ref<BindingBlock>>,
     ) {
@@ -96,8 +115,10 @@ impl Convert {
             note_uses(run, at, &mut last_uses);
         }
         let mut parts: Vec<(bool, Vec<Binding>)> = Vec::new();
+        let count = runs.len();
         for (at, run) in runs.into_iter().enumerate() {
-            let dataflow = run.len() >= self.min_size && run.first().is_some_and(is_plain);
+            let length = run.len() + beside.of(at, count);
+            let dataflow = length >= self.min_size && run.first().is_some_and(is_plain);
             let is_used = |var: &AnyVar| is_used_behind(var) || last_uses.get(var).is_some_and(|last| *last > at);
             let is_function = |b: &Binding| matches!(b.value(), Expr::Function(_));
             let bindings = run.iter().map(|b| self.binding(b, dataflow && !is_used(b.var()) && !is_function(b)));

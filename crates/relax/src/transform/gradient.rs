@@ -22,6 +22,8 @@
 //! **Refuses** control flow, a target that is no scalar tensor, a parameter that is no floating-point tensor where its
 //! derivative is wanted, and an operator on the way that has no derivative.
 //!
+//! What is marked as a stage ([`checkpoints`](super::checkpoints)) is computed again where derivatives need it; the marks vanish.
+//!
 //! A program may say derivatives itself ([`GradientOptions::custom`]), of operators that have one or none, and of `call_tir_with_grad`,
 //! which becomes a plain `call_tir` in the new function.
 //!
@@ -35,6 +37,7 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::pass::{ParamDefault, ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::{AttrValue, Attrs, IRModule, Type};
 
+use super::checkpoints::Checkpoints;
 use super::dead_code::remove_unused;
 use super::fresh::fresh_copy;
 use super::fuse_by_pattern::strings;
@@ -125,27 +128,31 @@ fn adjoint(
     if !block.dataflow {
         return refuse("the body must be one dataflow block; ConvertToDataflow makes it one where nothing has effects");
     }
-    let target = target(&func.body.body, options.target_index)?;
     let wanted = wanted(func, block, options.require_grads.as_deref())?;
     func.params.iter().for_each(|p| b.reserve(&p.name));
     functor::bound_names(&func.body).iter().for_each(|n| b.reserve(n));
     b.begin_scope();
     b.begin_dataflow()?;
-    for binding in &block.bindings {
+    let (bindings, mut checkpoints) = Checkpoints::of(&block.bindings);
+    let result = checkpoints.unmarked(&func.body.body);
+    for binding in &bindings {
         b.push_binding(without_gradient(binding)?)?;
     }
     let custom = options.custom.iter().map(|(name, rule)| (name.trim_start_matches("relax."), &**rule)).collect();
-    let mut reverse = Reverse { b, adjoints: HashMap::new(), custom, failed };
+    let target = target(&result, options.target_index)?;
+    let wanted: Vec<Expr> = wanted.into_iter().map(|var| checkpoints.unmarked(&var.into())).collect();
+    let mut reverse = Reverse { b, adjoints: HashMap::new(), checkpoints, custom, failed };
     reverse.start(&target)?;
-    for binding in block.bindings.iter().rev() {
+    for binding in bindings.iter().rev() {
         reverse.binding(binding)?;
     }
     let mut outputs = Vec::with_capacity(wanted.len());
-    for var in wanted {
+    for value in wanted {
+        let Some(var) = value.as_var() else { return refuse("there is no derivative by what is marked of a constant") };
         outputs.push(reverse.output(&var)?);
     }
     b.end_dataflow()?;
-    let body = b.end_scope(Expr::tuple([func.body.body.clone(), Expr::tuple(outputs)]))?;
+    let body = b.end_scope(Expr::tuple([result, Expr::tuple(outputs)]))?;
     let new = Ref::new(Function { ret_ty: body.body.ty(), body, ..Function::clone(func) });
     Ok(remove_unused(&new))
 }
@@ -216,6 +223,8 @@ struct Reverse<'a> {
     b: &'a mut BlockBuilder,
     /// The derivative of the target by each variable, so far: an operand.
     adjoints: HashMap<AnyVar, Expr>,
+    /// What derivatives compute again.
+    checkpoints: Checkpoints,
     /// Derivatives of the program's own, by the operators' names.
     custom: HashMap<&'a str, &'a CustomGradient>,
     /// What one of those refused.
@@ -254,9 +263,11 @@ impl Reverse<'_> {
             Expr::Tuple(_) => self.b.emit_named(&format!("{}_adjoint", var.name()), grad)?,
             grad => grad,
         };
+        let seen = self.checkpoints.recomputed_call(self.b, call)?;
+        let output = self.checkpoints.recomputed(self.b, &var.clone().into())?;
         let grads = match (custom, def.gradient) {
-            (Some(custom), _) => self.said(custom, var, call, &grad)?,
-            (None, Some(rule)) => self.derived(rule, def, var, call, &grad)?,
+            (Some(custom), _) => self.said(custom, &output.as_var().unwrap_or_else(|| var.clone()), &seen, &grad)?,
+            (None, Some(rule)) => self.derived(rule, def, &output, &seen, &grad)?,
             (None, None) => Vec::new(),
         };
         for (arg, grad) in call.args.iter().zip(grads) {
@@ -296,14 +307,13 @@ impl Reverse<'_> {
         &mut self,
         rule: op::Gradient,
         def: &'static op::OpDef,
-        var: &AnyVar,
+        output: &Expr,
         call: &Ref<Call>,
         grad: &Expr,
     ) -> Result<Vec<Option<Expr>>, BuildError> {
-        let output = Expr::from(var.clone());
         let cx = GradCx {
             call: CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads: false },
-            output: &output,
+            output,
             grad,
         };
         rule(&cx, self.b)

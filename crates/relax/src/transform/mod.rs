@@ -15,6 +15,7 @@ mod bundle_model_params;
 mod call_tir_rewrite;
 mod callees;
 mod canonicalize;
+mod checkpoints;
 mod combine_parallel_matmul;
 mod common_subexpr;
 mod compute_prim_value;
