@@ -4,11 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexSet;
 use relaxide_ffi::Ref;
+use relaxide_ir::layout::ScopeIdDef;
 use relaxide_ir::prim::{Let, PrimExpr, PrimMutator, PrimVisitor, free_vars};
 use relaxide_ir::{Buffer, Var};
 
 use crate::PrimFunc;
 use crate::stmt::*;
+use crate::tile::ScopeIdDefStmt;
 
 /// A read-only walk over statements and the expressions in them.
 pub trait StmtVisitor: PrimVisitor {
@@ -73,6 +75,8 @@ pub trait StmtVisitor: PrimVisitor {
                 }
             }
             Stmt::Break(_) | Stmt::Continue(_) => {}
+            Stmt::ScopeIds(n) => n.def.extents.iter().flatten().for_each(|extent| self.visit_prim(extent)),
+            Stmt::Tile(n) => crate::tile::visit(self, n),
             Stmt::Return(n) => self.visit_prim(&n.value),
         }
     }
@@ -187,11 +191,25 @@ pub trait StmtMutator: PrimMutator {
                 if data == n.data && buffer == n.buffer { stmt.clone() } else { Stmt::decl(&buffer, data) }
             }
             Stmt::Break(_) | Stmt::Continue(_) => stmt.clone(),
+            Stmt::ScopeIds(n) => self.remake_scope_ids(n).into(),
+            Stmt::Tile(n) => Ref::new(crate::tile::mutated(self, n)).into(),
             Stmt::Return(n) => {
                 let value = self.mutate_prim(&n.value);
                 if value == n.value { stmt.clone() } else { Stmt::ret(value) }
             }
         }
+    }
+
+    /// Scope ids with their extents rebuilt.
+    fn remake_scope_ids(&mut self, n: &Ref<ScopeIdDefStmt>) -> Ref<ScopeIdDefStmt> {
+        let def_ids: Vec<_> = n.def.def_ids.iter().map(|var| self.mutate_var_def(var)).collect();
+        let extents = n.def.extents.as_ref().map(|extents| self.mutate_prims(extents));
+        let preferred_extents = n.def.preferred_extents.as_ref().map(|extents| self.mutate_prims(extents));
+        if (&def_ids, &extents, &preferred_extents) == (&n.def.def_ids, &n.def.extents, &n.def.preferred_extents) {
+            return n.clone();
+        }
+        let def = Ref::new(ScopeIdDef { def_ids, extents, scope: n.def.scope, preferred_extents });
+        Ref::new(ScopeIdDefStmt { def })
     }
 
     /// The buffer that a statement declares: another view of memory brings no pointer of its own.

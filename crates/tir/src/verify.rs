@@ -423,6 +423,13 @@ impl Scope {
             }
             Stmt::Break(_) | Stmt::Continue(_) => Ok(()),
             Stmt::Return(n) => self.expr(&n.value).map(drop),
+            Stmt::ScopeIds(n) => {
+                n.def.extents.iter().flatten().try_for_each(|extent| self.expr(extent).map(drop))?;
+                n.def.def_ids.iter().for_each(|var| self.define(var));
+                Ok(())
+            }
+            // Its regions and scalars are checked where it is lowered.
+            Stmt::Tile(_) => Ok(()),
         }
     }
 

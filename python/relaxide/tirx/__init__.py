@@ -8,12 +8,14 @@ A kernel can be written node by node::
     kernel = tirx.PrimFunc([A], body)
 """
 
-from . import analysis, buffer, device_intrinsic, expr, function, index_map, intrinsic, op, stmt, transform
+from . import analysis, buffer, device_intrinsic, exec_scope, expr, function, index_map, intrinsic, layout, op, stmt, transform
 from .buffer import Buffer, BufferRegion, decl_buffer, is_buffer_var
 from .buffer_members import BufferAccessKind, buffer_data, buffer_data_pointer_type
+from .exec_scope import ExecScope, ScopeIdDef
 from .expr import CallEffectKind, IterVar
 from .function import PrimFunc
 from .index_map import IndexMap
+from .layout import ComposeLayout, Iter, Layout, TileLayout
 from .device_intrinsic import *  # noqa: F403
 from .intrinsic import *  # noqa: F403
 from .op import *  # noqa: F403

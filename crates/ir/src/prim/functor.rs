@@ -81,6 +81,7 @@ pub trait PrimMutator {
             scope: buffer.scope.clone(),
             alignment: buffer.alignment,
             offset_factor: buffer.offset_factor,
+            layout: buffer.layout.mapped(&mut |e| self.mutate_prim(e)),
             producer: None,
         }
     }

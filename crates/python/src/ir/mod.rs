@@ -11,6 +11,7 @@ mod expr;
 pub mod fuse_by_pattern;
 mod index_map;
 mod kernels;
+mod layout;
 pub mod module;
 pub mod op;
 pub mod pass_functions;
@@ -45,6 +46,7 @@ pub fn register() -> Result<(), Error> {
         dpl::TABLE,
         index_map::TABLE,
         kernels::TABLE,
+        layout::TABLE,
         target::TABLE,
     ]
     .into_iter()
@@ -60,6 +62,7 @@ pub fn register() -> Result<(), Error> {
     prim::enter();
     dpl::enter();
     index_map::enter();
+    layout::enter();
     relay::enter();
     pass_functions::enter();
     enter_json()
