@@ -10,6 +10,8 @@ use relaxide::ir::layout::{
 };
 use relaxide::ir::prim::{self, PrimExpr};
 
+use relaxide::tir::tile::{LambdaExpr, ScopeIdDefStmt, TilePrimitiveCall};
+
 use super::args::prim_expr;
 use super::{Args, Row};
 
@@ -31,6 +33,26 @@ pub(super) const TABLE: &[Row] = &[
     }),
     ("tirx.ScopeBinding", |args| {
         Ok((told(ScopeBinding::between(&args.get::<String>(0)?, &args.get::<String>(1)?))? as i64).into())
+    }),
+    ("tirx.ScopeIdDefStmt", |args| Ok(Ref::new(ScopeIdDefStmt { def: args.get(0)? }).into())),
+    ("tirx.LambdaExpr", |args| Ok(Ref::new(LambdaExpr { vars: args.get(0)?, pred: args.prim(1)? }).into())),
+    ("tirx.LambdaExprApply", |args| {
+        let lambda: Ref<LambdaExpr> = args.get(0)?;
+        lambda.apply(&indices(args, 1)?).map(Any::from).ok_or_else(|| {
+            Error::new(ErrorKind::ValueError, format!("{} indices are expected", lambda.vars.len()))
+        })
+    }),
+    ("tirx.TilePrimitiveCall", |args| {
+        let given: Array = args.get(1)?;
+        Ok(Ref::new(TilePrimitiveCall {
+            op: args.get(0)?,
+            args: given.iter().cloned().collect(),
+            workspace: args.optional(2)?.unwrap_or_default(),
+            config: args.attrs(3)?,
+            dispatch: args.optional(4)?,
+            scope: args.get(5)?,
+        })
+        .into())
     }),
     ("tirx.Iter", |args| {
         let (extent, stride) = (index(args.values[0])?, index(args.values[1])?);
@@ -124,6 +146,9 @@ pub(super) fn enter() {
     ComposeLayout::type_index();
     ExecScope::type_index();
     ScopeIdDef::type_index();
+    ScopeIdDefStmt::type_index();
+    LambdaExpr::type_index();
+    TilePrimitiveCall::type_index();
 }
 
 fn told<T>(result: Result<T, LayoutError>) -> Result<T, Error> {
@@ -182,7 +207,7 @@ fn places(places: Places) -> Any {
 }
 
 fn numbers(numbers: &[usize]) -> Any {
-    numbers.iter().map(|number| *number as i64).collect::<Array>().into()
+    numbers.iter().map(|number| Any::from(*number as i64)).collect::<Array>().into()
 }
 
 fn pair(a: Any, b: Any) -> Any {

@@ -25,7 +25,7 @@ impl Parser<'_> {
             if let Some(kind) = function.strip_prefix("axis.") {
                 return self.in_head(Part::Axes, |p| p.axis(&[target], kind, call));
             }
-            if self.buffer_assign(target, function, call)? {
+            if self.scope_ids(&[target], function, call)? || self.buffer_assign(target, function, call)? {
                 return Ok(());
             }
             if function == "env_thread" {

@@ -3,7 +3,8 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{PrimVisitor, add, free_vars};
 use relaxide_ir::{Buffer, PrimExpr, Type, Var};
-use relaxide_tir::{AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt, StmtVisitor};
+use relaxide_tir::tile::DEVICE_ENTRY;
+use relaxide_tir::{AllocBuffer, AttrStmt, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt, StmtVisitor};
 
 use super::Printer;
 use super::names::identifier;
@@ -141,6 +142,7 @@ impl Printer<'_> {
         if is_anywhere || buffer.offset_factor != 1 {
             parts.push(format!("offset_factor={}", buffer.offset_factor));
         }
+        parts.extend(self.placement(&buffer.layout));
         parts.join(", ")
     }
 
@@ -200,20 +202,26 @@ impl Printer<'_> {
                 self.mark_last(stmt);
             }
             Stmt::Block(n) => self.block_realize(n),
-            Stmt::Attr(n) => {
-                let value = self.prim(&n.value);
-                self.mark_next(|| stmt.clone());
-                self.line(format!("with T.attr({{{}: {value}}}):", quoted(&n.key)));
-                self.nested_stmt(&n.body);
-            }
+            Stmt::Attr(n) if n.key == DEVICE_ENTRY => self.device_entry(n),
+            Stmt::Attr(n) => self.attr_block(n),
             Stmt::Decl(n) => self.declaration(n),
             Stmt::Break(_) => self.jump("break", stmt),
             Stmt::Continue(_) => self.jump("continue", stmt),
+            Stmt::ScopeIds(n) => self.scope_ids(n),
+            Stmt::Tile(n) => self.tile_call(n),
             Stmt::Return(n) => {
                 let value = self.prim(&n.value);
                 self.jump(&format!("return {value}"), stmt);
             }
         }
+    }
+
+    /// `with T.attr({key: value}):`.
+    fn attr_block(&mut self, n: &Ref<AttrStmt>) {
+        let value = self.prim(&n.value);
+        self.mark_next(|| Stmt::Attr(n.clone()));
+        self.line(format!("with T.attr({{{}: {value}}}):", quoted(&n.key)));
+        self.nested_stmt(&n.body);
     }
 
     fn jump(&mut self, text: &str, stmt: &Stmt) {
@@ -227,6 +235,9 @@ impl Printer<'_> {
             if let Stmt::Alloc(alloc) = stmt {
                 let init = rest.next_if(|next| initialises(next, alloc));
                 self.alloc(alloc, init);
+            } else if let (Stmt::Attr(n), Some(_)) = (stmt, rest.peek()) {
+                // What it is over ends before the sequence does.
+                self.attr_block(n);
             } else {
                 self.stmt(stmt);
             }
