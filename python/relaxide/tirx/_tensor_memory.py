@@ -74,7 +74,7 @@ def _path_of(rows, cta_group, ws, sparse):
     if sparse:
         raise ValueError(f"alloc_tcgen05_mma_AB: sparse A (Layout C) is not supported, for M={rows}, cta_group={cta_group}")
     if ws and (cta_group, rows) != (1, 64):
-        raise ValueError(f"alloc_tcgen05_mma_AB: ws=True is for cta_group=1, M=64 (Layout E), not M={rows}, cta_group={cta_group}")
+        raise ValueError(f"alloc_tcgen05_mma_AB: ws=True only valid for cta_group=1, M=64 (Layout E), got M={rows}, cta_group={cta_group}")
     path = {(1, 128): "D", (1, 64): "E" if ws else "F", (2, 256): "A", (2, 128): "B"}.get((cta_group, rows))
     if path is None:
         raise ValueError(f"alloc_tcgen05_mma_AB: no datapath for M={rows}, cta_group={cta_group}: M is 64 or 128 of one block, 128 or 256 of two")

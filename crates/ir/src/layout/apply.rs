@@ -37,7 +37,11 @@ impl Layout {
     /// keeps quotients and remainders small; else the flat index is taken apart.
     pub fn apply_over(&self, coord: &[PrimExpr], shape: &[PrimExpr]) -> Result<Places, LayoutError> {
         if coord.len() != shape.len() {
-            return Err(LayoutError::Length { what: "parts of a coordinate", expected: shape.len(), given: coord.len() });
+            return Err(LayoutError::Length {
+                what: "parts of a coordinate",
+                expected: shape.len(),
+                given: coord.len(),
+            });
         }
         let Ok(grouped) = group(self.tile_layout(), shape) else {
             return match self {

@@ -9,11 +9,11 @@
 
 use relaxide_ffi::Ref;
 
+use super::coords::like;
 use super::threads::{Counting, fuse};
 use super::tile::add_offset;
 use super::{Iter, Layout, LayoutError, Offsets, TileLayout};
 use crate::arith::Analyzer;
-use crate::prim;
 
 impl Layout {
     /// The canonical form.
@@ -41,7 +41,7 @@ impl TileLayout {
 fn without_units(shard: &[Ref<Iter>]) -> Vec<Ref<Iter>> {
     let mut kept: Vec<_> = shard.iter().filter(|iter| !iter.extent.is_int(1)).cloned().collect();
     if let (true, Some(first)) = (kept.is_empty(), shard.first()) {
-        let one = prim::int_of(first.extent.dtype(), 1);
+        let one = like(&first.extent, 1);
         kept.push(Iter::new(one.clone(), one, &first.axis));
     }
     kept
@@ -56,7 +56,7 @@ fn fuse_axes(layout: TileLayout, counting: Counting) -> Result<TileLayout, Layou
     let along = |iters: &[Ref<Iter>]| iters.iter().map(|iter| fuse(iter, scopes)).collect();
     let mut offsets = Offsets::new();
     for (axis, value) in layout.offsets() {
-        let one = prim::int_of(value.dtype(), 1);
+        let one = like(&value, 1);
         let fused = fuse(&Iter::new(one, value, &axis), scopes);
         add_offset(&mut offsets, &fused.axis, fused.stride.clone());
     }

@@ -5,10 +5,16 @@ use crate::prim;
 
 /// The flat index of an element at a coordinate, the last dimension running fastest.
 pub fn flatten(coord: &[PrimExpr], shape: &[PrimExpr]) -> PrimExpr {
-    let flat = coord.iter().zip(shape).fold(None, |flat: Option<PrimExpr>, (at, dim)| {
-        Some(flat.map_or_else(|| at.clone(), |flat| flat * dim + at))
-    });
+    let flat = coord
+        .iter()
+        .zip(shape)
+        .fold(None, |flat: Option<PrimExpr>, (at, dim)| Some(flat.map_or_else(|| at.clone(), |flat| flat * dim + at)));
     flat.unwrap_or_else(|| prim::int_of(relaxide_ffi::DataType::int(32), 0))
+}
+
+/// A number of the type of an expression: two literals of different types would widen the result.
+pub(super) fn like(e: &PrimExpr, value: i64) -> PrimExpr {
+    prim::int_of(e.dtype(), value)
 }
 
 /// The coordinate of a flat index. The first coordinate is not bounded by its dimension.

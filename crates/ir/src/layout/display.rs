@@ -53,11 +53,8 @@ impl TileLayout {
             }
         }
         // Bare numbers stand in front: an offset of an axis cannot be added to what is none yet.
-        let mut offsets: Vec<(bool, String)> = self
-            .offsets()
-            .iter()
-            .map(|(axis, value)| (axis.name != "m", on_axis(value, &axis.name, expr)))
-            .collect();
+        let mut offsets: Vec<(bool, String)> =
+            self.offsets().iter().map(|(axis, value)| (axis.name != "m", on_axis(value, &axis.name, expr))).collect();
         offsets.sort_by_key(|(on_axis, _)| *on_axis);
         match offsets.as_slice() {
             [] => {}

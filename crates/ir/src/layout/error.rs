@@ -17,7 +17,9 @@ pub enum LayoutError {
         given: usize,
     },
     /// A layout whose iterators do not fall into groups that have the extents of a shape.
-    #[error("layout {layout} can not be grouped by shape {shape}: choose dimensions whose products are those of its extents")]
+    #[error(
+        "layout {layout} can not be grouped by shape {shape}: choose dimensions whose products are those of its extents"
+    )]
     Group {
         /// The layout as text.
         layout: String,

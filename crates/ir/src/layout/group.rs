@@ -105,8 +105,11 @@ pub fn group_by_many(layout: &TileLayout, shapes: &[Vec<PrimExpr>]) -> Result<Gr
         }
     }
     let common = ends.common()?;
-    let positions: Vec<Vec<usize>> =
-        sequences.iter().enumerate().map(|(number, sequence)| ends.positions(sequence, number)).collect::<Result<_, _>>()?;
+    let positions: Vec<Vec<usize>> = sequences
+        .iter()
+        .enumerate()
+        .map(|(number, sequence)| ends.positions(sequence, number))
+        .collect::<Result<_, _>>()?;
     let Some((of_layout, of_shapes)) = positions.split_last() else { return Err(refused("has no layout".into())) };
     let mut shard = Vec::with_capacity(common.len());
     for (iter, from_to) in layout.shard.iter().zip(of_layout.windows(2)) {
@@ -146,8 +149,11 @@ impl Ends {
         for (at, dim) in shape.iter().enumerate() {
             let before = products[at].clone();
             let product = self.analyzer.simplify(&(&before * dim));
-            if !self.analyzer.can_prove(&prim::le(&before, &product)) || !divides(&mut self.analyzer, &before, &product) {
-                let why = format!("cannot prove that {before} divides {product} and is no more, of {of} at dimension {at}");
+            if !self.analyzer.can_prove(&prim::le(&before, &product)) || !divides(&mut self.analyzer, &before, &product)
+            {
+                let why = format!(
+                    "cannot prove cumulative boundary divisibility of {of} at dimension {at}: {before} divides {product}"
+                );
                 return Err(LayoutError::GroupMany { why });
             }
             products.push(product);
@@ -167,7 +173,10 @@ impl Ends {
                 let mut at = 0;
                 while at < self.classes.len() && !self.analyzer.can_prove(&prim::lt(value, &self.classes[at].value)) {
                     if !self.analyzer.can_prove(&prim::lt(&self.classes[at].value, value)) {
-                        let why = format!("cannot prove the order of {value} and {}", self.classes[at].value);
+                        let why = format!(
+                            "cannot prove the order or equality of cumulative boundaries {value} and {}",
+                            self.classes[at].value
+                        );
                         return Err(LayoutError::GroupMany { why });
                     }
                     at += 1;
@@ -184,7 +193,10 @@ impl Ends {
     fn common(&mut self) -> Result<Vec<PrimExpr>, LayoutError> {
         for pair in self.classes.windows(2) {
             if !divides(&mut self.analyzer, &pair[0].value, &pair[1].value) {
-                let why = format!("has incompatible products: {} does not divide {}", pair[0].value, pair[1].value);
+                let why = format!(
+                    "has incompatible cumulative boundaries: {} does not divide {}",
+                    pair[0].value, pair[1].value
+                );
                 return Err(LayoutError::GroupMany { why });
             }
         }

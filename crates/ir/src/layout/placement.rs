@@ -1,6 +1,8 @@
 //! [`Placement`]: what a buffer says of where its elements lie.
 
-use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Field, FromAny, Ref, StructuralEqual, StructuralHash, structural_equal};
+use relaxide_ffi::{
+    Any, AnyView, Error, ErrorKind, Field, FromAny, Ref, StructuralEqual, StructuralHash, structural_equal,
+};
 
 use super::{ComposeLayout, Iter, Layout, TileLayout};
 use crate::PrimExpr;
@@ -91,7 +93,9 @@ impl FromAny for Placement {
     fn from_any(value: AnyView<'_>) -> Result<Self, Error> {
         match value.as_str() {
             Some(UNSAID) => Ok(Placement::Unsaid),
-            Some(other) => Err(Error::new(ErrorKind::ValueError, format!("a layout is expected, got the text {other:?}"))),
+            Some(other) => {
+                Err(Error::new(ErrorKind::ValueError, format!("a layout is expected, got the text {other:?}")))
+            }
             None if value.is_none() => Ok(Placement::Strided),
             None => value.to().map(Placement::By),
         }

@@ -1,10 +1,10 @@
 //! Scopes: the units that the threads of a device form.
 
-use relaxide_ffi::{Any, Error, ErrorKind, Field, FromAny, AnyView, Object, Ref, StructuralEqual, StructuralHash};
+use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Field, FromAny, Object, Ref, StructuralEqual, StructuralHash};
 
 use super::LayoutError;
-use crate::prim::{self, PrimExpr};
 use crate::Var;
+use crate::prim::{self, PrimExpr};
 
 /// A unit of threads. Numbers are TVM's; what is larger comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

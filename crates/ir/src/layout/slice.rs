@@ -2,6 +2,7 @@
 
 use relaxide_ffi::Ref;
 
+use super::coords::like;
 use super::group::group;
 use super::tile::add_offset;
 use super::{Counting, Iter, Layout, LayoutError, Offsets, TileLayout};
@@ -19,9 +20,18 @@ pub struct Part {
 
 impl Layout {
     /// The layout of a region of a tile of a shape. The region must lie within the shape. `None` where no layout is known to be it.
-    pub fn slice(&self, shape: &[PrimExpr], region: &[Part], counting: Counting) -> Result<Option<Layout>, LayoutError> {
+    pub fn slice(
+        &self,
+        shape: &[PrimExpr],
+        region: &[Part],
+        counting: Counting,
+    ) -> Result<Option<Layout>, LayoutError> {
         if shape.len() != region.len() {
-            return Err(LayoutError::Length { what: "ranges of the region", expected: shape.len(), given: region.len() });
+            return Err(LayoutError::Length {
+                what: "ranges of the region",
+                expected: shape.len(),
+                given: region.len(),
+            });
         }
         // The whole layout comes to its canonical form first: parts of one could join axes of threads that others keep apart.
         let grouped = group(&self.tile_over(shape).canonical(counting)?, shape)?;
@@ -53,7 +63,7 @@ fn slice_of_dimension(shard: &[Ref<Iter>], part: &Part) -> Option<(Vec<Ref<Iter>
     // The fastest iterators that the part runs through whole stay as they are.
     let (mut rest, mut at) = (extent, shard.len());
     while let Some(place) = at.checked_sub(1) {
-        let whole = analyzer.can_prove_equal(&begins[place], &prim::int_of(begins[place].dtype(), 0))
+        let whole = analyzer.can_prove_equal(&begins[place], &like(&begins[place], 0))
             && analyzer.can_prove(&prim::eq(prim::floormod(&rest, &shard[place].extent), 0));
         if !whole {
             break;
@@ -100,20 +110,21 @@ struct Crossing<'a> {
 /// A part of which one half ends an iterator and the other begins its next round.
 fn two_halves(of: Crossing<'_>, analyzer: &mut Analyzer) -> Option<Vec<Ref<Iter>>> {
     let Crossing { pivot, above, begins, rest } = of;
-    let half = analyzer.simplify(&prim::floordiv(&rest, 2));
-    let even = analyzer.can_prove(&prim::eq(prim::floormod(&rest, 2), 0));
+    let half = analyzer.simplify(&prim::floordiv(&rest, like(&rest, 2)));
+    let even = analyzer.can_prove(&prim::eq(prim::floormod(&rest, like(&rest, 2)), 0));
     if !even || !analyzer.can_prove_equal(&(&begins[above.len()] + &half), &pivot.extent) {
         return None;
     }
     // The second half begins where the iterator above goes on by one, which must not end itself. The slowest does not: the part lies within
     // the dimension.
     let next = above.last()?;
-    let goes_on = above.len() == 1 || analyzer.can_prove(&prim::lt(&begins[above.len() - 1] + 1, &next.extent));
+    let goes_on = above.len() == 1
+        || analyzer.can_prove(&prim::lt(&begins[above.len() - 1] + like(&begins[above.len() - 1], 1), &next.extent));
     if !goes_on || next.axis.name != pivot.axis.name {
         return None;
     }
     let back = prim::sub(&pivot.extent, &half) * &pivot.stride;
     let step = analyzer.simplify(&(&next.stride - back));
-    let two = prim::int_of(half.dtype(), 2);
+    let two = like(&half, 2);
     Some(vec![Iter::new(two, step, &pivot.axis), Iter::new(half, pivot.stride.clone(), &pivot.axis)])
 }

@@ -18,6 +18,7 @@
 use relaxide_ffi::{Object, Ref};
 
 use super::apply::Places;
+use super::coords::like;
 use super::{Axis, LayoutError, TileLayout};
 use crate::arith::Analyzer;
 use crate::prim::{self, BinaryOp, Let, PrimExpr};
@@ -92,8 +93,8 @@ impl ComposeLayout {
     /// The permuted address.
     pub(super) fn permute(&self, places: Places) -> Result<Places, LayoutError> {
         let m = address(places)?;
-        let quotient = self.swizzled(&prim::floordiv(&m, self.element()));
-        let permuted = bits(Bits::Left, quotient, self.per_element) + prim::floormod(&m, self.element());
+        let quotient = self.swizzled(&prim::floordiv(&m, like(&m, self.element())));
+        let permuted = bits(Bits::Left, quotient, self.per_element) + prim::floormod(&m, like(&m, self.element()));
         Ok(vec![(Axis::memory(), Analyzer::new().simplify(&permuted))])
     }
 
@@ -102,10 +103,10 @@ impl ComposeLayout {
         let m = address(places)?;
         let once = |name: &str, value: &PrimExpr| Var::new(name, Type::prim(value.dtype()));
         let m_once = once("compose_m", &m);
-        let quotient = prim::floordiv(PrimExpr::from(&m_once), self.element());
+        let quotient = prim::floordiv(PrimExpr::from(&m_once), like(&m, self.element()));
         let q_once = once("compose_q", &quotient);
         let high = bits(Bits::Left, self.swizzled(&PrimExpr::from(&q_once)), self.per_element);
-        let body = high + prim::floormod(PrimExpr::from(&m_once), self.element());
+        let body = high + prim::floormod(PrimExpr::from(&m_once), like(&m, self.element()));
         let body = Analyzer::new().simplify(&body);
         let body = Ref::new(Let { var: q_once, value: quotient, body }).into();
         Ok(vec![(Axis::memory(), Ref::new(Let { var: m_once, value: m, body }).into())])
@@ -115,7 +116,12 @@ impl ComposeLayout {
     pub(super) fn apply_parts(&self, tile: &TileLayout, coord: &[PrimExpr]) -> Result<Places, LayoutError> {
         // The only place of an iterator is its first, whatever it is asked for.
         let coord: Vec<PrimExpr> = match coord.len() == tile.shard.len() {
-            true => tile.shard.iter().zip(coord).map(|(iter, at)| if iter.extent.is_int(1) { zero(at) } else { at.clone() }).collect(),
+            true => tile
+                .shard
+                .iter()
+                .zip(coord)
+                .map(|(iter, at)| if iter.extent.is_int(1) { like(at, 0) } else { at.clone() })
+                .collect(),
             false => coord.to_vec(),
         };
         let places = tile.apply(&coord)?;
@@ -183,9 +189,9 @@ impl Parts {
         if most >= self.atom && (1..self.atom).contains(&step) && self.atom % step == 0 {
             // The term runs through several atoms: its quotient counts them, its remainder stays within one.
             let per_atom = self.atom / step;
-            let atoms = self.analyzer.simplify(&prim::floordiv(at, per_atom));
-            let within = self.analyzer.simplify(&(prim::floormod(at, per_atom) * stride));
-            let whole = self.analyzer.simplify(&(&atoms * self.atom));
+            let atoms = self.analyzer.simplify(&prim::floordiv(at, like(at, per_atom)));
+            let within = self.analyzer.simplify(&(prim::floormod(at, like(at, per_atom)) * stride));
+            let whole = self.analyzer.simplify(&(&atoms * like(&atoms, self.atom)));
             self.add_whole(whole, atoms);
             return self.add_within(within, (extent.min(per_atom) - 1).checked_mul(step)?);
         }
@@ -256,15 +262,15 @@ impl Parts {
                 _ => return self.proved_in_atoms(term),
             };
             if factor >= 0 && factor % self.atom == 0 {
-                return Some(self.analyzer.simplify(&(of * (factor / self.atom))));
+                return Some(self.analyzer.simplify(&(of * like(of, factor / self.atom))));
             }
         }
         self.proved_in_atoms(term)
     }
 
     fn proved_in_atoms(&mut self, term: &PrimExpr) -> Option<PrimExpr> {
-        let whole = self.analyzer.can_prove(&prim::eq(prim::floormod(term, self.atom), 0));
-        whole.then(|| self.analyzer.simplify(&prim::floordiv(term, self.atom)))
+        let whole = self.analyzer.can_prove(&prim::eq(prim::floormod(term, like(term, self.atom)), 0));
+        whole.then(|| self.analyzer.simplify(&prim::floordiv(term, like(term, self.atom))))
     }
 
     fn permuted(mut self, by: &ComposeLayout) -> Option<PrimExpr> {
@@ -277,9 +283,9 @@ impl Parts {
         let typed = typed.unwrap_or_else(|| prim::int_of(relaxide_ffi::DataType::int(32), 0));
         if constant_whole != 0 {
             let atoms = constant_whole / self.atom & by.inner_mask;
-            self.whole = Some(self.sum(self.whole.clone(), prim::int_of(typed.dtype(), constant_whole)));
+            self.whole = Some(self.sum(self.whole.clone(), like(&typed, constant_whole)));
             if atoms != 0 {
-                self.atoms = Some(self.sum(self.atoms.clone(), prim::int_of(typed.dtype(), atoms)));
+                self.atoms = Some(self.sum(self.atoms.clone(), like(&typed, atoms)));
             }
         }
         // A constant below every bit that varies is added by setting its bits, and only then.
@@ -288,7 +294,7 @@ impl Parts {
         if carries || self.within_max + constant_within >= self.atom {
             return None;
         }
-        let or_zero = |part: Option<PrimExpr>| part.unwrap_or_else(|| zero(&typed));
+        let or_zero = |part: Option<PrimExpr>| part.unwrap_or_else(|| like(&typed, 0));
         let phase = bits(Bits::And, or_zero(self.atoms), by.inner_mask);
         let within = bits_of(Bits::Xor, or_zero(self.within), bits(Bits::Left, phase, by.per_element));
         let base = self.analyzer.simplify(&(or_zero(self.whole) + within));
@@ -297,10 +303,6 @@ impl Parts {
             constant => Some(self.analyzer.simplify(&bits(Bits::Xor, base, constant))),
         }
     }
-}
-
-fn zero(of: &PrimExpr) -> PrimExpr {
-    prim::int_of(of.dtype(), 0)
 }
 
 /// The address among places; an error where they are anything else.
@@ -325,7 +327,7 @@ enum Bits {
 
 /// An operation on bits with a constant.
 fn bits(op: Bits, a: PrimExpr, b: i64) -> PrimExpr {
-    let b = prim::int_of(a.dtype(), b);
+    let b = like(&a, b);
     bits_of(op, a, b)
 }
 

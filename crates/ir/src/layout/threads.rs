@@ -2,6 +2,7 @@
 
 use relaxide_ffi::Ref;
 
+use super::coords::like;
 use super::tile::Scopes;
 use super::{Axis, Iter, LayoutError, Offsets, ScopeKind, TileLayout};
 use crate::arith::Analyzer;
@@ -29,7 +30,7 @@ pub(super) fn fuse(iter: &Ref<Iter>, scopes: Scopes) -> Ref<Iter> {
         ("wid_in_wg", Warp, Cta) => ("warpid", 1),
         _ => return iter.clone(),
     };
-    Iter::new(iter.extent.clone(), &iter.stride * i64::from(factor), &Axis::get(axis))
+    Iter::new(iter.extent.clone(), &iter.stride * like(&iter.stride, factor), &Axis::get(axis))
 }
 
 /// An axis, cut where another scope begins.
@@ -55,7 +56,11 @@ fn cut(axis: &Axis, at: ScopeKind) -> Result<Option<Cut>, LayoutError> {
 }
 
 /// The layout over axes that are cut where a scope begins. `None` where an iterator runs across the cut in unequal steps.
-pub(super) fn cut_at(layout: &TileLayout, at: ScopeKind, counting: Counting) -> Result<Option<TileLayout>, LayoutError> {
+pub(super) fn cut_at(
+    layout: &TileLayout,
+    at: ScopeKind,
+    counting: Counting,
+) -> Result<Option<TileLayout>, LayoutError> {
     if counting == Counting::Unknown {
         return Ok(Some(layout.clone()));
     }
@@ -76,8 +81,10 @@ pub(super) fn cut_at(layout: &TileLayout, at: ScopeKind, counting: Counting) -> 
         match cut(&axis, at)? {
             None => offsets.push((axis, value)),
             Some(cut) => {
-                offsets.push((Axis::get(cut.outer), analyzer.simplify(&prim::floordiv(&value, cut.places))));
-                offsets.push((Axis::get(cut.inner), analyzer.simplify(&prim::floormod(&value, cut.places))));
+                offsets
+                    .push((Axis::get(cut.outer), analyzer.simplify(&prim::floordiv(&value, like(&value, cut.places)))));
+                offsets
+                    .push((Axis::get(cut.inner), analyzer.simplify(&prim::floormod(&value, like(&value, cut.places)))));
             }
         }
     }
@@ -90,17 +97,16 @@ impl Cut {
         let mut analyzer = Analyzer::new();
         let (outer, inner) = (Axis::get(self.outer), Axis::get(self.inner));
         let reach = &iter.extent * &iter.stride;
-        let whole = |analyzer: &mut Analyzer, a: PrimExpr, b: PrimExpr| {
-            analyzer.can_prove(&prim::eq(prim::floormod(a, b), 0))
-        };
+        let whole =
+            |analyzer: &mut Analyzer, a: PrimExpr, b: PrimExpr| analyzer.can_prove(&prim::eq(prim::floormod(a, b), 0));
         if analyzer.can_prove(&prim::lt(&reach, self.places)) {
             return Some(vec![Iter::new(iter.extent.clone(), iter.stride.clone(), &inner)]);
         }
-        let places = prim::int_of(iter.stride.dtype(), self.places);
+        let places = like(&iter.stride, self.places);
         if whole(&mut analyzer, places.clone(), iter.stride.clone()) && whole(&mut analyzer, reach, places.clone()) {
             let within = analyzer.simplify(&prim::floordiv(&places, &iter.stride));
             let across = analyzer.simplify(&prim::floordiv(&iter.extent, &within));
-            let one = prim::int_of(across.dtype(), 1);
+            let one = like(&across, 1);
             return Some(vec![Iter::new(across, one, &outer), Iter::new(within, iter.stride.clone(), &inner)]);
         }
         if whole(&mut analyzer, iter.stride.clone(), places.clone()) {

@@ -2,6 +2,7 @@
 
 use relaxide_ffi::{Map, Object, Ref};
 
+use super::coords::like;
 use super::scope::ScopeKind;
 use super::{Axis, LayoutError};
 use crate::PrimExpr;
@@ -65,7 +66,7 @@ impl TileLayout {
     pub fn compact(shape: &[PrimExpr]) -> TileLayout {
         let axis = Axis::memory();
         let Some(first) = shape.first() else { return TileLayout::new(Vec::new(), Vec::new(), Vec::new()) };
-        let mut stride = prim::int_of(first.dtype(), 1);
+        let mut stride = like(first, 1);
         let mut shard = Vec::with_capacity(shape.len());
         for extent in shape.iter().rev() {
             shard.push(Iter::new(extent.clone(), stride.clone(), &axis));
@@ -99,10 +100,20 @@ impl TileLayout {
     pub(super) fn span(&self, axis: Option<&str>) -> PrimExpr {
         let asked = |of: &Axis| axis.map_or_else(|| of.is_memory(), |name| of.name == name);
         let iters = self.shard.iter().chain(&self.replica).filter(|iter| asked(&iter.axis));
-        let reach = iters.map(|iter| prim::sub(&iter.extent, 1) * &iter.stride);
+        let reach = iters.map(|iter| (&iter.extent - like(&iter.extent, 1)) * &iter.stride);
         let offsets = self.offsets().into_iter().filter(|(axis, _)| asked(axis)).map(|(_, value)| value);
         let last = reach.chain(offsets).reduce(prim::add);
-        Analyzer::new().simplify(&last.map_or_else(one, |last| last + 1))
+        Analyzer::new().simplify(&last.map_or_else(one, |last| {
+            let one = like(&last, 1);
+            last + one
+        }))
+    }
+
+    /// What remains of it within a thread: its iterators and offsets along memories.
+    pub fn storage(&self) -> TileLayout {
+        let within = |iters: &[Ref<Iter>]| iters.iter().filter(|iter| iter.axis.is_memory()).cloned().collect();
+        let offsets = self.offsets().into_iter().filter(|(axis, _)| axis.is_memory()).collect();
+        TileLayout::new(within(&self.shard), within(&self.replica), offsets)
     }
 
     /// Whether element `i` lies at address `i`, as far as one iterator shows it.
@@ -170,7 +181,7 @@ pub(super) fn add_offset(offsets: &mut Offsets, axis: &Ref<Axis>, value: PrimExp
 pub(super) fn without_offsets(of: &TileLayout, less: &TileLayout) -> Offsets {
     let mut offsets = of.offsets();
     for (axis, value) in less.offsets() {
-        let zero = prim::int_of(value.dtype(), 0);
+        let zero = like(&value, 0);
         add_offset(&mut offsets, &axis, zero - value);
     }
     offsets

@@ -38,9 +38,10 @@ pub(super) const TABLE: &[Row] = &[
     ("tirx.LambdaExpr", |args| Ok(Ref::new(LambdaExpr { vars: args.get(0)?, pred: args.prim(1)? }).into())),
     ("tirx.LambdaExprApply", |args| {
         let lambda: Ref<LambdaExpr> = args.get(0)?;
-        lambda.apply(&indices(args, 1)?).map(Any::from).ok_or_else(|| {
-            Error::new(ErrorKind::ValueError, format!("{} indices are expected", lambda.vars.len()))
-        })
+        lambda
+            .apply(&indices(args, 1)?)
+            .map(Any::from)
+            .ok_or_else(|| Error::new(ErrorKind::ValueError, format!("{} indices are expected", lambda.vars.len())))
     }),
     ("tirx.TilePrimitiveCall", |args| {
         let given: Array = args.get(1)?;
@@ -75,12 +76,8 @@ pub(super) const TABLE: &[Row] = &[
     }),
     ("tirx.LayoutText", |args| Ok(layout(args, 0)?.to_string().into())),
     ("tirx.LayoutVerifyWellFormed", |args| told(layout(args, 0)?.check_scopes()).map(|()| true.into())),
-    ("tirx.LayoutGetSize", |args| {
-        Ok(told(layout(args, 0)?.size(args.optional::<String>(1)?.as_deref()))?.into())
-    }),
-    ("tirx.LayoutGetSpan", |args| {
-        Ok(told(layout(args, 0)?.span(args.optional::<String>(1)?.as_deref()))?.into())
-    }),
+    ("tirx.LayoutGetSize", |args| Ok(told(layout(args, 0)?.size(args.optional::<String>(1)?.as_deref()))?.into())),
+    ("tirx.LayoutGetSpan", |args| Ok(told(layout(args, 0)?.span(args.optional::<String>(1)?.as_deref()))?.into())),
     ("tirx.LayoutApplyLinear", |args| Ok(places(told(layout(args, 0)?.apply_flat(&index(args.values[1])?))?))),
     ("tirx.LayoutApply", |args| Ok(places(told(layout(args, 0)?.apply(&indices(args, 1)?))?))),
     ("tirx.LayoutApplyWithShape", |args| {
@@ -113,8 +110,12 @@ pub(super) const TABLE: &[Row] = &[
     }),
     ("tirx.LayoutSlice", |args| {
         let shapes = shapes(args)?;
-        let region: Vec<Part> =
-            shapes.first.iter().zip(&shapes.second).map(|(begin, extent)| Part { begin: begin.clone(), extent: extent.clone() }).collect();
+        let region: Vec<Part> = shapes
+            .first
+            .iter()
+            .zip(&shapes.second)
+            .map(|(begin, extent)| Part { begin: begin.clone(), extent: extent.clone() })
+            .collect();
         Ok(told(layout(args, 0)?.slice(&indices(args, 1)?, &region, counting(args, 4)?))?.into())
     }),
     ("tirx.TileLayoutIsTrivial", |args| {
@@ -152,7 +153,7 @@ pub(super) fn enter() {
 }
 
 fn told<T>(result: Result<T, LayoutError>) -> Result<T, Error> {
-    result.map_err(|why| Error::new(ErrorKind::ValueError, why.to_string()))
+    result.map_err(|why| Error::new("LayoutError", why.to_string()))
 }
 
 fn axis(args: &Args<'_>) -> Result<Ref<Axis>, Error> {

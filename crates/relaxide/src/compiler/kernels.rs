@@ -87,7 +87,9 @@ fn by_target(module: &IRModule, target: &Target) -> Result<Vec<(Target, IRModule
     let mut groups: IndexMap<String, (Target, IRModule)> = IndexMap::new();
     for (name, kernel) in module.functions_of::<PrimFunc>() {
         if let Some(what) = unlowered(&kernel) {
-            let message = format!("no code is made of {what}: programs of tiles are read, printed and checked only; use loops and buffers by strides");
+            let message = format!(
+                "no code is made of {what}: programs of tiles are read, printed and checked only; use loops and buffers by strides"
+            );
             return Err(Error::Kernel { kernel: name.to_string(), message });
         }
         let own = target_of(name, &kernel, target)?;

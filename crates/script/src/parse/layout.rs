@@ -111,7 +111,11 @@ impl Parser<'_> {
             Expr::Subscript(subscript) => match self.part(&subscript.value) {
                 Some(part) => {
                     let iters = self.iterators(&subscript.slice)?;
-                    if part == "S" { spec.shard = iters } else { spec.replica = iters }
+                    if part == "S" {
+                        spec.shard = iters
+                    } else {
+                        spec.replica = iters
+                    }
                     Ok(())
                 }
                 None => self.offset_term(e, spec),
@@ -133,7 +137,11 @@ impl Parser<'_> {
             return Ok(TileLayout::compact(&extents).shard);
         };
         let (Some(extents), Some(strides), None) = (&slice.lower, &slice.upper, &slice.step) else {
-            return Err(self.error(Code::Arguments, "extents and strides are expected, as in T.S[(8, 4):(4, 1)]", e.range()));
+            return Err(self.error(
+                Code::Arguments,
+                "extents and strides are expected, as in T.S[(8, 4):(4, 1)]",
+                e.range(),
+            ));
         };
         let extents = self.layout_dims(extents)?;
         let steps = match &**strides {
@@ -142,7 +150,8 @@ impl Parser<'_> {
             one => vec![self.on_axis(one)?],
         };
         if extents.len() != steps.len() {
-            let message = format!("{} extents and {} strides: there is a stride for each extent", extents.len(), steps.len());
+            let message =
+                format!("{} extents and {} strides: there is a stride for each extent", extents.len(), steps.len());
             return Err(self.error(Code::Arguments, message, e.range()));
         }
         Ok(extents.into_iter().zip(steps).map(|(extent, (stride, axis))| Iter::new(extent, stride, &axis)).collect())
@@ -199,11 +208,4 @@ fn is_on_axis(e: &Expr) -> bool {
         Expr::BinOp(term) => term.op == Operator::MatMult,
         _ => false,
     }
-}
-
-/// What remains of a layout within a thread: its iterators and offsets along memories.
-pub(crate) fn storage(layout: &TileLayout) -> TileLayout {
-    let within = |iters: &[Ref<Iter>]| iters.iter().filter(|iter| iter.axis.is_memory()).cloned().collect();
-    let offsets = layout.offsets().into_iter().filter(|(axis, _)| axis.is_memory()).collect();
-    TileLayout::new(within(&layout.shard), within(&layout.replica), offsets)
 }

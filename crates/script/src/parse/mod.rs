@@ -58,7 +58,6 @@ use tir::Kernel;
 use value::Value;
 
 pub use host::{Host, HostError, Local, Macro, ScopeIndex};
-pub(crate) use layout::storage;
 pub(crate) use tile::scope_id_function;
 
 /// The result of reading a piece of text.

@@ -6,7 +6,8 @@ use relaxide_ir::layout::{ExecScope, ScopeBinding, ScopeIdDef, ScopeKind};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{AttrValue, Attrs, Var};
 use relaxide_tir::tile::{
-    Default as Given, Kind, LambdaExpr, Parameter, SCOPE_NAMES, ScopeIdDefStmt, TILE_PREFIX, TilePrimitiveCall, primitive,
+    Default as Given, Kind, LambdaExpr, Parameter, SCOPE_NAMES, ScopeIdDefStmt, TILE_PREFIX, TilePrimitiveCall,
+    primitive,
 };
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::Ranged;
@@ -163,7 +164,9 @@ impl Parser<'_> {
         let value = self.expr(e)?;
         match (parameter.kind, value) {
             (Kind::Region, value) => self.as_region(value, range).map(Any::from),
-            (Kind::Operand, value @ (Value::Buffer(_) | Value::Region(..))) => self.as_region(value, range).map(Any::from),
+            (Kind::Operand, value @ (Value::Buffer(_) | Value::Region(..))) => {
+                self.as_region(value, range).map(Any::from)
+            }
             (Kind::Axes, Value::List(items) | Value::Tuple(items)) => {
                 let axes = items.iter().map(|item| self.axis_number(item, e)).collect::<Parsed<Vec<_>>>()?;
                 Ok(axes.into_iter().map(Any::from).collect::<Array>().into())
@@ -177,7 +180,9 @@ impl Parser<'_> {
                 None => Err(self.error(Code::Type, format!("`{name}` is no tile primitive"), range)),
             },
             (Kind::Flag, Value::Bool(flag)) => Ok(prim::boolean(flag).into()),
-            (Kind::Scalar | Kind::Operand, Value::Float(number)) => Ok(prim::float_of(DataType::float(32), number).into()),
+            (Kind::Scalar | Kind::Operand, Value::Float(number)) => {
+                Ok(prim::float_of(DataType::float(32), number).into())
+            }
             (_, value) => self.scalar(&value, range).map(Any::from),
         }
     }

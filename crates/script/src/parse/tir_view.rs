@@ -9,7 +9,6 @@ use relaxide_tir::Stmt;
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
-use super::layout::storage;
 use super::value::Value;
 use super::{Parsed, Parser};
 use relaxide_ir::diagnostic::Code;
@@ -101,8 +100,9 @@ impl Parser<'_> {
     /// `buffer.local(…)`: what a thread holds of a buffer that is spread over threads, one element behind another.
     fn storage_of(&mut self, owner: &Buffer, call: &ast::ExprCall, layout: Option<&Expr>) -> Parsed<Seen> {
         let held = match &owner.layout {
-            Placement::By(of) => storage(of.tile_layout()),
+            Placement::By(of) => of.tile_layout().storage(),
             Placement::Strided => TileLayout::compact(&owner.shape),
+            Placement::Unsaid if layout.is_some() && !call.arguments.args.is_empty() => TileLayout::compact(&[]),
             Placement::Unsaid => {
                 let message = "the parent buffer has layout=None: what a thread holds of it is not known";
                 let error = self.error(Code::Arguments, message, call.range());
@@ -111,7 +111,9 @@ impl Parser<'_> {
         };
         let held = Layout::from(held);
         let told = |p: &Self, size: Result<PrimExpr, _>| {
-            size.map_err(|why: relaxide_ir::layout::LayoutError| p.error(Code::Arguments, why.to_string(), call.range()))
+            size.map_err(|why: relaxide_ir::layout::LayoutError| {
+                p.error(Code::Arguments, why.to_string(), call.range())
+            })
         };
         let args = &call.arguments.args;
         let mut shape = args.iter().map(|e| self.dim(e)).collect::<Parsed<Vec<_>>>()?;
@@ -121,7 +123,9 @@ impl Parser<'_> {
             let span = told(self, held.span(None))?;
             let count = shape.iter().cloned().reduce(prim::mul).unwrap_or_else(|| span.clone());
             if !Analyzer::new().can_prove_equal(&count, &span) {
-                let message = format!("the local view has {count} elements, but a thread holds {span} of the buffer");
+                let message = format!(
+                    "the local view has {count} elements, but the buffer has physical storage span {span} per thread"
+                );
                 return Err(self.error(Code::Arguments, message, call.range()));
             }
         }

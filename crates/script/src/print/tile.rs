@@ -1,9 +1,9 @@
 //! Programs of tiles: where the device part begins, scope ids, operations of several threads on tiles.
 
-use relaxide_ffi::{Any, Array, Ref};
+use relaxide_ffi::{Any, Array, DataType, Ref, structural_equal};
 use relaxide_ir::PrimExpr;
 use relaxide_ir::layout::{Placement, ScopeKind};
-use relaxide_tir::tile::{LambdaExpr, ScopeIdDefStmt, TILE_PREFIX, TilePrimitiveCall};
+use relaxide_tir::tile::{Default, LambdaExpr, Parameter, ScopeIdDefStmt, TILE_PREFIX, TilePrimitiveCall, primitive};
 use relaxide_tir::{AttrStmt, BufferRegion, Stmt};
 
 use super::Printer;
@@ -42,8 +42,7 @@ impl Printer<'_> {
         if let Some(dtype) = def.def_ids.first().map(|var| var.dtype()).filter(|dtype| dtype.to_string() != "int32") {
             arguments.push(format!("dtype={}", quoted(&dtype.to_string())));
         }
-        let names: Vec<_> =
-            def.def_ids.iter().map(|var| self.names.define(var.clone().into(), &var.name)).collect();
+        let names: Vec<_> = def.def_ids.iter().map(|var| self.names.define(var.clone().into(), &var.name)).collect();
         self.line(format!("{} = T.{function}({})", names.join(", "), arguments.join(", ")));
         self.mark_last(&Stmt::ScopeIds(n.clone()));
     }
@@ -51,7 +50,7 @@ impl Printer<'_> {
     /// `T.cta.copy(dst[0:64], src[0:64], dispatch="…")`.
     pub(super) fn tile_call(&mut self, n: &Ref<TilePrimitiveCall>) {
         let scope = if n.scope.kind == ScopeKind::Thread { "tile" } else { n.scope.kind.name() };
-        let mut arguments: Vec<String> = n.args.iter().map(|arg| self.tile_argument(arg)).collect();
+        let mut arguments: Vec<String> = n.args[..said(n)].iter().map(|arg| self.tile_argument(arg)).collect();
         if !n.workspace.is_empty() {
             let entries: Vec<_> =
                 n.workspace.iter().map(|(what, buffer)| format!("{}: {}", quoted(what), self.buffer(buffer))).collect();
@@ -113,4 +112,32 @@ impl Printer<'_> {
             .collect();
         format!("{name}[{}]", ranges.join(", "))
     }
+}
+
+/// How many arguments say something: those behind them are what they are where none is given.
+fn said(n: &TilePrimitiveCall) -> usize {
+    let Some(of) = primitive(n.name()).filter(|of| of.parameters.len() == n.args.len()) else { return n.args.len() };
+    let is_default = |(parameter, arg): (&Parameter, &Any)| match parameter.default {
+        Default::Required => false,
+        Default::Absent => arg.is_none(),
+        Default::First => n.args.first().is_some_and(|first| same(first, arg)),
+        Default::No => scalar(arg).is_some_and(|e| e.dtype().is_bool() && e.is_int(0)),
+        Default::LastAxis => arg
+            .to::<Array>()
+            .is_ok_and(|axes| axes.len() == 1 && axes.iter().all(|axis| axis.as_view().as_int() == Some(-1))),
+        Default::Number(number) => scalar(arg).is_some_and(
+            |e| matches!(e, PrimExpr::Float(imm) if imm.value == number && imm.dtype == DataType::float(32)),
+        ),
+    };
+    let trailing = of.parameters.iter().zip(&n.args).rev().take_while(|pair| is_default((pair.0, pair.1))).count();
+    n.args.len() - trailing
+}
+
+fn scalar(arg: &Any) -> Option<PrimExpr> {
+    PrimExpr::try_from(arg.as_object()?.clone()).ok()
+}
+
+fn same(a: &Any, b: &Any) -> bool {
+    let both = a.as_object().zip(b.as_object());
+    both.is_some_and(|(a, b)| structural_equal(a, b, false).is_ok())
 }

@@ -385,6 +385,7 @@ fn is_plain(n: &For) -> bool {
 fn is_scalar(buffer: &Buffer) -> bool {
     let one = matches!(buffer.shape.as_slice(), [PrimExpr::Int(d)] if d.value == 1 && d.dtype == DataType::int(32));
     one && buffer.scope == "local"
+        && buffer.layout == relaxide_ir::layout::Placement::Strided
         && buffer.strides.is_empty()
         && buffer.elem_offset.is_int(0)
         && buffer.dtype.lanes == 1

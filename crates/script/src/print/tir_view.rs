@@ -12,7 +12,6 @@ use relaxide_tir::{DeclBuffer, Stmt};
 use super::Printer;
 use super::tir::BufferForm;
 use crate::number::quoted;
-use crate::parse::storage;
 
 impl Printer<'_> {
     /// A declared buffer.
@@ -74,7 +73,7 @@ fn same_placement(a: &Placement, b: &Placement) -> bool {
 /// Whether a thread holds as many elements of a buffer as a shape has.
 fn holds(owner: &Buffer, shape: &[PrimExpr]) -> bool {
     let Some(layout) = owner.layout.layout() else { return false };
-    let span = Layout::from(storage(layout.tile_layout())).span(None);
+    let span = Layout::from(layout.tile_layout().storage()).span(None);
     let count = shape.iter().cloned().reduce(prim::mul);
     span.ok().zip(count).is_some_and(|(span, count)| Analyzer::new().can_prove_equal(&span, &count))
 }

@@ -98,7 +98,15 @@ const TABLE: &[Primitive] = &[
     row("add", BINARY),
     row(
         "binary_chain",
-        &[region("output"), operand("data"), operand("operand0"), operand("operand1"), other("op0"), other("op1"), flag("reverse1")],
+        &[
+            region("output"),
+            operand("data"),
+            operand("operand0"),
+            operand("operand1"),
+            other("op0"),
+            other("op1"),
+            flag("reverse1"),
+        ],
     ),
     row(
         "binary_reduce",
@@ -156,14 +164,26 @@ const TABLE: &[Primitive] = &[
     row("permute_layout", COPY),
     row("reciprocal", UNARY),
     row("reduce_negate", &[region("output"), region("input"), other("reduce_op"), AXES, flag("accum")]),
-    row("select", &[DST, operand("true_value"), operand("false_value"), parameter("pred", Kind::Lambda, Default::Required)]),
+    row(
+        "select",
+        &[DST, operand("true_value"), operand("false_value"), parameter("pred", Kind::Lambda, Default::Required)],
+    ),
     row("silu", COPY),
     row("sqrt", SCALED),
     row("sub", BINARY),
     row("sum", REDUCE),
     row(
         "unary_reduce",
-        &[region("unary_output"), region("reduce_output"), region("unary_input"), other("unary_op"), other("reduce_op"), BIAS, SCALE, AXES],
+        &[
+            region("unary_output"),
+            region("reduce_output"),
+            region("unary_input"),
+            other("unary_op"),
+            other("reduce_op"),
+            BIAS,
+            SCALE,
+            AXES,
+        ],
     ),
     row("zero", UNARY),
 ];

@@ -34,7 +34,11 @@ pub(crate) fn mutated<M: StmtMutator + ?Sized>(mutator: &mut M, call: &TilePrimi
     TilePrimitiveCall {
         op: call.op.clone(),
         args: call.args.iter().map(|arg| mutated_argument(mutator, arg)).collect(),
-        workspace: call.workspace.iter().map(|(what, buffer)| (what.clone(), mutator.mutate_buffer_use(buffer))).collect(),
+        workspace: call
+            .workspace
+            .iter()
+            .map(|(what, buffer)| (what.clone(), mutator.mutate_buffer_use(buffer)))
+            .collect(),
         config: call.config.clone(),
         dispatch: call.dispatch.clone(),
         scope: call.scope.clone(),
