@@ -89,7 +89,7 @@ pub enum LayoutError {
         atom_len: i64,
     },
     /// A name of a scope that is not one.
-    #[error("unknown scope {name:?}: cluster, cta, warpgroup, warp and thread are known")]
+    #[error("Unknown scope kind name {name:?}: cluster, cta, warpgroup, warp and thread are known")]
     UnknownScope {
         /// The name.
         name: String,
@@ -103,6 +103,30 @@ pub enum LayoutError {
         cur: String,
         /// What is known.
         known: String,
+    },
+    /// Scope ids that say two numbers of units.
+    #[error("Inconsistent extents for scope {parent}->{cur}: {known} and {count}")]
+    Inconsistent {
+        /// Within what is counted.
+        parent: &'static str,
+        /// What is counted.
+        cur: &'static str,
+        /// How many there are by one.
+        known: i64,
+        /// How many there are by another.
+        count: i64,
+    },
+    /// Units that do not divide into equal parts.
+    #[error("non-divisible extents: {whole} of scope {parent}->{cur} are no multiple of {part}")]
+    Unequal {
+        /// Within what is counted.
+        parent: &'static str,
+        /// What is counted.
+        cur: &'static str,
+        /// How many there are.
+        whole: i64,
+        /// How many make a part.
+        part: i64,
     },
     /// A definition of scope ids that is none.
     #[error("{0}")]

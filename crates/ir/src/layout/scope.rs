@@ -188,19 +188,21 @@ impl ScopeIdDef {
         scope: ScopeBinding,
         preferred_extents: Option<Vec<PrimExpr>>,
     ) -> Result<ScopeIdDef, LayoutError> {
-        let expected = extents.as_ref().map_or(1, Vec::len);
-        if def_ids.len() != expected {
-            let what = if extents.is_some() { "scope ids, one for each extent" } else { "scope ids without extents" };
-            return Err(LayoutError::Length { what, expected, given: def_ids.len() });
-        }
-        match &preferred_extents {
-            Some(_) if extents.is_none() => {
-                return Err(LayoutError::ScopeId("preferred extents of a scope id need extents".into()));
+        match &extents {
+            Some(extents) if extents.len() != def_ids.len() => {
+                let (what, expected) = ("scope ids, one for each extent", extents.len());
+                return Err(LayoutError::Length { what, expected, given: def_ids.len() });
             }
-            Some(preferred) if preferred.len() != expected => {
-                return Err(LayoutError::Length { what: "preferred extents", expected, given: preferred.len() });
+            None if def_ids.len() != 1 => {
+                let count = def_ids.len();
+                let message = format!("Deferred ScopeIdDef (without extents) must define exactly one Var, not {count}");
+                return Err(LayoutError::ScopeId(message));
             }
             _ => {}
+        }
+        if preferred_extents.is_some() && (extents.is_none() || scope != ScopeBinding::ClusterCta) {
+            let message = "preferred extents are of blocks in a cluster, beside their extents";
+            return Err(LayoutError::ScopeId(message.into()));
         }
         Ok(ScopeIdDef { def_ids, extents, scope, preferred_extents })
     }

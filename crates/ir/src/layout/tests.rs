@@ -269,3 +269,25 @@ fn a_swizzle_of_too_many_bits_is_refused() {
         assert!(ComposeLayout::new(per_element, swizzle_len, atom_len, tile(), true).is_err());
     }
 }
+
+fn defined(binding: ScopeBinding, extents: Option<&[i64]>) -> Ref<ScopeIdDef> {
+    let count = extents.map_or(1, <[i64]>::len);
+    let vars = (0..count).map(|_| Var::prim("v", DataType::int(32))).collect();
+    Ref::new(ScopeIdDef::new(vars, extents.map(ints), binding, None).unwrap())
+}
+
+#[test]
+fn scope_ids_agree_on_how_many_units_there_are() {
+    use ScopeBinding::{ClusterCta, CtaThread, CtaWarp, KernelCluster, KernelCta, WarpThread};
+    let four_warps = [defined(CtaWarp, Some(&[4])), defined(WarpThread, Some(&[32]))];
+    let with = |more: Ref<ScopeIdDef>| check_scope_ids(&[&four_warps[..], &[more]].concat());
+    assert!(with(defined(CtaThread, Some(&[8, 16]))).is_ok());
+    assert!(with(defined(CtaThread, None)).is_ok());
+    let error = with(defined(CtaThread, Some(&[64]))).unwrap_err().to_string();
+    assert!(error.contains("cta->thread: 64 and 128") || error.contains("cta->thread: 128 and 64"), "{error}");
+    let clusters = [defined(KernelCta, Some(&[10])), defined(ClusterCta, Some(&[4]))];
+    let error = check_scope_ids(&clusters).unwrap_err().to_string();
+    assert!(error.contains("10 of scope kernel->cta are no multiple of 4"), "{error}");
+    let open = [defined(KernelCta, None), defined(KernelCluster, Some(&[2]))];
+    assert!(check_scope_ids(&open).is_ok());
+}
