@@ -282,7 +282,7 @@ impl Parts {
         let typed = [&self.whole, &self.within].into_iter().flatten().next().cloned();
         let typed = typed.unwrap_or_else(|| prim::int_of(relaxide_ffi::DataType::int(32), 0));
         if constant_whole != 0 {
-            let atoms = constant_whole / self.atom & by.inner_mask;
+            let atoms = (constant_whole / self.atom) & by.inner_mask;
             self.whole = Some(self.sum(self.whole.clone(), like(&typed, constant_whole)));
             if atoms != 0 {
                 self.atoms = Some(self.sum(self.atoms.clone(), like(&typed, atoms)));

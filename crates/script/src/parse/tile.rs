@@ -60,7 +60,7 @@ impl Parser<'_> {
             }
         };
         let preferred = self.extents(args.keyword("preferred"))?;
-        let dtype = args.take("dtype").map_or(Ok(DataType::int(32)), |e| self.element_dtype(e))?;
+        let dtype = args.take("dtype").map_or(Ok(DataType::int(32)), |e| self.counter_dtype(e))?;
         args.finish(self)?;
         let count = extents.as_ref().map_or(1, Vec::len);
         if !names.is_empty() && names.len() != count {

@@ -2,7 +2,7 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{PrimVisitor, add, free_vars};
-use relaxide_ir::{Buffer, PrimExpr, Type, Var};
+use relaxide_ir::{AttrValue, Buffer, PrimExpr, Type, Var};
 use relaxide_tir::tile::DEVICE_ENTRY;
 use relaxide_tir::{AllocBuffer, AttrStmt, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt, StmtVisitor};
 
@@ -10,6 +10,7 @@ use super::Printer;
 use super::names::identifier;
 use crate::FLAT_INDICES;
 use crate::number::quoted;
+use crate::parse::{DISABLE_UNROLL, PRAGMA_UNROLL};
 
 /// How a buffer's type is written: as an annotation, which always shows the dtype, or as an allocation, which leaves out
 /// `float32`.
@@ -370,10 +371,23 @@ impl Printer<'_> {
         if n.kind == ForKind::ThreadBinding {
             parts.push(format!("thread={}", quoted(&n.thread_tag)));
         }
-        if !n.annotations.is_empty() {
-            parts.push(format!("annotations={}", self.attr_map(&n.annotations.0, &[])));
+        let unroll = (n.kind == ForKind::Serial).then(|| unroll_request(n)).flatten();
+        let hidden = unroll.as_ref().map_or("", |(key, _)| *key);
+        if n.annotations.0.keys().any(|key| key != hidden) {
+            parts.push(format!("annotations={}", self.attr_map(&n.annotations.0, &[hidden])));
         }
+        parts.extend(unroll.map(|(_, request)| format!("unroll={request}")));
         format!("{call}({})", parts.join(", "))
+    }
+}
+
+/// The annotation that `unroll=` stands for, and what is written for it.
+fn unroll_request(n: &For) -> Option<(&'static str, String)> {
+    match (n.annotations.get(PRAGMA_UNROLL), n.annotations.get(DISABLE_UNROLL)) {
+        (Some(AttrValue::Bool(true)), None) => Some((PRAGMA_UNROLL, "True".into())),
+        (Some(AttrValue::Int(times @ 1..)), None) => Some((PRAGMA_UNROLL, times.to_string())),
+        (None, Some(AttrValue::Bool(true))) => Some((DISABLE_UNROLL, "False".into())),
+        _ => None,
     }
 }
 
