@@ -157,11 +157,8 @@ pub trait StmtMutator: PrimMutator {
                 if value == n.value && var == n.var { stmt.clone() } else { Stmt::bind(var, value) }
             }
             Stmt::Alloc(n) => {
-                let buffer = self.mutate_buffer_def(&n.buffer);
-                if buffer == n.buffer {
-                    return stmt.clone();
-                }
-                Ref::new(AllocBuffer { buffer, annotations: n.annotations.clone() }).into()
+                let (buffer, annotations) = (self.mutate_buffer_def(&n.buffer), n.annotations.clone());
+                if buffer == n.buffer { stmt.clone() } else { Ref::new(AllocBuffer { buffer, annotations }).into() }
             }
             Stmt::Evaluate(n) => {
                 let value = self.mutate_prim(&n.value);

@@ -39,7 +39,7 @@ impl ComposeLayout {
     fn text(&self, expr: &mut dyn FnMut(&PrimExpr) -> String) -> String {
         let ComposeLayout { per_element, swizzle_len, atom_len, .. } = self;
         let tile = self.tile_layout.text(expr);
-        let way = if self.swizzle_inner { "" } else { ", False" };
+        let way = if self.swizzle_inner { "" } else { ", swizzle_inner=False" };
         format!("T.ComposeLayout({per_element}, {swizzle_len}, {atom_len}, {tile}{way})")
     }
 }
