@@ -1,6 +1,6 @@
 //! Layouts over threads and memory to Python.
 
-use relaxide::ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, Map, Object, Ref};
+use relaxide::ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, Function, Map, Object, Ref, type_attr};
 use relaxide::ir::layout::apply::Places;
 use relaxide::ir::layout::group::{group, group_by_many};
 use relaxide::ir::layout::slice::Part;
@@ -150,6 +150,15 @@ pub(super) fn enter() {
     ScopeIdDefStmt::type_index();
     LambdaExpr::type_index();
     TilePrimitiveCall::type_index();
+}
+
+/// Axes are their names in JSON graphs, as TVM writes them: maps find those of the table by their address.
+pub(super) fn enter_json() -> Result<(), Error> {
+    let write = |axis: Ref<Axis>| Ok::<_, Error>(axis.name.clone());
+    let read = |name: String| Ok::<_, Error>(Axis::get(&name));
+    let index = Axis::type_index();
+    type_attr::set(type_attr::Attr::DataToJson.name(), index, Function::typed(write).into())?;
+    type_attr::set(type_attr::Attr::DataFromJson.name(), index, Function::typed(read).into())
 }
 
 fn told<T>(result: Result<T, LayoutError>) -> Result<T, Error> {

@@ -74,5 +74,6 @@ fn enter_json() -> Result<(), Error> {
     let read = |text: String| tensor_from_text(&text).map_err(|why| Error::new(ErrorKind::ValueError, why.to_string()));
     let index = relaxide::ffi::abi::type_index::TENSOR;
     type_attr::set(type_attr::Attr::DataToJson.name(), index, Function::typed(write).into())?;
-    type_attr::set(type_attr::Attr::DataFromJson.name(), index, Function::typed(read).into())
+    type_attr::set(type_attr::Attr::DataFromJson.name(), index, Function::typed(read).into())?;
+    layout::enter_json()
 }
