@@ -112,7 +112,7 @@ def tmem_mma_operand_layout(operand, shape, dtype, *, M, cta_group, ws=False, sp
         raise ValueError(f"tmem_mma_operand_layout: operand must be 'A' or 'D', got {operand!r}")
     if group is not None and operand == "D":
         if len(dims) != 2 or not folded or len(group) != 3 or group[1] != 2 or group[0] * 2 * group[2] != dims[1]:
-            raise ValueError(f"alloc_tcgen05_mma_D group: (segments, 2, columns) of a result (m, N) on Layout B or E is expected, got {group} of {dims}")
+            raise ValueError(f"alloc_tcgen05_mma_D group must be (segments, 2, columns) of a result (m, N) on Layout B or E, got {group} of {dims}")
         dims = [dims[0], *(int(one) for one in group)]
     return make(path, dims, rows_of, folded).canonicalize()
 
@@ -143,7 +143,8 @@ def _left_factor(path, dims, rows_of, folded):
     # One warp reads the other half of the lanes unseen: it is said.
     if len(dims) != 2 or path == "E":
         expected = {"B": "(64, K) or (2, 64, K)", "E": "bank-batched (2, 64, K)"}.get(path, "2D (m, K)")
-        raise ValueError(f"alloc_tcgen05_mma_A: datapath {path} needs {expected}, got {dims}")
+        kind = " identity" if path in "AD" else ""
+        raise ValueError(f"alloc_tcgen05_mma_A: datapath {path}{kind} needs {expected}, got {dims}")
     spec = S[(rows_of(dims[0]), dims[1]) : (1 @ lane, 1 @ col)]
     return TileLayout(spec + R[2 : 64 @ lane] if path == "B" else spec)
 
