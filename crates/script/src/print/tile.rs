@@ -22,7 +22,7 @@ impl Printer<'_> {
 
     /// `T.device_entry()`, with what it is over behind it.
     pub(super) fn device_entry(&mut self, n: &Ref<AttrStmt>) {
-        self.line("T.device_entry()".to_string());
+        self.line("T.device_entry()");
         self.mark_last(&Stmt::Attr(n.clone()));
         self.stmt(&n.body);
     }
