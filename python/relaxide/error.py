@@ -70,6 +70,12 @@ class PassError(ValueError, InternalError):
 
 
 @register_error
+class LayoutError(ValueError, InternalError):
+    """A layout that is none, or an operation on layouts that do not fit each other. TVM finds these by its own checks, which raise
+    :class:`InternalError`."""
+
+
+@register_error
 class ExecutableError(ValueError, InternalError):
     """A program of the virtual machine that it would refuse to run."""
 
@@ -98,6 +104,7 @@ __all__ = [
     "DiagnosticError",
     "ExecutableError",
     "InternalError",
+    "LayoutError",
     "OpAttributeInvalid",
     "OpAttributeRequired",
     "OpAttributeUnImplemented",

@@ -42,8 +42,9 @@ def test_views_are_of_the_same_memory():
     assert [(int(r.min), int(r.extent)) for r in region] == [(0, 2), (2, 2)]
     with pytest.raises(ValueError, match="holds 32 elements"):
         A.view(5, 5)
+    assert A.local().data.same_as(A.data) and _numbers(A.local().shape) == [32]
     with pytest.raises(NotImplementedError, match="GPU"):
-        A.local()
+        A.rearrange("a b -> b a")
 
 
 def test_variables_that_are_no_buffers_have_no_members_of_buffers():

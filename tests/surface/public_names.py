@@ -43,10 +43,6 @@ OUT_OF_SCOPE = (
     "support.xcode",
     "tirx.bench",
     # The language of tiles, which is of one vendor's GPUs: `tirx.lang` below is its other half.
-    "tirx.exec_context",
-    "tirx.exec_scope",
-    "tirx.layout",
-    "tirx.tile_primitive",
     "tirx.lang",
     "tirx.operator",
     "tirx.script",

@@ -124,6 +124,7 @@ fn tensors_may_begin_at_any_element() {
         scope: a.scope.clone(),
         alignment: 4,
         offset_factor: 1,
+        layout: relaxide_ir::layout::Placement::Strided,
         producer: None,
     });
     let i = Var::dim("i");

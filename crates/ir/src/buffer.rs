@@ -2,6 +2,7 @@
 
 use relaxide_ffi::{DataType, Object, ObjectRef, Ref};
 
+use crate::layout::Placement;
 use crate::{PrimExpr, Type, Var};
 
 /// A view of memory. Identity is the node's address, as with variables.
@@ -31,6 +32,8 @@ pub struct Buffer {
     pub alignment: i64,
     /// A number of elements of which the offset is a multiple.
     pub offset_factor: i64,
+    /// Where its elements lie, over threads too.
+    pub layout: Placement,
     /// The stage that computes it, while a kernel is being described as a graph of computes; none in a finished kernel.
     #[field(hidden)]
     pub producer: Option<ObjectRef>,
@@ -64,6 +67,7 @@ impl Buffer {
             scope: scope.to_string(),
             alignment: 64,
             offset_factor: 1,
+            layout: Placement::Strided,
             producer: None,
         })
     }

@@ -12,6 +12,7 @@ pub mod arith;
 pub mod attrs;
 pub mod buffer;
 pub mod diagnostic;
+pub mod layout;
 pub mod limits;
 pub mod module;
 pub mod pass;

@@ -74,6 +74,11 @@ impl fmt::Display for At<'_> {
             Stmt::Break(_) => writeln!(f, "{pad}break"),
             Stmt::Continue(_) => writeln!(f, "{pad}continue"),
             Stmt::Return(n) => writeln!(f, "{pad}return {}", n.value),
+            Stmt::ScopeIds(n) => {
+                let names: Vec<_> = n.def.def_ids.iter().map(|var| var.name.as_str()).collect();
+                writeln!(f, "{pad}{} number {} in {}", names.join(", "), n.def.scope.cur(), n.def.scope.parent())
+            }
+            Stmt::Tile(n) => writeln!(f, "{pad}{} by {}", n.name(), n.scope.kind.name()),
         }
     }
 }

@@ -4,11 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexSet;
 use relaxide_ffi::Ref;
+use relaxide_ir::layout::ScopeIdDef;
 use relaxide_ir::prim::{Let, PrimExpr, PrimMutator, PrimVisitor, free_vars};
 use relaxide_ir::{Buffer, Var};
 
 use crate::PrimFunc;
 use crate::stmt::*;
+use crate::tile::ScopeIdDefStmt;
 
 /// A read-only walk over statements and the expressions in them.
 pub trait StmtVisitor: PrimVisitor + AsStmtVisitor {
@@ -96,6 +98,8 @@ fn walk_stmt(visitor: &mut dyn StmtVisitor, stmt: &Stmt) {
             }
         }
         Stmt::Break(_) | Stmt::Continue(_) => {}
+        Stmt::ScopeIds(n) => n.def.extents.iter().flatten().for_each(|extent| visitor.visit_prim(extent)),
+        Stmt::Tile(n) => crate::tile::visit(visitor, n),
         Stmt::Return(n) => visitor.visit_prim(&n.value),
     }
 }
@@ -138,6 +142,11 @@ pub trait StmtMutator: PrimMutator + AsStmtMutator {
     /// Rebuilds what a statement holds.
     fn remake_stmt(&mut self, stmt: &Stmt) -> Stmt {
         remake_stmt(self.as_stmt_mutator(), stmt)
+    }
+
+    /// Scope ids with their extents rebuilt.
+    fn remake_scope_ids(&mut self, n: &Ref<ScopeIdDefStmt>) -> Ref<ScopeIdDefStmt> {
+        remake_scope_ids(self.as_stmt_mutator(), n)
     }
 
     /// The buffer that a statement declares: another view of memory brings no pointer of its own.
@@ -226,11 +235,8 @@ fn remake_stmt(mutator: &mut dyn StmtMutator, stmt: &Stmt) -> Stmt {
             if value == n.value && var == n.var { stmt.clone() } else { Stmt::bind(var, value) }
         }
         Stmt::Alloc(n) => {
-            let buffer = mutator.mutate_buffer_def(&n.buffer);
-            if buffer == n.buffer {
-                return stmt.clone();
-            }
-            Ref::new(AllocBuffer { buffer, annotations: n.annotations.clone() }).into()
+            let (buffer, annotations) = (mutator.mutate_buffer_def(&n.buffer), n.annotations.clone());
+            if buffer == n.buffer { stmt.clone() } else { Ref::new(AllocBuffer { buffer, annotations }).into() }
         }
         Stmt::Evaluate(n) => {
             let value = mutator.mutate_prim(&n.value);
@@ -260,11 +266,25 @@ fn remake_stmt(mutator: &mut dyn StmtMutator, stmt: &Stmt) -> Stmt {
             if data == n.data && buffer == n.buffer { stmt.clone() } else { Stmt::decl(&buffer, data) }
         }
         Stmt::Break(_) | Stmt::Continue(_) => stmt.clone(),
+        Stmt::ScopeIds(n) => mutator.remake_scope_ids(n).into(),
+        Stmt::Tile(n) => Ref::new(crate::tile::mutated(mutator, n)).into(),
         Stmt::Return(n) => {
             let value = mutator.mutate_prim(&n.value);
             if value == n.value { stmt.clone() } else { Stmt::ret(value) }
         }
     }
+}
+
+/// [`StmtMutator::remake_scope_ids`], compiled once for all mutators.
+fn remake_scope_ids(mutator: &mut dyn StmtMutator, n: &Ref<ScopeIdDefStmt>) -> Ref<ScopeIdDefStmt> {
+    let def_ids: Vec<_> = n.def.def_ids.iter().map(|var| mutator.mutate_var_def(var)).collect();
+    let extents = n.def.extents.as_ref().map(|extents| mutator.mutate_prims(extents));
+    let preferred_extents = n.def.preferred_extents.as_ref().map(|extents| mutator.mutate_prims(extents));
+    if (&def_ids, &extents, &preferred_extents) == (&n.def.def_ids, &n.def.extents, &n.def.preferred_extents) {
+        return n.clone();
+    }
+    let def = Ref::new(ScopeIdDef { def_ids, extents, scope: n.def.scope, preferred_extents });
+    Ref::new(ScopeIdDefStmt { def })
 }
 
 /// [`StmtMutator::remake_store`], compiled once for all mutators.

@@ -29,6 +29,7 @@ pub mod tensor_argument;
 // Under no feature, with which everything above would be compiled once more for the tests.
 #[doc(hidden)]
 pub mod testing;
+pub mod tile;
 pub mod verify;
 pub mod warp;
 

@@ -64,6 +64,7 @@ impl PrimMutator for Specialize<'_> {
                     scope: buffer.scope.clone(),
                     alignment: buffer.alignment,
                     offset_factor: buffer.offset_factor,
+                    layout: buffer.layout.mapped(&mut |e| substitute(e, self.values)),
                     producer: buffer.producer.clone(),
                 })
             }

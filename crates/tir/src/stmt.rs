@@ -6,6 +6,8 @@ use relaxide_ffi::{
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Buffer, DataType, Var};
 
+use crate::tile::{ScopeIdDefStmt, TilePrimitiveCall};
+
 /// A statement.
 #[derive(ObjectEnum, Debug)]
 pub enum Stmt {
@@ -39,6 +41,10 @@ pub enum Stmt {
     Continue(Ref<Continue>),
     /// Ends the kernel with a value.
     Return(Ref<Return>),
+    /// Numbers of the units of a scope, for the statements behind it in the same sequence.
+    ScopeIds(Ref<ScopeIdDefStmt>),
+    /// An operation of several threads on tiles.
+    Tile(Ref<TilePrimitiveCall>),
 }
 
 /// How the iterations of a loop are executed.

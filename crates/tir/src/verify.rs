@@ -14,6 +14,7 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{DataType, Object, Ref};
+use relaxide_ir::layout::{ScopeIdDef, check_scope_ids};
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Buffer, Var};
 
@@ -41,6 +42,9 @@ pub enum VerifyError {
         /// The expression.
         place: String,
     },
+    /// Scope ids that do not agree on how many units there are. The kernel's fault.
+    #[error("{0}")]
+    ScopeIds(String),
     /// A buffer is accessed that has no memory.
     #[error("buffer `{0}` is accessed but is no parameter and not allocated before")]
     UndefinedBuffer(String),
@@ -136,6 +140,7 @@ pub fn verify(func: &PrimFunc) -> Result<()> {
         target: Target::None,
         unordered: None,
         has_barriers: false,
+        scope_ids: Vec::new(),
     };
     for buffer in func.buffers.iter().flatten() {
         let own = [&buffer.elem_offset];
@@ -166,6 +171,8 @@ struct Scope {
     unordered: Option<(&'static str, String)>,
     /// Whether threads wait for each other somewhere.
     has_barriers: bool,
+    /// The scope ids that were defined.
+    scope_ids: Vec<Ref<ScopeIdDef>>,
 }
 
 /// What a scope has added.
@@ -423,6 +430,14 @@ impl Scope {
             }
             Stmt::Break(_) | Stmt::Continue(_) => Ok(()),
             Stmt::Return(n) => self.expr(&n.value).map(drop),
+            Stmt::ScopeIds(n) => {
+                n.def.extents.iter().flatten().try_for_each(|extent| self.expr(extent).map(drop))?;
+                n.def.def_ids.iter().for_each(|var| self.define(var));
+                self.scope_ids.push(n.def.clone());
+                check_scope_ids(&self.scope_ids).map_err(|why| VerifyError::ScopeIds(why.to_string()))
+            }
+            // Its regions and scalars are checked where it is lowered.
+            Stmt::Tile(_) => Ok(()),
         }
     }
 

@@ -16,6 +16,7 @@ _NAMESPACES = {
     "script.relax": "R",
     "script.tirx": "T",
     "script.tir": "T",
+    "script.tile": "T.tile",
     "script.parser.ir": "I",
     "script.parser.relax": "R",
     "script.parser.tirx": "T",

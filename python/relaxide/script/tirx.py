@@ -3,6 +3,8 @@
 import re
 
 from .. import tirx as _tirx
+from ..tirx.layout import R, S, Axis, ComposeLayout, Iter, TileLayout
+from . import tile
 from ._namespace import Inert
 from ._specialize import Optional, constexpr, jit
 from .entry import prim_func, script_macro as macro

@@ -8,18 +8,21 @@ A kernel can be written node by node::
     kernel = tirx.PrimFunc([A], body)
 """
 
-from . import analysis, buffer, device_intrinsic, expr, function, index_map, intrinsic, op, stmt, transform
+from . import analysis, buffer, device_intrinsic, exec_scope, expr, function, index_map, intrinsic, layout, op, stmt, tile_primitive, transform
 from .buffer import Buffer, BufferRegion, decl_buffer, is_buffer_var
 from .buffer_members import BufferAccessKind, buffer_data, buffer_data_pointer_type
+from .exec_scope import ExecScope, ScopeIdDef
 from .expr import CallEffectKind, IterVar
 from .function import PrimFunc
 from .index_map import IndexMap
+from .layout import ComposeLayout, Iter, Layout, TileLayout
 from .device_intrinsic import *  # noqa: F403
 from .intrinsic import *  # noqa: F403
 from .op import *  # noqa: F403
 from .op import abs, all, any, max, min, pow, round
 from .stmt import AllocBuffer, AssertStmt, AttrStmt, Bind, Break, BufferStore, Continue, DeclBuffer, Evaluate, For, ForKind
 from .stmt import IfThenElse, LetStmt, Return, SeqStmt, Stmt, While, stmt_list, stmt_seq
+from .tile_primitive import LambdaExpr, ScopeIdDefStmt, TilePrimitiveCall
 from ..ir.expr import Call, Expr, ExprWithOp, Range, Var
 from ..ir.prim import EQ, GE, GT, LE, LT, NE, Add, And, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Broadcast, BufferLoad
 from ..ir.prim import Cast, Div, FloatImm, FloorDiv, FloorMod, IntImm, Let, LShift, Max, Min, Mod, Mul, Not, Or, Ramp, RShift

@@ -90,23 +90,24 @@ def decl_buffer(
     data_alignment=-1,
     offset_factor=0,
     span=None,
-    layout=None,
+    layout="default",
 ):
     """A buffer of a shape; the element type is float32 where none is given.
 
     ``data`` is the pointer to its memory, a variable; by default a fresh one. ``strides`` are the distances of neighbours
-    along each dimension; none means compact, row by row. Numbers among the dimensions are 32-bit, as TVMScript reads them.
+    along each dimension; none means compact, row by row. ``layout`` says where elements lie over threads and memory
+    (:mod:`tirx.layout`), and ``None`` that nobody knows it yet. Numbers among the dimensions are 32-bit, as TVMScript reads them.
     ``scope`` is the memory it lies in, ``"global"`` where none is said. ``offset_factor`` says of how many elements the offset is
     a multiple; where no ``elem_offset`` is given with it, the offset is a variable that the caller's tensor gives.
     """
-    if layout is not None and layout != "default":
-        raise NotImplementedError("layouts of tiles over threads are about GPUs; strides say how a buffer lies in memory")
     shape = list(shape) if isinstance(shape, (tuple, list)) or hasattr(shape, "__len__") else [shape]
     if offset_factor and elem_offset is None:
         first = shape[0] if shape else 0
         elem_offset = Var("elem_offset", "int32" if isinstance(first, int) else first.dtype)
     strides = [_index(stride) for stride in strides or ()]
-    parts = (data, strides, elem_offset, scope, data_alignment, max(offset_factor, 1))
+    # Of what has a default, nothing is said; that nobody knows the layout yet is said by a word.
+    layout = {"default": None, None: "none"}.get(layout, layout) if layout is None or isinstance(layout, str) else layout
+    parts = (data, strides, elem_offset, scope, data_alignment, max(offset_factor, 1), layout)
     return _api.tirx.Buffer(name, _dtype(dtype or "float32"), [_index(dim) for dim in shape], *parts)
 
 

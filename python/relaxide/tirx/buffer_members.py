@@ -117,28 +117,66 @@ def ptr_to(self, indices):
 def view(self, *args, layout=None):
     """The same memory with other dimensions, of which one may be -1, or, given an element type, with other elements.
 
+    Parameters
+    ----------
+    args :
+        The dimensions, or the element type.
+    layout : Layout, optional
+        Where the elements lie; where the buffer has a layout of its own, the view keeps it.
+
     Raises
     ------
     ValueError
         The buffer is not compact, or holds another number of elements.
-    NotImplementedError
-        A layout is given: those are about threads of GPUs.
     """
     if layout is not None:
-        raise NotImplementedError("layouts of tiles over threads are about GPUs; strides say how a buffer lies in memory")
+        return _view(self, list(args), strides=[], layout=layout)
     if len(self.strides):
         raise ValueError(f"{self.name} has strides, so that its elements are not one behind the other: view takes a compact buffer")
     if len(args) == 1 and isinstance(args[0], (str, type(_dtype("int8")))):
         ours, theirs = _dtype(self.dtype).bits, _dtype(args[0]).bits
         *outer, last = self.shape
-        return _view(self, [*outer, last * ours // theirs], dtype=args[0], elem_offset=self.elem_offset * ours // theirs)
+        layout = _given_layout(self)
+        if layout != "default" and layout is not None:
+            layout = layout.pack(theirs // ours) if theirs > ours else layout.unpack(ours // theirs)
+        return _view(self, [*outer, last * ours // theirs], dtype=args[0], elem_offset=self.elem_offset * ours // theirs, layout=layout)
     shape = list(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
     if -1 in [dim for dim in shape if isinstance(dim, int)]:
         shape[shape.index(-1)] = _total(self) // prod((dim for dim in shape if not isinstance(dim, int) or dim != -1), start=1)
     known = [getattr(dim, "value", dim) for dim in [*shape, _total(self)]]
     if all(isinstance(dim, int) for dim in known) and prod(known[:-1]) != known[-1]:
         raise ValueError(f"{self.name} holds {known[-1]} elements, and the view {known[:-1]} has {prod(known[:-1])}")
-    return _view(self, shape)
+    return _view(self, shape, layout=_given_layout(self))
+
+
+def local(self, *shape, layout=None):
+    """What a thread holds of a buffer that is spread over threads, one element behind another.
+
+    Parameters
+    ----------
+    shape : int or Expr
+        Dimensions of as many elements; one of all of them where none are given.
+    layout : Layout, optional
+        Where the elements lie within the thread.
+
+    Raises
+    ------
+    ValueError
+        The buffer's layout is not known, or the dimensions are of another number of elements.
+    """
+    from ..sym import Analyzer
+
+    whole = self.layout
+    if whole is None and (layout is None or not shape):
+        raise ValueError(f"{self.name} has layout=None: what a thread holds of it is not known (parent buffer has layout=None); give it a layout")
+    if not shape:
+        held = whole.storage()
+        shape = (held.span() if layout is None else held.size(),)
+    elif layout is None:
+        span = whole.storage().span()
+        if not Analyzer().can_prove_equal(prod(shape, start=const(1, "int32")), span):
+            raise ValueError(f"a thread holds {span} elements of {self.name}, and the local view {list(shape)} has another number")
+    return _view(self, list(shape), strides=[], layout="default" if layout is None else layout)
 
 
 def permute(self, *dims):
@@ -219,10 +257,27 @@ def _for_gpus(name):
     return refuse
 
 
-def _view(buffer, shape, *, dtype=None, strides=None, elem_offset=None):
+def _given_layout(buffer):
+    """The layout that a buffer was given."""
+    given = buffer._field("layout")
+    return "default" if given is None else None if isinstance(given, str) else given
+
+
+def _view(buffer, shape, *, dtype=None, strides=None, elem_offset=None, layout="default"):
     strides = list(buffer.strides if strides is None and len(shape) == len(buffer.strides) else strides or ())
     offset = buffer.elem_offset if elem_offset is None else elem_offset
-    return decl_buffer(shape, dtype or buffer.dtype, buffer.name, buffer.data, strides, offset, buffer.scope(), buffer.data_alignment)
+    parts = (strides, offset, buffer.scope(), buffer.data_alignment)
+    return decl_buffer(shape, dtype or buffer.dtype, buffer.name, buffer.data, *parts, layout=layout)
+
+
+def _layout(buffer):
+    from .layout import S, TileLayout
+
+    given = _given_layout(buffer)
+    if given != "default":
+        return given
+    shape, strides = tuple(buffer.shape), tuple(buffer.strides)
+    return TileLayout(S[shape:strides] if strides else S[shape]) if shape else TileLayout.from_iters()
 
 
 def _strides(buffer):
@@ -255,11 +310,11 @@ def _plus(a, b):
     return a if isinstance(getattr(b, "value", b), int) and getattr(b, "value", b) == 0 else a + b
 
 
-_METHODS = (access_ptr, offset_of, elem_offset_of, byte_offset_of, get_flattened_buffer, with_dtype, is_scalar, ptr_to, view, permute, chunk)
-for _method in (*_METHODS, *map(_for_gpus, ("local", "tile", "rearrange", "with_allocated_addr"))):
+_METHODS = (access_ptr, offset_of, elem_offset_of, byte_offset_of, get_flattened_buffer, with_dtype, is_scalar, ptr_to, view, local, permute, chunk)
+for _method in (*_METHODS, *map(_for_gpus, ("tile", "rearrange", "with_allocated_addr"))):
     setattr(Buffer, _method.__name__, _method)
 Buffer.byte_offset, Buffer.sub = property(byte_offset), property(sub)
-Buffer.layout = property(lambda self: None, doc="How tiles lie over threads of a GPU: nothing, since memory lies by strides here.")
+Buffer.layout = property(_layout, doc="Where its elements lie: the layout that was given, else that of its strides; None where nobody knows it yet.")
 Buffer.allocated_addr = property(lambda self: [], doc="Addresses in a GPU's tensor memory: none.")
 
 
@@ -271,7 +326,7 @@ def _member_of_buffers(name):
 
 
 _FIELDS = "shape strides elem_offset data_alignment offset_factor layout allocated_addr data scope vload vstore byte_offset sub"
-for _name in (*_FIELDS.split(), *(method.__name__ for method in _METHODS), "local", "tile", "rearrange", "with_allocated_addr"):
+for _name in (*_FIELDS.split(), *(method.__name__ for method in _METHODS), "tile", "rearrange", "with_allocated_addr"):
     setattr(Var, _name, _member_of_buffers(_name))
 
 __all__ = ["BufferAccessKind", "buffer_data", "buffer_data_pointer_type"]

@@ -97,6 +97,9 @@ impl Body<'_, '_> {
             }
             // EarlyExits, which were written above.
             Stmt::Break(_) | Stmt::Continue(_) => Ok(()),
+            Stmt::ScopeIds(_) | Stmt::Tile(_) => {
+                Err(self.kernel.malformed("a statement about tiles was not lowered".to_string()))
+            }
             Stmt::Block(n) => {
                 Err(self.kernel.malformed(format!("block `{}` was not lowered to statements", n.block.name)))
             }

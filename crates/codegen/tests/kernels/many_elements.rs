@@ -90,6 +90,7 @@ fn rows_that_lie_far_apart_are_reached_by_counters_of_32_bits() {
             scope,
             alignment: 1,
             offset_factor: 1,
+            layout: relaxide_ir::layout::Placement::Strided,
             producer: None,
         })
     };

@@ -102,6 +102,7 @@ fn remake_buffer(mutator: &mut dyn PrimMutator, buffer: &Buffer, data: Ref<Var>)
         scope: buffer.scope.clone(),
         alignment: buffer.alignment,
         offset_factor: buffer.offset_factor,
+        layout: buffer.layout.mapped(&mut |e| mutator.mutate_prim(e)),
         producer: None,
     }
 }

@@ -11,6 +11,7 @@ mod expr;
 pub mod fuse_by_pattern;
 mod index_map;
 mod kernels;
+mod layout;
 pub mod module;
 pub mod op;
 pub mod pass_functions;
@@ -45,6 +46,7 @@ pub fn register() -> Result<(), Error> {
         dpl::TABLE,
         index_map::TABLE,
         kernels::TABLE,
+        layout::TABLE,
         target::TABLE,
     ]
     .into_iter()
@@ -60,6 +62,7 @@ pub fn register() -> Result<(), Error> {
     prim::enter();
     dpl::enter();
     index_map::enter();
+    layout::enter();
     relay::enter();
     pass_functions::enter();
     enter_json()
@@ -71,5 +74,6 @@ fn enter_json() -> Result<(), Error> {
     let read = |text: String| tensor_from_text(&text).map_err(|why| Error::new(ErrorKind::ValueError, why.to_string()));
     let index = relaxide::ffi::abi::type_index::TENSOR;
     type_attr::set(type_attr::Attr::DataToJson.name(), index, Function::typed(write).into())?;
-    type_attr::set(type_attr::Attr::DataFromJson.name(), index, Function::typed(read).into())
+    type_attr::set(type_attr::Attr::DataFromJson.name(), index, Function::typed(read).into())?;
+    layout::enter_json()
 }

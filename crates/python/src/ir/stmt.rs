@@ -1,6 +1,7 @@
 //! Constructors of kernels: statements, blocks, buffers.
 
 use relaxide::ffi::{Any, Array, DataType, Error, ErrorKind, FromAny, Map, Ref};
+use relaxide::ir::layout::Placement;
 use relaxide::ir::prim::{PrimExpr, PrimMutator, PrimVisitor, StringImm};
 use relaxide::ir::{Buffer, Type, Var};
 use relaxide::tir::{
@@ -185,7 +186,7 @@ fn realize(args: &Args<'_>) -> Result<Any, Error> {
     Ok(Ref::new(SBlockRealize { iter_values, predicate, block }).into())
 }
 
-/// `(name, dtype, shape, data, strides, elem_offset, scope, alignment, offset_factor)`.
+/// `(name, dtype, shape, data, strides, elem_offset, scope, alignment, offset_factor, layout)`.
 fn buffer(args: &Args<'_>) -> Result<Any, Error> {
     let (name, dtype): (String, DataType) = (args.get(0)?, args.get(1)?);
     let given: Option<Ref<Var>> = args.optional(3)?;
@@ -197,16 +198,22 @@ fn buffer(args: &Args<'_>) -> Result<Any, Error> {
         scope = "global".into();
     }
     let alignment: i64 = args.optional(7)?.unwrap_or(-1);
+    let shape = args.prims(2)?.unwrap_or_default();
+    let layout = match args.get(9)? {
+        Placement::By(layout) => Placement::by(layout, &shape),
+        other => other,
+    };
     Ok(Ref::new(Buffer {
         data: given.unwrap_or_else(|| Var::new(name.clone(), Type::pointer(dtype, &scope))),
         name,
         dtype,
-        shape: args.prims(2)?.unwrap_or_default(),
+        shape,
         strides: args.prims(4)?.unwrap_or_default(),
         elem_offset: if args.absent(5) { PrimExpr::from(0) } else { args.prim(5)? },
         scope,
         alignment: if alignment > 0 { alignment } else { 64 },
         offset_factor: args.optional::<i64>(8)?.unwrap_or(1).max(1),
+        layout,
         producer: None,
     })
     .into())

@@ -11,6 +11,7 @@ use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
 use relaxide_ir::{Attrs, IRModule, Target};
 use relaxide_tir::lower::{self, LowerOptions, SPLIT_HOST_DEVICE};
 use relaxide_tir::schedule::{self, KernelNote, Notes, Overrides};
+use relaxide_tir::tile::unlowered;
 use relaxide_tir::{HOST_FUNC, PrimFunc};
 
 use crate::compiler::compile::pass_context;
@@ -85,6 +86,12 @@ fn kernel_context(options: &CompileOptions<'_>) -> Result<PassContext, PassError
 fn by_target(module: &IRModule, target: &Target) -> Result<Vec<(Target, IRModule)>, Error> {
     let mut groups: IndexMap<String, (Target, IRModule)> = IndexMap::new();
     for (name, kernel) in module.functions_of::<PrimFunc>() {
+        if let Some(what) = unlowered(&kernel) {
+            let message = format!(
+                "no code is made of {what}: programs of tiles are read, printed and checked only; use loops and buffers by strides"
+            );
+            return Err(Error::Kernel { kernel: name.to_string(), message });
+        }
         let own = target_of(name, &kernel, target)?;
         let (_, kernels) = groups.entry(own.to_string()).or_insert_with(|| (own, IRModule::new()));
         kernels.insert(name, kernel);

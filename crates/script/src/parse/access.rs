@@ -8,6 +8,7 @@ use relaxide_tir::Range;
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
+use super::host::OF_PYTHON;
 use super::value::Value;
 use super::{Parsed, Parser};
 use crate::meta_json;
@@ -25,6 +26,10 @@ impl Parser<'_> {
                 "shape" => Ok(Value::Tuple(b.shape.iter().cloned().map(Value::Prim).collect())),
                 "strides" => Ok(Value::Tuple(b.strides.iter().cloned().map(Value::Prim).collect())),
                 "elem_offset" => Ok(Value::Prim(b.elem_offset.clone())),
+                _ if self.host.is_some() && OF_PYTHON.contains(&name) => {
+                    let value = self.ask(&Expr::Attribute(attr.clone()))?;
+                    self.value_from_host(&value, attr.range)
+                }
                 _ => Err(self.no_member(&format!("the buffer `{}`", b.name), name, attr.range)),
             },
             Value::Prim(e) if name == "dtype" => Ok(Value::DType(e.dtype())),

@@ -105,6 +105,20 @@ fn root(e: &Expr) -> Option<&str> {
     }
 }
 
+/// Members of buffers that Python knows, and whose own members and items are Python's.
+pub(super) const OF_PYTHON: [&str; 2] = ["layout", "sub"];
+
+/// The member that a chain of members, subscripts and calls asks its first name for.
+fn member_of_root(e: &Expr) -> Option<&str> {
+    match e {
+        Expr::Attribute(attr) if attr.value.is_name_expr() => Some(attr.attr.as_str()),
+        Expr::Attribute(attr) => member_of_root(&attr.value),
+        Expr::Subscript(subscript) => member_of_root(&subscript.value),
+        Expr::Call(call) => member_of_root(&call.func),
+        _ => None,
+    }
+}
+
 impl<'s> Parser<'s> {
     /// Reads the text as part of a Python program.
     pub(super) fn enter_host(&mut self, host: &'s dyn Host, macros: &'s [Macro]) {
@@ -187,6 +201,7 @@ impl Parser<'_> {
         }
         match self.lookup(name) {
             Some(Value::Host(_)) => true,
+            Some(Value::Buffer(_)) => member_of_root(e).is_some_and(|member| OF_PYTHON.contains(&member)),
             Some(Value::Relax(_) | Value::Type(_)) => of_values || !matches!(e, Expr::Name(_)),
             _ => false,
         }

@@ -22,6 +22,7 @@ mod constant;
 mod device;
 mod expr;
 mod host;
+mod layout;
 mod limits;
 mod macros;
 mod module;
@@ -29,6 +30,7 @@ mod relax;
 mod relax_call;
 mod relax_operators;
 mod symbols;
+mod tile;
 mod tir;
 mod tir_assign;
 mod tir_block;
@@ -56,6 +58,8 @@ use tir::Kernel;
 use value::Value;
 
 pub use host::{Host, HostError, Local, Macro, ScopeIndex};
+pub(crate) use tile::scope_id_function;
+pub(crate) use tir_loops::{DISABLE_UNROLL, PRAGMA_UNROLL};
 
 /// The result of reading a piece of text.
 type Parsed<T> = Result<T, Box<Diagnostic>>;

@@ -3,6 +3,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, Binary};
 use relaxide_ir::{Attrs, BinaryOp, Buffer, PrimExpr, Type, Var};
+use relaxide_tir::tile::DEVICE_ENTRY;
 use relaxide_tir::{AssertStmt, AttrStmt, Evaluate, For, ForKind, PrimFunc, Stmt, While};
 use ruff_python_ast::{self as ast, Expr, Stmt as Py};
 use ruff_text_size::Ranged;
@@ -157,6 +158,10 @@ impl Parser<'_> {
                 _ => (None, &Expr::NoneLiteral(ast::ExprNoneLiteral::default())),
             };
             let path = self.call_path(e);
+            if path.as_deref() == Some("T.device_entry") {
+                let rest = body.get(at + 1..).unwrap_or_default();
+                return self.under_attrs(vec![(DEVICE_ENTRY.to_string(), prim::boolean(true))], rest);
+            }
             if let (Expr::Call(call), Some("T.launch_thread" | "T.attr")) = (e, path.as_deref()) {
                 let rest = body.get(at + 1..).unwrap_or_default();
                 let mut args = Args::of(self, path.as_deref().unwrap_or_default(), call)?;
@@ -255,6 +260,9 @@ impl Parser<'_> {
 
     /// Calls that are statements: whether `name` is one.
     fn tir_statement_call(&mut self, name: &str, call: &ast::ExprCall) -> Parsed<bool> {
+        if self.tile_call(name, call)? || self.scope_ids(&[], name, call)? {
+            return Ok(true);
+        }
         let mut args = Args::of(self, &format!("T.{name}"), call)?;
         match name {
             "evaluate" => {

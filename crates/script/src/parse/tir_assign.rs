@@ -10,6 +10,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::args::Args;
 use super::block_head::Part;
+use super::symbols::dtype_name;
 use super::value::Value;
 use super::{Parsed, Parser};
 
@@ -25,7 +26,7 @@ impl Parser<'_> {
             if let Some(kind) = function.strip_prefix("axis.") {
                 return self.in_head(Part::Axes, |p| p.axis(&[target], kind, call));
             }
-            if self.buffer_assign(target, function, call)? {
+            if self.scope_ids(&[target], function, call)? || self.buffer_assign(target, function, call)? {
                 return Ok(());
             }
             if function == "env_thread" {
@@ -116,6 +117,9 @@ impl Parser<'_> {
     pub(super) fn tir_annotated(&mut self, assign: &ast::StmtAnnAssign) -> Parsed<()> {
         let Expr::Name(target) = &*assign.target else { return Err(self.unsupported("this assignment", assign.range)) };
         let name = target.id.as_str();
+        if let Some(dtype) = self.dtype_of_elements(&assign.annotation) {
+            return self.elements(target, dtype, assign);
+        }
         let (binds, dtype) = match &*assign.annotation {
             Expr::Subscript(s) if self.path(&s.value).as_deref() == Some("T.let") => (true, Some(self.ty(&s.slice)?)),
             e if self.path(e).as_deref() == Some("T.let") => (true, None),
@@ -142,6 +146,26 @@ impl Parser<'_> {
             }
             _ => self.bind_scalar(name, value, target.range),
         }
+        Ok(())
+    }
+
+    /// The element type in `x: T.float32[4, 8]`.
+    fn dtype_of_elements(&self, annotation: &Expr) -> Option<DataType> {
+        let Expr::Subscript(subscript) = annotation else { return None };
+        let path = self.path(&subscript.value)?;
+        dtype_name(path.strip_prefix("T.")?)
+    }
+
+    /// `x: T.float32[4, 8]`: a local buffer of these dimensions.
+    fn elements(&mut self, target: &ast::ExprName, dtype: DataType, assign: &ast::StmtAnnAssign) -> Parsed<()> {
+        if let Some(value) = &assign.value {
+            return Err(self.unsupported("a value for several elements", value.range()));
+        }
+        let Expr::Subscript(subscript) = &*assign.annotation else { return Ok(()) };
+        let shape = self.dims(&subscript.slice)?;
+        let buffer = Buffer::scoped(target.id.as_str(), dtype, shape, "local");
+        self.push(Ref::new(AllocBuffer { buffer: buffer.clone(), annotations: Attrs::new() }));
+        self.define(target.id.as_str(), Value::Buffer(buffer));
         Ok(())
     }
 

@@ -168,6 +168,12 @@ impl Parser<'_> {
     pub(super) fn axes(&mut self, targets: &ast::ExprTuple, value: &Expr) -> Parsed<()> {
         let names: Option<Vec<&ast::ExprName>> = targets.elts.iter().map(|e| e.as_name_expr()).collect();
         let path = self.call_path(value);
+        if let (Some(names), Expr::Call(call), Some(function)) =
+            (&names, value, path.as_deref().and_then(|p| p.strip_prefix("T.")))
+            && self.scope_ids(names, function, call)?
+        {
+            return Ok(());
+        }
         match (names, value, path.as_deref().and_then(|p| p.strip_prefix("T.axis."))) {
             (Some(names), Expr::Call(call), Some(kind)) => self.in_head(Part::Axes, |p| p.axis(&names, kind, call)),
             (Some(names), Expr::Tuple(values), _) if names.len() == values.elts.len() => {

@@ -49,8 +49,9 @@ impl Parser<'_> {
             Some(e) => Some(self.int(e)?).filter(|a| *a > 0).unwrap_or(64),
             None => 64,
         };
-        // Hints for alignment analysis and for the newer kernel dialect; nothing here depends on them.
-        for hint in ["buffer_type", "axis_separators", "layout", "byte_offset"] {
+        let layout = self.placement(args.keyword("layout"), &shape)?;
+        // Hints for alignment analysis; nothing here depends on them.
+        for hint in ["buffer_type", "axis_separators", "byte_offset"] {
             args.keyword(hint);
         }
         let data = data.unwrap_or_else(|| {
@@ -69,6 +70,7 @@ impl Parser<'_> {
             scope,
             alignment,
             offset_factor,
+            layout,
             producer,
         }))
     }
@@ -171,6 +173,7 @@ impl Parser<'_> {
         let scope = args.keyword("scope").map_or(Ok(source.buffer.scope.clone()), |e| self.text(e))?;
         let alignment = args.keyword("align").map_or(Ok(64), |e| self.int(e))?;
         args.keyword("buffer_type");
+        let layout = self.placement(args.keyword("layout"), &shape)?;
         let data = Var::new(name, Ref::new(PointerType { element: Type::prim(dtype), scope: scope.clone() }));
         let alignment = if alignment > 0 { alignment } else { 64 };
         let (name_of, offset_factor, producer) = (name.to_string(), factor.max(1), None);
@@ -184,6 +187,7 @@ impl Parser<'_> {
             scope,
             alignment,
             offset_factor,
+            layout,
             producer,
         });
         self.define(name, Value::Buffer(buffer.clone()));

@@ -61,6 +61,9 @@ const BITWISE: &[(&str, &str)] = &[
 
 impl Parser<'_> {
     pub(super) fn tir_call(&mut self, name: &str, call: &ast::ExprCall) -> Parsed<Value> {
+        if let Some(layout) = self.layout_call(name, call)? {
+            return Ok(layout);
+        }
         let mut args = Args::of(self, &format!("T.{name}"), call)?;
         let range = call.range();
         // A target is text here, as the passes that set it write it; Python knows what a dictionary says.

@@ -3,7 +3,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::diagnostic::Code;
 use relaxide_ir::prim;
-use relaxide_ir::{Attrs, PrimExpr, Type, Var};
+use relaxide_ir::{AttrValue, Attrs, PrimExpr, Type, Var};
 use relaxide_tir::{For, ForKind, Stmt};
 use ruff_python_ast::{self as ast, Expr, Stmt as Py};
 use ruff_text_size::Ranged;
@@ -12,6 +12,10 @@ use super::access::difference;
 use super::args::Args;
 use super::value::Value;
 use super::{Parsed, Parser};
+
+/// Annotations of loops that `unroll=` stands for.
+pub(crate) const PRAGMA_UNROLL: &str = "pragma_unroll";
+pub(crate) const DISABLE_UNROLL: &str = "disable_unroll";
 
 impl Parser<'_> {
     pub(super) fn tir_for(&mut self, n: &ast::StmtFor) -> Parsed<()> {
@@ -52,14 +56,25 @@ impl Parser<'_> {
         let Expr::Name(target) = &*n.target else { return Err(self.unsupported("this loop", n.target.range())) };
         let (mut min, mut extent) = self.loop_range(&mut args)?;
         let step = if kind == ForKind::ThreadBinding { 1 } else { self.loop_step(&mut args)? };
+        let counter_dtype = match args.keyword("dtype") {
+            Some(e) if kind != ForKind::ThreadBinding => Some(self.counter_dtype(e)?),
+            Some(e) => return Err(self.unsupported("the type of a thread's number", e.range())),
+            None => None,
+        };
+        if let Some(dtype) = counter_dtype {
+            (min, extent) = (prim::cast(dtype, min), prim::cast(dtype, extent));
+        }
         let thread_tag = match (kind, args.take("thread")) {
             (ForKind::ThreadBinding, Some(e)) => self.text(e)?,
             _ => String::new(),
         };
-        let annotations = match args.keyword("annotations") {
+        let mut annotations = match args.keyword("annotations") {
             Some(e) => self.attrs(e)?,
             None => Attrs::new(),
         };
+        if let (ForKind::Serial, Some(e)) = (kind, args.keyword("unroll")) {
+            annotations = self.unroll_request(e, annotations)?;
+        }
         args.finish(self)?;
         let var = self.loop_var(target, extent.dtype());
         let mut counter = PrimExpr::from(&var);
@@ -73,6 +88,33 @@ impl Parser<'_> {
         let body = self.loop_body(&[(target, counter, extent.clone())], &n.body)?;
         self.push(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }));
         Ok(())
+    }
+
+    /// `unroll=True`, `unroll=False`, `unroll=4` as annotations.
+    fn unroll_request(&mut self, e: &Expr, annotations: Attrs) -> Parsed<Attrs> {
+        Ok(match self.expr(e)? {
+            Value::None => annotations,
+            Value::Bool(true) => annotations.with(PRAGMA_UNROLL, AttrValue::Bool(true)),
+            Value::Bool(false) => annotations.with(DISABLE_UNROLL, AttrValue::Bool(true)),
+            value => match value.as_int().filter(|times| *times > 0) {
+                Some(times) => annotations.with(PRAGMA_UNROLL, AttrValue::Int(times)),
+                None => {
+                    let message = format!("unroll is True, False or a positive integer, not {}", value.describe());
+                    return Err(self.error(Code::Type, message, e.range()));
+                }
+            },
+        })
+    }
+
+    /// The type of a counter: 32 bits.
+    pub(super) fn counter_dtype(&mut self, e: &Expr) -> Parsed<DataType> {
+        match self.dtype(e)? {
+            dtype if dtype == DataType::int(32) || dtype == DataType::uint(32) => Ok(dtype),
+            other => {
+                let message = format!("the dtype must be \"int32\" or \"uint32\", not {other}");
+                Err(self.error(Code::Type, message, e.range()))
+            }
+        }
     }
 
     /// By how much a loop counts: the third argument of `range`, `step=` of others.
@@ -113,8 +155,12 @@ impl Parser<'_> {
 
     /// `for i, j in T.grid(…)`. Of `*shape` each dimension is an extent.
     fn tir_grid(&mut self, n: &ast::StmtFor, call: &ast::ExprCall) -> Parsed<()> {
-        if let Some(keyword) = call.arguments.keywords.first() {
-            return Err(self.unsupported("T.grid with an argument by name", keyword.range));
+        let mut counter_dtype = None;
+        for keyword in &call.arguments.keywords {
+            if keyword.arg.as_ref().is_none_or(|name| name.as_str() != "dtype") {
+                return Err(self.unsupported("this argument of T.grid", keyword.range));
+            }
+            counter_dtype = Some(self.counter_dtype(&keyword.value)?);
         }
         let targets: Vec<&ast::ExprName> = match &*n.target {
             Expr::Name(name) => vec![name],
@@ -129,7 +175,8 @@ impl Parser<'_> {
             };
             for value in values {
                 let extent = self.scalar(&value, arg.range())?;
-                extents.push(self.counts(extent, arg.range())?);
+                let extent = self.counts(extent, arg.range())?;
+                extents.push(counter_dtype.map_or(extent.clone(), |dtype| prim::cast(dtype, extent)));
             }
         }
         if let (Expr::Name(all), false) = (&*n.target, extents.len() == 1) {

@@ -13,6 +13,7 @@ mod names;
 mod prim;
 mod relax;
 mod relax_call;
+mod tile;
 mod tir;
 mod tir_block;
 mod tir_view;

@@ -2,13 +2,15 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{PrimVisitor, add, free_vars};
-use relaxide_ir::{Buffer, PrimExpr, Type, Var};
-use relaxide_tir::{AllocBuffer, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt, StmtVisitor};
+use relaxide_ir::{AttrValue, Buffer, PrimExpr, Type, Var};
+use relaxide_tir::tile::DEVICE_ENTRY;
+use relaxide_tir::{AllocBuffer, AttrStmt, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt, StmtVisitor};
 
 use super::Printer;
 use super::names::identifier;
 use crate::FLAT_INDICES;
 use crate::number::quoted;
+use crate::parse::{DISABLE_UNROLL, PRAGMA_UNROLL};
 
 /// How a buffer's type is written: as an annotation, which always shows the dtype, or as an allocation, which leaves out
 /// `float32`.
@@ -141,6 +143,7 @@ impl Printer<'_> {
         if is_anywhere || buffer.offset_factor != 1 {
             parts.push(format!("offset_factor={}", buffer.offset_factor));
         }
+        parts.extend(self.placement(&buffer.layout));
         parts.join(", ")
     }
 
@@ -200,20 +203,26 @@ impl Printer<'_> {
                 self.mark_last(stmt);
             }
             Stmt::Block(n) => self.block_realize(n),
-            Stmt::Attr(n) => {
-                let value = self.prim(&n.value);
-                self.mark_next(|| stmt.clone());
-                self.line(format!("with T.attr({{{}: {value}}}):", quoted(&n.key)));
-                self.nested_stmt(&n.body);
-            }
+            Stmt::Attr(n) if n.key == DEVICE_ENTRY => self.device_entry(n),
+            Stmt::Attr(n) => self.attr_block(n),
             Stmt::Decl(n) => self.declaration(n),
             Stmt::Break(_) => self.jump("break", stmt),
             Stmt::Continue(_) => self.jump("continue", stmt),
+            Stmt::ScopeIds(n) => self.scope_ids(n),
+            Stmt::Tile(n) => self.tile_call(n),
             Stmt::Return(n) => {
                 let value = self.prim(&n.value);
                 self.jump(&format!("return {value}"), stmt);
             }
         }
+    }
+
+    /// `with T.attr({key: value}):`.
+    fn attr_block(&mut self, n: &Ref<AttrStmt>) {
+        let value = self.prim(&n.value);
+        self.mark_next(|| Stmt::Attr(n.clone()));
+        self.line(format!("with T.attr({{{}: {value}}}):", quoted(&n.key)));
+        self.nested_stmt(&n.body);
     }
 
     fn jump(&mut self, text: &str, stmt: &Stmt) {
@@ -227,6 +236,9 @@ impl Printer<'_> {
             if let Stmt::Alloc(alloc) = stmt {
                 let init = rest.next_if(|next| initialises(next, alloc));
                 self.alloc(alloc, init);
+            } else if let (Stmt::Attr(n), Some(_)) = (stmt, rest.peek()) {
+                // What it is over ends before the sequence does.
+                self.attr_block(n);
             } else {
                 self.stmt(stmt);
             }
@@ -359,10 +371,23 @@ impl Printer<'_> {
         if n.kind == ForKind::ThreadBinding {
             parts.push(format!("thread={}", quoted(&n.thread_tag)));
         }
-        if !n.annotations.is_empty() {
-            parts.push(format!("annotations={}", self.attr_map(&n.annotations.0, &[])));
+        let unroll = (n.kind == ForKind::Serial).then(|| unroll_request(n)).flatten();
+        let hidden = unroll.as_ref().map_or("", |(key, _)| *key);
+        if n.annotations.0.keys().any(|key| key != hidden) {
+            parts.push(format!("annotations={}", self.attr_map(&n.annotations.0, &[hidden])));
         }
+        parts.extend(unroll.map(|(_, request)| format!("unroll={request}")));
         format!("{call}({})", parts.join(", "))
+    }
+}
+
+/// The annotation that `unroll=` stands for, and what is written for it.
+fn unroll_request(n: &For) -> Option<(&'static str, String)> {
+    match (n.annotations.get(PRAGMA_UNROLL), n.annotations.get(DISABLE_UNROLL)) {
+        (Some(AttrValue::Bool(true)), None) => Some((PRAGMA_UNROLL, "True".into())),
+        (Some(AttrValue::Int(times @ 1..)), None) => Some((PRAGMA_UNROLL, times.to_string())),
+        (None, Some(AttrValue::Bool(true))) => Some((DISABLE_UNROLL, "False".into())),
+        _ => None,
     }
 }
 
@@ -374,6 +399,7 @@ fn is_plain(n: &For) -> bool {
 fn is_scalar(buffer: &Buffer) -> bool {
     let one = matches!(buffer.shape.as_slice(), [PrimExpr::Int(d)] if d.value == 1 && d.dtype == DataType::int(32));
     one && buffer.scope == "local"
+        && buffer.layout == relaxide_ir::layout::Placement::Strided
         && buffer.strides.is_empty()
         && buffer.elem_offset.is_int(0)
         && buffer.dtype.lanes == 1

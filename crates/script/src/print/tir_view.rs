@@ -1,10 +1,12 @@
 //! Buffers over memory that exists.
 //!
-//! A view that differs from a buffer by its shape alone, or by its element type alone, is written as a method of that buffer;
+//! A view that differs from a buffer by its shape alone, by its element type alone, or by its layout, is written as a method of that buffer;
 //! everything else as a declaration over an address.
 
 use relaxide_ffi::{Ref, structural_equal};
-use relaxide_ir::{Buffer, PrimExpr};
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::layout::{Layout, Placement};
+use relaxide_ir::{Buffer, PrimExpr, prim};
 use relaxide_tir::{DeclBuffer, Stmt};
 
 use super::Printer;
@@ -15,7 +17,7 @@ impl Printer<'_> {
     /// A declared buffer.
     pub(super) fn declaration(&mut self, n: &Ref<DeclBuffer>) {
         let text = match self.viewed(n) {
-            Some((owner, arguments)) => format!("{}.view({arguments})", self.buffer(&owner)),
+            Some(View { owner, method, arguments }) => format!("{}.{method}({arguments})", self.buffer(&owner)),
             None => {
                 let data = self.prim(&n.data);
                 format!("T.decl_buffer({})", self.buffer_type_over(&n.buffer, BufferForm::Allocation, Some(data)))
@@ -27,19 +29,53 @@ impl Printer<'_> {
     }
 
     /// The buffer of which it is a view, and what the view changes.
-    fn viewed(&mut self, n: &DeclBuffer) -> Option<(Ref<Buffer>, String)> {
+    fn viewed(&mut self, n: &DeclBuffer) -> Option<View> {
         let view = &n.buffer;
         let owner = n.data.as_var().and_then(|data| self.owners.get(data)).cloned()?;
         let plain = view.strides.is_empty() && view.elem_offset.is_int(0) && view.alignment == 64;
         if !plain || !owner.strides.is_empty() || owner.scope != view.scope || view.shape.is_empty() {
             return None;
         }
-        let same_shape = same(&view.shape, &owner.shape);
-        if view.dtype == owner.dtype {
-            return (!same_shape).then(|| (owner, self.prims(&view.shape)));
+        let same_layout = same_placement(&view.layout, &owner.layout);
+        if view.dtype != owner.dtype {
+            let written = same_layout && view.layout == Placement::Strided && resized(&view.shape, view, &owner);
+            return written.then(|| View { owner, method: "view", arguments: quoted(&view.dtype.to_string()) });
         }
-        resized(&view.shape, view, &owner).then(|| (owner, quoted(&view.dtype.to_string())))
+        let shape = self.prims(&view.shape);
+        match &view.layout {
+            _ if same_layout => {
+                (!same(&view.shape, &owner.shape)).then(|| View { owner, method: "view", arguments: shape })
+            }
+            Placement::By(_) => {
+                let layout = self.placement(&view.layout).unwrap_or_default();
+                Some(View { owner, method: "view", arguments: format!("{shape}, {layout}") })
+            }
+            Placement::Strided if holds(&owner, &view.shape) => Some(View { owner, method: "local", arguments: shape }),
+            Placement::Strided | Placement::Unsaid => None,
+        }
     }
+}
+
+/// A view as a method of the buffer whose memory it is.
+struct View {
+    owner: Ref<Buffer>,
+    method: &'static str,
+    arguments: String,
+}
+
+fn same_placement(a: &Placement, b: &Placement) -> bool {
+    match (a, b) {
+        (Placement::By(a), Placement::By(b)) => structural_equal(a, b, false).is_ok(),
+        _ => a == b,
+    }
+}
+
+/// Whether a thread holds as many elements of a buffer as a shape has.
+fn holds(owner: &Buffer, shape: &[PrimExpr]) -> bool {
+    let Some(layout) = owner.layout.layout() else { return false };
+    let span = Layout::from(layout.tile_layout().storage()).span(None);
+    let count = shape.iter().cloned().reduce(prim::mul);
+    span.ok().zip(count).is_some_and(|(span, count)| Analyzer::new().can_prove_equal(&span, &count))
 }
 
 fn same(a: &[PrimExpr], b: &[PrimExpr]) -> bool {

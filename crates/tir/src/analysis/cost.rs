@@ -118,6 +118,8 @@ impl Count {
             Stmt::Alloc(_) | Stmt::Assert(_) | Stmt::Decl(_) => {}
             // How many iterations there are is for the data to say.
             Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => self.unknown = true,
+            Stmt::ScopeIds(_) => {}
+            Stmt::Tile(_) => self.unknown = true,
         }
     }
 

@@ -90,6 +90,7 @@ impl Interp {
             }
             // EarlyExits, which were executed above.
             Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => {}
+            Stmt::ScopeIds(_) | Stmt::Tile(_) => return Err(InterpError::Tile { statement: stmt.to_string() }),
         }
         Ok(Flow::Next)
     }

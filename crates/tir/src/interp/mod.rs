@@ -108,6 +108,12 @@ pub enum InterpError {
         /// How many arguments there were.
         given: usize,
     },
+    /// A statement about the tiles of a device. The kernel's fault.
+    #[error("tiles are not interpreted: {statement}")]
+    Tile {
+        /// The statement as text.
+        statement: String,
+    },
     /// An access outside of a buffer. The kernel's fault.
     #[error("{access} of `{buffer}` at {indices:?} is outside of its shape {shape:?}")]
     OutOfBounds {

@@ -253,6 +253,7 @@ fn a_matched_buffer_is_a_window_of_its_source() {
         scope: "global".into(),
         alignment: 64,
         offset_factor: 1,
+        layout: relaxide_ir::layout::Placement::Strided,
         producer: None,
     });
     let range = |min: i64| Ref::new(Range { min: min.into(), extent: 2.into() });

@@ -118,6 +118,7 @@ impl Find {
             scope: buffer.scope.clone(),
             alignment: buffer.alignment,
             offset_factor: buffer.offset_factor,
+            layout: relaxide_ir::layout::Placement::Strided,
             producer: None,
         };
         Some(Smaller { buffer: Ref::new(buffer), begin })

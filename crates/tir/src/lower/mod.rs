@@ -177,5 +177,8 @@ pub fn lower(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
 /// Lowers a kernel of any form, as options say.
 pub fn lower_with(func: &PrimFunc, options: LowerOptions) -> Result<PrimFunc, LowerError> {
     verify(func)?;
+    if let Some(what) = crate::tile::unlowered(func) {
+        return Err(LowerError::Refused(format!("no code is made of {what}")));
+    }
     steps(options).filter(|step| step.is_about(func)).try_fold(func.clone(), |func, step| (step.run)(&func))
 }

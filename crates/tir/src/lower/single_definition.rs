@@ -67,6 +67,7 @@ impl Rename {
             scope: buffer.scope.clone(),
             alignment: buffer.alignment,
             offset_factor: buffer.offset_factor,
+            layout: buffer.layout.mapped(&mut |e| self.mutate_prim(e)),
             producer: None,
         });
         self.buffers.insert(buffer.clone(), moved.clone());

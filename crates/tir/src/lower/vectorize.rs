@@ -132,6 +132,7 @@ impl Vectorize {
             Stmt::While(_) | Stmt::Alloc(_) | Stmt::Evaluate(_) | Stmt::Assert(_) | Stmt::Block(_) => None,
             // Lanes cannot go on at different places.
             Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => None,
+            Stmt::ScopeIds(_) | Stmt::Tile(_) => None,
             Stmt::Decl(n) => n.is_view().then(|| stmt.clone()),
         }
     }

@@ -87,6 +87,7 @@ impl OpenViews {
             scope: buffer.scope.clone(),
             alignment: buffer.alignment,
             offset_factor: 1,
+            layout: relaxide_ir::layout::Placement::Strided,
             producer: None,
         };
         self.open.insert(buffer.clone(), Ref::new(flat));

@@ -383,6 +383,7 @@ fn accumulate(n: i64, order: [usize; 3]) -> PrimFunc {
             scope: "global".into(),
             alignment: 4,
             offset_factor: 1,
+            layout: relaxide_ir::layout::Placement::Strided,
             producer: None,
         })
     };

@@ -55,6 +55,7 @@ pub fn view(buffer: &Buffer, shape: Vec<PrimExpr>) -> Ref<Buffer> {
         scope: buffer.scope.clone(),
         alignment: buffer.alignment,
         offset_factor: 1,
+        layout: relaxide_ir::layout::Placement::Strided,
         producer: None,
     })
 }

@@ -90,6 +90,7 @@ impl Tensor {
             scope: plain.scope.clone(),
             alignment: plain.alignment,
             offset_factor: plain.offset_factor,
+            layout: relaxide_ir::layout::Placement::Strided,
             producer,
         });
         Tensor { buffer }

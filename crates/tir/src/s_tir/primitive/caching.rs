@@ -112,6 +112,7 @@ pub(super) fn buffer_like(buffer: &Buffer, name: String, shape: &[PrimExpr], sco
         scope: scope.to_string(),
         alignment: buffer.alignment,
         offset_factor: buffer.offset_factor,
+        layout: relaxide_ir::layout::Placement::Strided,
         producer: None,
     })
 }

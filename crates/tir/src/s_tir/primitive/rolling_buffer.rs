@@ -242,6 +242,7 @@ impl Rolling {
             scope: old.scope.clone(),
             alignment: old.alignment,
             offset_factor: old.offset_factor,
+            layout: relaxide_ir::layout::Placement::Strided,
             producer: None,
         }
     }

@@ -145,6 +145,7 @@ fn laid_out(buffer: &Buffer, map: &IndexMap) -> Option<Buffer> {
         scope: new.scope.clone(),
         alignment: new.alignment,
         offset_factor: new.offset_factor,
+        layout: relaxide_ir::layout::Placement::Strided,
         producer: None,
     })
 }

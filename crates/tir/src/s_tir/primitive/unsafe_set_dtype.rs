@@ -42,6 +42,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         scope: buffer.scope.clone(),
         alignment: buffer.alignment,
         offset_factor: buffer.offset_factor,
+        layout: buffer.layout.clone(),
         producer: None,
     });
     Rebuffer::new(&buffer, &other, None).commit(sch, &place.func)?;

@@ -230,6 +230,7 @@ impl<'a> Assigned<'a> {
             Stmt::Alloc(_) => true,
             Stmt::Block(_) | Stmt::Attr(_) | Stmt::Decl(_) => false,
             Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return(_) => false,
+            Stmt::ScopeIds(_) | Stmt::Tile(_) => false,
         }
     }
 

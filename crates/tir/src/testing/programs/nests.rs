@@ -452,6 +452,7 @@ pub(super) fn view_of(buffer: &Buffer, shape: Vec<PrimExpr>, strides: Vec<PrimEx
         scope: buffer.scope.clone(),
         alignment: buffer.alignment,
         offset_factor: buffer.offset_factor,
+        layout: relaxide_ir::layout::Placement::Strided,
         producer: None,
     }
 }

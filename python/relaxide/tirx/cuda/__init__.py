@@ -1,0 +1,1 @@
+"""What is about NVIDIA's GPUs alone."""

@@ -1,0 +1,1 @@
+"""Tiles as NVIDIA's GPUs move and multiply them."""
