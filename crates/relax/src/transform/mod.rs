@@ -79,6 +79,7 @@ mod use_inplace;
 mod vdevice;
 mod view_results;
 mod vm_shape_lower;
+mod winograd;
 
 use relaxide_ir::diagnostic::closest;
 use relaxide_ir::pass::{Check, Pass, PassContext, PassError, PassInfo, Refusal, parse_calls};
@@ -122,6 +123,7 @@ pub static PASSES: &[PassInfo] = &[
     dead_code::PASS,
     fold_conv::BATCHNORM,
     fold_conv::SCALE,
+    winograd::PASS,
     decompose_inference::PASS,
     common_subexpr::PASS,
     lambda_lift::PASS,

@@ -18,6 +18,7 @@ mod register_tile;
 mod row;
 mod rowwise;
 mod rule;
+mod separable;
 mod transpose;
 mod window;
 
@@ -43,6 +44,7 @@ const MAPS: &[Entry<Stage>] = &[
 ];
 
 const REDUCTIONS: &[Entry<Reduce>] = &[
+    Entry { name: "separable", apply: apply::<separable::Separable> },
     Entry { name: "conv", apply: apply::<conv::Convolution> },
     Entry { name: "depthwise", apply: apply::<depthwise::Depthwise> },
     Entry { name: "matmul", apply: apply::<matmul::MatrixProduct> },
