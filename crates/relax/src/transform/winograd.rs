@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! y = R.nn.conv2d(x, w, padding=[1, 1, 1, 1])
-//!     ->  u = winograd_weight(w)                  U[i, j, m, c] = sum over k, l of  G(i, k) * G(j, l) * w[m, c, k, l]
+//!     ->  u = (a constant)                        U[i, j, m, c] = sum over k, l of  G(i, k) * G(j, l) * w[m, c, k, l]
 //!         v = winograd_image(x)                   V[i, j, c, t] = sum over a, b of  B(i, a) * B(j, b) * x[c, tile t's element a, b]
 //!         p = R.matmul(u, v)                      P[i, j, m, t] = sum over c of     U[i, j, m, c] * V[i, j, c, t]
 //!         y = winograd_result(p)                  y[m, tile t's element r, s] = sum over i, j of  A(r, i) * A(s, j) * P[i, j, m, t]
@@ -10,14 +10,14 @@
 //!
 //! A tile of `n` by `n` elements of the result is the product of two polynomials along each axis, and a polynomial of `n + 2` terms is known
 //! by its values at as many points (Winograd 1980; Lavin and Gray 2016): `(n + 2)²` products a tile for each pair of channels instead of
-//! `9 n²`, a quarter for tiles of four. `u` is a constant and folded; the rule `separable` makes loops of the transforms, `matmul` those
-//! of the products, and what stands behind the convolution is the epilogue of the last kernel.
+//! `9 n²`, a quarter for tiles of four. The rule `separable` makes loops of the transforms, `matmul` those of the products, and what stands
+//! behind the convolution is the epilogue of the last kernel. `u` is larger than `w`, by 4 for tiles of four and 16/9 for tiles of two.
 //!
 //! **Points.** The rounding of such sums grows with the spread of the points. For tiles of four they are 0, ±3/4, ±3/2 and infinity, all exact:
 //! over 256 channels the error is 9e-7 (root of the mean square; of sums of about 0.6), half of that with 0, ±1, ±2; that of the direct
-//! sum is 4e-7. The weight is transformed in double precision.
+//! sum is 4e-7. The weight is transformed here, in double precision.
 //!
-//! **Where** the weight is made of constants, the stride and the distance of taps are one, there is one group, elements are float32, and
+//! **Where** the weight is a constant (`FoldConstant` has run before), the stride and the distance of taps are one, there is one group, elements are float32, and
 //! [`cost`] is less than that of the direct sum. Other convolutions stay.
 //!
 //! **What differs.** An infinity or NaN of the image, and a sum that overflows, reaches all elements of the tiles that read it, which are as
@@ -26,9 +26,9 @@
 mod cost;
 mod interpolation;
 
-use relaxide_ffi::{DataType, Ref};
+use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::pass::PassInfo;
-use relaxide_ir::prim::{self, PrimExpr, cast, constant, floordiv, floormod};
+use relaxide_ir::prim::{self, PrimExpr, constant, floordiv, floormod};
 use relaxide_ir::{Attrs, Type};
 use relaxide_tir::te;
 
@@ -36,6 +36,7 @@ use self::cost::Extent;
 use self::interpolation::Interpolation;
 use super::dispatch::kind_of;
 use super::rules::{Known, apply};
+use crate::constant::{as_floats, from_floats};
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new(
@@ -46,37 +47,24 @@ pub(super) const PASS: PassInfo = PassInfo::new(
 
 /// Taps of a window's side.
 const TAPS: i64 = 3;
-/// Values behind a weight that are looked at to find out whether all of them are constants.
-const LOOKED_AT: usize = 16;
 const F32: DataType = DataType::float(32);
-const F64: DataType = DataType::float(64);
 
 fn replace(known: &Known, call: &Ref<Call>, b: &mut BlockBuilder) -> Result<Option<Expr>, BuildError> {
     let Some(conv) = Convolution::of(call) else { return Ok(None) };
-    let on_device = kind_of(&call.ty).is_some_and(|kind| kind.is_gpu());
-    if on_device || !is_constant(known, &conv.weight, &mut LOOKED_AT.clone()) {
+    let (false, Expr::Constant(weight)) =
+        (kind_of(&call.ty).is_some_and(|kind| kind.is_gpu()), known.value(&call.args[1]))
+    else {
         return Ok(None);
-    }
-    let Some(tile) = conv.extent().and_then(|extent| extent.tile()) else { return Ok(None) };
-    conv.in_tiles(b, tile).map(Some)
-}
-
-/// Whether a value is made of constants alone. One behind which much stands is none.
-fn is_constant(known: &Known, e: &Expr, looks: &mut usize) -> bool {
-    let Some(left) = looks.checked_sub(1) else { return false };
-    *looks = left;
-    match known.value(e) {
-        Expr::Constant(_) => true,
-        Expr::Call(call) if call.op_name().is_some() => call.args.iter().all(|arg| is_constant(known, arg, looks)),
-        Expr::Shape(_) | Expr::Prim(_) => true,
-        _ => false,
-    }
+    };
+    let Some(tile) = conv.extent().tile() else { return Ok(None) };
+    let by = Interpolation::of(tile);
+    let Some(weight) = of_weight(&by, &weight.value) else { return Ok(None) };
+    conv.in_tiles(b, &by, Expr::constant(weight)).map(Some)
 }
 
 /// A convolution that may be computed in tiles.
 struct Convolution {
     image: Expr,
-    weight: Expr,
     /// Batch, channels, height and width of the image.
     dims: [PrimExpr; 4],
     filters: i64,
@@ -111,49 +99,40 @@ impl Convolution {
         };
         let is_three = taps_down == Some(TAPS) && taps_along == Some(TAPS);
         let (filters, channels) = (filters?, channels?);
-        is_three.then(|| Convolution {
-            image: image.clone(),
-            weight: weight.clone(),
-            dims,
-            filters,
-            channels,
-            before,
-            size: [height, width],
-        })
+        is_three.then(|| Convolution { image: image.clone(), dims, filters, channels, before, size: [height, width] })
     }
 
-    fn extent(&self) -> Option<Extent> {
+    fn extent(&self) -> Extent {
         let [batch, height, width] = [&self.dims[0], &self.size[0], &self.size[1]].map(PrimExpr::as_int);
-        Some(Extent { batch, height, width, channels: self.channels, filters: self.filters })
+        Extent { batch, height, width, channels: self.channels, filters: self.filters }
     }
 
-    /// The convolution by tiles of so many elements a side.
-    fn in_tiles(&self, b: &mut BlockBuilder, tile: i64) -> Result<Expr, BuildError> {
-        let by = Interpolation::of(tile);
+    /// The convolution by tiles, given the weight at the points.
+    fn in_tiles(&self, b: &mut BlockBuilder, by: &Interpolation, weight: Expr) -> Result<Expr, BuildError> {
+        let tile = by.tile();
         let points = tile + TAPS - 1;
         let [batch, ..] = &self.dims;
         let tiles = self.size.clone().map(|size| floordiv(size + (tile - 1), tile));
         let count = batch * &tiles[0] * &tiles[1];
         let all = PrimExpr::from(points * points);
-        let reshape = |b: &mut BlockBuilder, x: Expr, dims: Vec<PrimExpr>| {
-            b.op("reshape", [x, Expr::shape(dims)], Attrs::new())
-        };
-        let weight = b.emit_te("winograd_weight", vec![self.weight.clone()], |t| vec![of_weight(&by, &t[0])])?;
-        let weight = reshape(b, weight, vec![all.clone(), self.filters.into(), self.channels.into()])?;
-        let image = b.emit_te("winograd_image", vec![self.image.clone()], |t| vec![self.of_image(&by, &tiles, &t[0])])?;
+        let reshape =
+            |b: &mut BlockBuilder, x: Expr, dims: Vec<PrimExpr>| b.op("reshape", [x, Expr::shape(dims)], Attrs::new());
+        let image =
+            b.emit_te("winograd_image", vec![self.image.clone()], |t| vec![self.of_image(by, &tiles, &t[0])])?;
         let image = reshape(b, image, vec![all, self.channels.into(), count])?;
         let product = b.op("matmul", [weight, image], Attrs::new().with("out_dtype", F32))?;
         let [down, along] = tiles;
         let dims = vec![points.into(), points.into(), self.filters.into(), batch.clone(), down, along];
         let product = reshape(b, product, dims)?;
-        b.call_te("winograd_result", vec![product], |t| vec![self.of_result(&by, &t[0])])
+        b.call_te("winograd_result", vec![product], |t| vec![self.of_result(by, &t[0])])
     }
 
     /// The image's tiles at the points.
     fn of_image(&self, by: &Interpolation, tiles: &[PrimExpr; 2], image: &te::Tensor) -> te::Tensor {
         let points = by.image.len() as i64;
         let [batch, _, height, width] = image.shape() else { return image.clone() };
-        let dims = [points.into(), points.into(), self.channels.into(), batch.clone(), tiles[0].clone(), tiles[1].clone()];
+        let dims =
+            [points.into(), points.into(), self.channels.into(), batch.clone(), tiles[0].clone(), tiles[1].clone()];
         let (down, along) = (te::reduce_axis_named("a", points), te::reduce_axis_named("b", points));
         te::compute("T_image", dims, |at| {
             let row = &at[4] * by.tile() + down.var() - self.before[0];
@@ -165,7 +144,7 @@ impl Convolution {
                 .unwrap_or_else(|| prim::boolean(true));
             let element = image.at(&[at[3].clone(), at[2].clone(), row, column]);
             let element = prim::if_then_else(inside, element, constant(F32, 0.0));
-            let factor = entry(&by.image, F32, &at[0], &down.var()) * entry(&by.image, F32, &at[1], &along.var());
+            let factor = entry(&by.image, &at[0], &down.var()) * entry(&by.image, &at[1], &along.var());
             te::sum(factor * element, [&down, &along])
         })
     }
@@ -179,34 +158,42 @@ impl Convolution {
             let [y, x] = [&at[2], &at[3]];
             let (row, column) = (floordiv(y, by.tile()), floordiv(x, by.tile()));
             let element = product.at(&[down.var(), along.var(), at[1].clone(), at[0].clone(), row, column]);
-            let factor = entry(&by.result, F32, &floormod(y, by.tile()), &down.var())
-                * entry(&by.result, F32, &floormod(x, by.tile()), &along.var());
+            let factor = entry(&by.result, &floormod(y, by.tile()), &down.var())
+                * entry(&by.result, &floormod(x, by.tile()), &along.var());
             te::sum(factor * element, [&down, &along])
         })
     }
 }
 
-/// The weight's windows at the points.
-fn of_weight(by: &Interpolation, weight: &te::Tensor) -> te::Tensor {
-    let points = by.image.len() as i64;
-    let [filters, channels, ..] = weight.shape() else { return weight.clone() };
-    let dims = [points.into(), points.into(), filters.clone(), channels.clone()];
-    let (down, along) = (te::reduce_axis_named("k", TAPS), te::reduce_axis_named("l", TAPS));
-    let sums = te::compute("T_sums", &dims, |at| {
-        let element = weight.at(&[at[2].clone(), at[3].clone(), down.var(), along.var()]);
-        let factor = entry(&by.weight, F64, &at[0], &down.var()) * entry(&by.weight, F64, &at[1], &along.var());
-        te::sum(factor * cast(F64, element), [&down, &along])
-    });
-    te::compute("T_weight", &dims, |at| cast(F32, sums.at(at)))
+/// The windows of a weight `[filters, channels, 3, 3]` at the points: `[points², filters, channels]`. None where it has no elements.
+fn of_weight(by: &Interpolation, weight: &Tensor) -> Option<Tensor> {
+    let values = as_floats(weight)?;
+    let (windows, rest) = values.as_chunks::<{ (TAPS * TAPS) as usize }>();
+    let [filters, channels, ..] = *weight.shape() else { return None };
+    if windows.is_empty() || !rest.is_empty() {
+        return None;
+    }
+    let points = by.weight.len();
+    let mut all = vec![0.0; points * points * windows.len()];
+    for (at, window) in windows.iter().enumerate() {
+        let (lines, _) = window.as_chunks::<{ TAPS as usize }>();
+        for (i, down) in by.weight.iter().enumerate() {
+            let line = [0, 1, 2].map(|l| down.iter().zip(lines).map(|(c, line)| c * line[l]).sum::<f64>());
+            for (j, along) in by.weight.iter().enumerate() {
+                all[(i * points + j) * windows.len() + at] = along.iter().zip(line).map(|(c, v)| c * v).sum();
+            }
+        }
+    }
+    from_floats(&all, &[(points * points) as i64, filters, channels], F32)
 }
 
 /// An entry of a constant matrix.
-fn entry(matrix: &[Vec<f64>], dtype: DataType, row: &PrimExpr, column: &PrimExpr) -> PrimExpr {
+fn entry(matrix: &[Vec<f64>], row: &PrimExpr, column: &PrimExpr) -> PrimExpr {
     let choose = |at: &PrimExpr, values: Vec<PrimExpr>| {
         let mut values = values.into_iter().enumerate().rev();
-        let last = values.next().map_or_else(|| constant(dtype, 0.0), |(_, value)| value);
+        let last = values.next().map_or_else(|| constant(F32, 0.0), |(_, value)| value);
         values.fold(last, |rest, (i, value)| prim::select(prim::eq(at, i as i64), value, rest))
     };
-    let rows = matrix.iter().map(|row| choose(column, row.iter().map(|v| constant(dtype, *v)).collect()));
+    let rows = matrix.iter().map(|row| choose(column, row.iter().map(|v| constant(F32, *v)).collect()));
     choose(row, rows.collect())
 }

@@ -136,7 +136,8 @@ fn form_of(reduce: &Reduce, down: &Matrix, along: &Matrix, element: &PrimExpr, x
             if !(0..m).all(|r| (0..n).all(|s| same(&first, &of(r, s)))) {
                 return Err(Refusal::new("the elements of a tile are not sums of the same"));
             }
-            let contiguous = loads(&first).iter().all(|l| coefficient(&flat_index(&l.buffer, &l.indices), &tx) == Some(1));
+            let contiguous =
+                loads(&first).iter().all(|l| coefficient(&flat_index(&l.buffer, &l.indices), &tx) == Some(1));
             let rows = linear(&flat_index(&reduce.output, &reduce.indices), &y.var);
             match contiguous && rows.is_some() {
                 true => Ok(Form::Beside { y: y.clone() }),
@@ -230,7 +231,8 @@ impl Emit<'_> {
             let mut image = Vec::new();
             for a in 0..taps {
                 let map: VarMap = [(x.var.clone(), tile.base.clone()), (down.tap.var.clone(), int(a))].into();
-                let value = Lanes::new(&mut cx.views, &along.tap.var, int(at), wide, mask.as_ref(), &map).vector(element)?;
+                let value =
+                    Lanes::new(&mut cx.views, &along.tap.var, int(at), wide, mask.as_ref(), &map).vector(element)?;
                 image.push(list.name(&format!("d{a}"), value));
             }
             for (i, row) in (0..).zip(&down.rows) {
@@ -262,7 +264,8 @@ impl Emit<'_> {
         let row = Axis { var: Var::dim("tile_y"), extent: ceil_div(&y.extent, found.down.rows.len() as i64) };
         let mut axes = self.others(&[&y.var, &found.x.var]);
         axes.push(row.clone());
-        let tiles = nest::tiles(int(0), &found.tiles(), self.lanes, 1, |tile| self.beside_tiles(cx, y, &row.var, &tile))?;
+        let tiles =
+            nest::tiles(int(0), &found.tiles(), self.lanes, 1, |tile| self.beside_tiles(cx, y, &row.var, &tile))?;
         Ok(self.tasks(cx, &axes, tiles))
     }
 
@@ -300,7 +303,13 @@ impl Emit<'_> {
             let mut stores = Vec::new();
             for v in (0..together).step_by(wide as usize) {
                 let sum = load(&turn, [ramp(int(v), int(1), wide)]);
-                stores.push(self.store(cx, tile, v, wide, [(y.var.clone(), at.clone()), (self.found.reduce.acc.clone(), sum)])?);
+                stores.push(self.store(
+                    cx,
+                    tile,
+                    v,
+                    wide,
+                    [(y.var.clone(), at.clone()), (self.found.reduce.acc.clone(), sum)],
+                )?);
             }
             let inside = Analyzer::new().simplify(&ceil_div(&y.extent, height)) * height;
             let divides = Analyzer::new().can_prove(&relaxide_ir::prim::eq(inside, y.extent.clone()));

@@ -3,9 +3,7 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
-use relaxide_ir::prim::{
-    BinaryOp, PrimExpr, PrimVisitor, add, constant, free_vars, int, mul, sub, substitute,
-};
+use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimVisitor, add, constant, free_vars, int, mul, sub, substitute};
 
 use crate::schedule::affine::{loads, uses};
 use crate::schedule::lanes::{multiply_add, splat};
