@@ -154,7 +154,7 @@ print(hashlib.sha256(run(network((2, 64, 37, 45), weight, [1] * 4, "bias relu"),
 )
 def test_what_does_not_pay_or_fit_stays(sizes, filters, attrs):
     channels = sizes[1] // attrs.get("groups", 1)
-    module = network(sizes, np.ones((filters, channels, 3, 3), "float32"), [1] * 4, **attrs)
+    module = network(sizes, np.full((filters, channels, 3, 3), 0.3, "float32"), [1] * 4, **attrs)
     assert not in_tiles(tvm.compile(module, "llvm"))
 
 
@@ -166,3 +166,15 @@ def test_a_weight_that_is_an_argument_stays():
             y = bb.emit_output(tvm.relax.op.nn.conv2d(x, w, padding=[1] * 4))
         bb.emit_func_output(y)
     assert not in_tiles(tvm.compile(bb.get(), "llvm"))
+
+
+def test_sums_of_integers_stay_exact():
+    """Quantized networks have integers in float32."""
+    rng = np.random.default_rng(9)
+    weight = rng.integers(-128, 128, (64, 64, 3, 3)).astype("float32")
+    x = rng.integers(0, 256, (1, 64, 28, 28)).astype("float32")
+    module = network(x.shape, weight, [1] * 4)
+    library = tvm.compile(module, "llvm")
+    assert not in_tiles(library)
+    found = tvm.relax.VirtualMachine(library, tvm.cpu())["main"](tvm.runtime.tensor(x)).numpy()
+    assert (found == np.round(found)).all()
