@@ -17,9 +17,9 @@
 //! over 256 channels the error is 9e-7 (root of the mean square; of sums of about 0.6), half of that with 0, ±1, ±2; that of the direct
 //! sum is 4e-7. The weight is transformed here, in double precision.
 //!
-//! **Where** the weight is a constant (`FoldConstant` has run before), the stride and the distance of taps are one, there is one group, elements are float32, the weight is not
-//! made of integers alone (their sums are exact, which quantized networks rely on), and
-//! [`cost`] is less than that of the direct sum. Other convolutions stay.
+//! **Where** the weight is a constant (`FoldConstant` has run before), the stride and the distance of taps are one, there is one group,
+//! elements are float32, and [`cost`] is less than that of the direct sum. Other convolutions stay, and those whose weight is made of
+//! integers alone: their sums are exact, which quantized networks rely on.
 //!
 //! **What differs.** An infinity or NaN of the image, and a sum that overflows, reaches all elements of the tiles that read it, which are as
 //! far as five elements away, and is a NaN there; direct sums have it in the nine elements around. Who needs these leaves the pass out.
@@ -167,13 +167,14 @@ impl Convolution {
 }
 
 /// The windows of a weight `[filters, channels, 3, 3]` at the points: `[points², filters, channels]`. None where all elements are
-/// integers.
+/// integers, or one is infinite or no number.
 fn of_weight(by: &Interpolation, weight: &Tensor) -> Option<Tensor> {
     let values = as_floats(weight)?;
     let (windows, rest) = values.as_chunks::<{ (TAPS * TAPS) as usize }>();
     let [filters, channels, ..] = *weight.shape() else { return None };
     // Sums of integers are exact, and quantized networks rely on it; of tiles they are not. No window at all is such a weight, too.
-    if values.iter().all(|v| v.fract() == 0.0) || !rest.is_empty() {
+    let stays = values.iter().all(|v| v.fract() == 0.0) || !values.iter().all(|v| v.is_finite());
+    if stays || !rest.is_empty() {
         return None;
     }
     let points = by.weight.len();
