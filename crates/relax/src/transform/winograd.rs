@@ -28,8 +28,9 @@ mod cost;
 mod interpolation;
 
 use relaxide_ffi::{DataType, Ref, Tensor};
+use relaxide_ir::arith::Analyzer;
 use relaxide_ir::pass::PassInfo;
-use relaxide_ir::prim::{self, PrimExpr, constant, floordiv, floormod};
+use relaxide_ir::prim::{self, PrimExpr, constant, floordiv, floormod, free_vars, substitute};
 use relaxide_ir::{Attrs, Type};
 use relaxide_tir::te;
 
@@ -37,7 +38,7 @@ use self::cost::Extent;
 use self::interpolation::Interpolation;
 use super::dispatch::kind_of;
 use super::rules::{Known, apply};
-use crate::constant::{as_floats, from_floats};
+use crate::constant::as_floats;
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new(
@@ -57,7 +58,7 @@ fn replace(known: &Known, call: &Ref<Call>, b: &mut BlockBuilder) -> Result<Opti
     else {
         return Ok(None);
     };
-    let Some(tile) = conv.extent().tile() else { return Ok(None) };
+    let Some(tile) = conv.extent().and_then(|extent| extent.tile()) else { return Ok(None) };
     let by = Interpolation::of(tile);
     let Some(weight) = of_weight(&by, &weight.value) else { return Ok(None) };
     conv.in_tiles(b, &by, Expr::constant(weight)).map(Some)
@@ -103,9 +104,15 @@ impl Convolution {
         is_three.then(|| Convolution { image: image.clone(), dims, filters, channels, before, size: [height, width] })
     }
 
-    fn extent(&self) -> Extent {
-        let [batch, height, width] = [&self.dims[0], &self.size[0], &self.size[1]].map(PrimExpr::as_int);
-        Extent { batch, height, width, channels: self.channels, filters: self.filters }
+    /// The lengths, or the usual ones where they have names.
+    fn extent(&self) -> Option<Extent> {
+        let side = |size: &PrimExpr| {
+            let names = free_vars(size).into_iter().map(|name| (name, PrimExpr::from(cost::USUAL)));
+            Analyzer::new().simplify(&substitute(size, &names.collect())).as_int()
+        };
+        let (batch, [height, width]) = (self.dims[0].as_int().unwrap_or(1), &self.size);
+        let (channels, filters) = (self.channels, self.filters);
+        Some(Extent { batch, height: side(height)?, width: side(width)?, channels, filters })
     }
 
     /// The convolution by tiles, given the weight at the points.
@@ -188,7 +195,8 @@ fn of_weight(by: &Interpolation, weight: &Tensor) -> Option<Tensor> {
             }
         }
     }
-    from_floats(&all, &[(points * points) as i64, filters, channels], F32)
+    let bytes: Vec<u8> = all.into_iter().flat_map(|value: f64| (value as f32).to_le_bytes()).collect();
+    Tensor::from_bytes(&bytes, &[(points * points) as i64, filters, channels], F32).ok()
 }
 
 /// An entry of a constant matrix.

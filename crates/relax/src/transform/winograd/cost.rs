@@ -8,15 +8,18 @@
 //!
 //! So a 14×14 image, whose 16 tiles of four are one vector, takes tiles of two; one of 7×7 stays with the direct sum, whose weight is a
 //! quarter as long; few channels do not pay for the transforms. The figures are fitted to measured times (`docs/performance.md`).
+//!
+//! Where lengths have names, they are what a network of images of 224 pixels would have; at half of that the tiles that are chosen are no slower
+//! than the direct sum either.
 
 use super::TAPS;
 
-/// Lengths of a convolution as far as they are known.
+/// The lengths of a convolution.
 pub(super) struct Extent {
-    pub batch: Option<i64>,
+    pub batch: i64,
     /// Of the result.
-    pub height: Option<i64>,
-    pub width: Option<i64>,
+    pub height: i64,
+    pub width: i64,
     pub channels: i64,
     pub filters: i64,
 }
@@ -25,24 +28,19 @@ pub(super) struct Extent {
 const LANES: i64 = 16;
 /// Vectors of tiles below which the weight's way from memory is what takes time.
 const FEWEST: i64 = 3;
-/// A side of unknown length is taken to be as long as this.
-const USUAL: i64 = 56;
+/// The length that a name of a network's input stands for.
+pub(super) const USUAL: i64 = 224;
 /// The transforms of 16 tiles of a row, by the side of a tile.
 const TRANSFORMS: [(i64, i64); 2] = [(4, 1000), (2, 320)];
-/// Of the direct sum's cost, in tenths, what tiles may cost at most: they take another kernel's memory, and round more.
-const TENTHS: i64 = 9;
+/// Of a thousand parts of the direct sum's cost, what tiles may cost at most: they take another kernel's memory, and round more.
+const MOST_PARTS: i128 = 900;
 
 impl Extent {
     /// The side of the tiles that cost least; none where the direct sum does.
     pub fn tile(&self) -> Option<i64> {
         let tiled = TRANSFORMS.into_iter().map(|(tile, transform)| (self.tiled(tile, transform), tile));
         let (cost, tile) = tiled.min()?;
-        (cost < self.direct() / 10 * i128::from(TENTHS)).then_some(tile)
-    }
-
-    fn lengths(&self) -> [i128; 3] {
-        let side = |length: Option<i64>| i128::from(length.unwrap_or(USUAL));
-        [i128::from(self.batch.unwrap_or(1)), side(self.height), side(self.width)]
+        (cost * 1000 < self.direct() * MOST_PARTS).then_some(tile)
     }
 
     fn pairs(&self) -> i128 {
@@ -50,13 +48,13 @@ impl Extent {
     }
 
     fn direct(&self) -> i128 {
-        let elements: i128 = self.lengths().iter().product();
+        let elements: i128 = [self.batch, self.height, self.width].into_iter().map(i128::from).product();
         i128::from(TAPS * TAPS) * self.pairs() * elements / i128::from(LANES)
     }
 
     fn tiled(&self, tile: i64, transform: i64) -> i128 {
         let ceil = |n: i128, by: i64| (n + i128::from(by) - 1) / i128::from(by);
-        let [batch, height, width] = self.lengths();
+        let [batch, height, width] = [self.batch, self.height, self.width].map(i128::from);
         let (rows, columns) = (batch * ceil(height, tile), ceil(width, tile));
         let points = i128::from((tile + TAPS - 1).pow(2));
         let products = points * self.pairs() * ceil(rows * columns, LANES).max(i128::from(FEWEST));
@@ -71,7 +69,7 @@ mod tests {
     use super::*;
 
     fn tile(channels: i64, filters: i64, side: i64) -> Option<i64> {
-        Extent { batch: Some(1), height: Some(side), width: Some(side), channels, filters }.tile()
+        Extent { batch: 1, height: side, width: side, channels, filters }.tile()
     }
 
     #[test]
@@ -89,11 +87,5 @@ mod tests {
         assert_eq!(tile(64, 3, 224), None);
         assert_eq!(tile(8, 8, 112), None);
         assert_eq!(tile(64, 64, 0), None);
-    }
-
-    #[test]
-    fn unknown_lengths_count_as_usual_ones() {
-        let extent = Extent { batch: None, height: None, width: None, channels: 64, filters: 64 };
-        assert_eq!(extent.tile(), Some(4));
     }
 }
