@@ -44,10 +44,10 @@ const MAPS: &[Entry<Stage>] = &[
 ];
 
 const REDUCTIONS: &[Entry<Reduce>] = &[
-    Entry { name: "separable", apply: apply::<separable::Separable> },
     Entry { name: "conv", apply: apply::<conv::Convolution> },
     Entry { name: "depthwise", apply: apply::<depthwise::Depthwise> },
     Entry { name: "matmul", apply: apply::<matmul::MatrixProduct> },
+    Entry { name: "separable", apply: apply::<separable::Separable> },
     Entry { name: "reduction", apply: apply::<reduction::Reductions> },
     Entry { name: "fallback", apply: apply::<fallback::Sums> },
 ];
