@@ -80,6 +80,7 @@ mod use_inplace;
 mod vdevice;
 mod view_results;
 mod vm_shape_lower;
+mod winograd;
 
 use relaxide_ir::diagnostic::closest;
 use relaxide_ir::pass::{Check, Pass, PassContext, PassError, PassInfo, Refusal, parse_calls};
@@ -123,6 +124,7 @@ pub static PASSES: &[PassInfo] = &[
     dead_code::PASS,
     fold_conv::BATCHNORM,
     fold_conv::SCALE,
+    winograd::PASS,
     decompose_inference::PASS,
     common_subexpr::PASS,
     lambda_lift::PASS,

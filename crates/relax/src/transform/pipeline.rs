@@ -56,6 +56,8 @@ const BEST: &[&str] = &[
     "CanonicalizeBindings",
     "DeadCodeElimination(keep_packed_calls=True)",
     "ReadPermutedMatrix",
+    "FoldConstant",
+    "WinogradConv2D",
     "LegalizeOps",
     "AnnotateTIROpPattern",
     "FoldConstant",

@@ -18,6 +18,7 @@ mod register_tile;
 mod row;
 mod rowwise;
 mod rule;
+mod separable;
 mod transpose;
 mod window;
 
@@ -46,6 +47,7 @@ const REDUCTIONS: &[Entry<Reduce>] = &[
     Entry { name: "conv", apply: apply::<conv::Convolution> },
     Entry { name: "depthwise", apply: apply::<depthwise::Depthwise> },
     Entry { name: "matmul", apply: apply::<matmul::MatrixProduct> },
+    Entry { name: "separable", apply: apply::<separable::Separable> },
     Entry { name: "reduction", apply: apply::<reduction::Reductions> },
     Entry { name: "fallback", apply: apply::<fallback::Sums> },
 ];

@@ -1,0 +1,91 @@
+//! What a convolution costs directly and in tiles, in multiply-adds of vectors of sixteen.
+//!
+//! | | cost |
+//! | --- | --- |
+//! | direct sum | `9 * channels * filters * elements / 16` |
+//! | products of tiles of `n` | `(n + 2)² * channels * filters * max(tiles / 16, 3)`: fewer vectors than three wait for the weight, which is read once |
+//! | transforms | for each channel and filter, and each 16 tiles of a row: 1000 for `n = 4`, 320 for `n = 2`, less where a row has fewer tiles |
+//!
+//! So a 14×14 image, whose 16 tiles of four are one vector, takes tiles of two; one of 7×7 stays with the direct sum, whose weight is a
+//! quarter as long; few channels do not pay for the transforms. The figures are fitted to measured times (`docs/performance.md`).
+//!
+//! Where lengths have names, they are what a network of images of 224 pixels would have; at half of that the tiles that are chosen are no slower
+//! than the direct sum either.
+
+use super::TAPS;
+
+/// The lengths of a convolution.
+pub(super) struct Extent {
+    pub batch: i64,
+    /// Of the result.
+    pub height: i64,
+    pub width: i64,
+    pub channels: i64,
+    pub filters: i64,
+}
+
+/// Lanes of the vectors that are counted.
+const LANES: i64 = 16;
+/// Vectors of tiles below which the weight's way from memory is what takes time.
+const FEWEST: i64 = 3;
+/// The length that a name of a network's input stands for.
+pub(super) const USUAL: i64 = 224;
+/// The transforms of 16 tiles of a row, by the side of a tile.
+const TRANSFORMS: [(i64, i64); 2] = [(4, 1000), (2, 320)];
+/// Of a thousand parts of the direct sum's cost, what tiles may cost at most: they take another kernel's memory, and round more.
+const MOST_PARTS: i128 = 900;
+
+impl Extent {
+    /// The side of the tiles that cost least; none where the direct sum does.
+    pub fn tile(&self) -> Option<i64> {
+        let tiled = TRANSFORMS.into_iter().map(|(tile, transform)| (self.tiled(tile, transform), tile));
+        let (cost, tile) = tiled.min()?;
+        (cost * 1000 < self.direct() * MOST_PARTS).then_some(tile)
+    }
+
+    fn pairs(&self) -> i128 {
+        i128::from(self.channels) * i128::from(self.filters)
+    }
+
+    fn direct(&self) -> i128 {
+        let elements: i128 = [self.batch, self.height, self.width].into_iter().map(i128::from).product();
+        i128::from(TAPS * TAPS) * self.pairs() * elements / i128::from(LANES)
+    }
+
+    fn tiled(&self, tile: i64, transform: i64) -> i128 {
+        let ceil = |n: i128, by: i64| (n + i128::from(by) - 1) / i128::from(by);
+        let [batch, height, width] = [self.batch, self.height, self.width].map(i128::from);
+        let (rows, columns) = (batch * ceil(height, tile), ceil(width, tile));
+        let points = i128::from((tile + TAPS - 1).pow(2));
+        let products = points * self.pairs() * ceil(rows * columns, LANES).max(i128::from(FEWEST));
+        let narrow = (columns.clamp(1, i128::from(LANES)) as u64).next_power_of_two();
+        let transforms = rows * ceil(columns, LANES) * i128::from(transform) * i128::from(narrow) / i128::from(LANES);
+        products + i128::from(self.channels + self.filters) * transforms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tile(channels: i64, filters: i64, side: i64) -> Option<i64> {
+        Extent { batch: 1, height: side, width: side, channels, filters }.tile()
+    }
+
+    #[test]
+    fn the_classes_of_residual_networks_take_the_tiles_that_were_measured_to_be_faster() {
+        assert_eq!(tile(64, 64, 56), Some(4));
+        assert_eq!(tile(128, 128, 28), Some(4));
+        assert_eq!(tile(256, 256, 14), Some(2));
+        assert_eq!(tile(512, 512, 7), None);
+        assert_eq!(tile(512, 512, 14), Some(2));
+    }
+
+    #[test]
+    fn few_channels_and_empty_images_stay() {
+        assert_eq!(tile(3, 64, 224), None);
+        assert_eq!(tile(64, 3, 224), None);
+        assert_eq!(tile(8, 8, 112), None);
+        assert_eq!(tile(64, 64, 0), None);
+    }
+}
