@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_a_program_adds_is_found_and_typed_by_its_rule() {
-        let float = Type::tensor(vec![2.into()], DataType::float(32));
+        let float = Type::tensor([2], DataType::float(32));
         let x = relaxide_ir::Var::new("x", float.clone());
         let call = |attrs| op::call("tests.same", vec![x.clone().into()], attrs);
         assert_eq!(call(Attrs::new()).unwrap_err(), OpError::Unknown("tests.same".into()));

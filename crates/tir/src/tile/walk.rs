@@ -8,11 +8,11 @@ use crate::functor::{StmtMutator, StmtVisitor};
 use crate::{BufferRegion, Range};
 
 /// Visits the expressions of a call.
-pub(crate) fn visit<V: StmtVisitor + ?Sized>(visitor: &mut V, call: &TilePrimitiveCall) {
+pub(crate) fn visit(visitor: &mut dyn StmtVisitor, call: &TilePrimitiveCall) {
     call.args.iter().for_each(|arg| visit_argument(visitor, arg));
 }
 
-fn visit_argument<V: StmtVisitor + ?Sized>(visitor: &mut V, arg: &Any) {
+fn visit_argument(visitor: &mut dyn StmtVisitor, arg: &Any) {
     if let Ok(items) = arg.to::<Array>() {
         return items.iter().for_each(|item| visit_argument(visitor, item));
     }
@@ -30,7 +30,7 @@ fn visit_argument<V: StmtVisitor + ?Sized>(visitor: &mut V, arg: &Any) {
 }
 
 /// A call with its expressions and buffers rebuilt.
-pub(crate) fn mutated<M: StmtMutator + ?Sized>(mutator: &mut M, call: &TilePrimitiveCall) -> TilePrimitiveCall {
+pub(crate) fn mutated(mutator: &mut dyn StmtMutator, call: &TilePrimitiveCall) -> TilePrimitiveCall {
     TilePrimitiveCall {
         op: call.op.clone(),
         args: call.args.iter().map(|arg| mutated_argument(mutator, arg)).collect(),
@@ -45,7 +45,7 @@ pub(crate) fn mutated<M: StmtMutator + ?Sized>(mutator: &mut M, call: &TilePrimi
     }
 }
 
-fn mutated_argument<M: StmtMutator + ?Sized>(mutator: &mut M, arg: &Any) -> Any {
+fn mutated_argument(mutator: &mut dyn StmtMutator, arg: &Any) -> Any {
     if let Ok(items) = arg.to::<Array>() {
         return items.iter().map(|item| mutated_argument(mutator, item)).collect::<Array>().into();
     }
