@@ -42,7 +42,7 @@ def test_derivatives_are_the_same_with_marks_anywhere():
         start = rng.randrange(len(steps))
         end = rng.choice([rng.randint(start + 1, len(steps) + 1), len(steps) + 1])
         marked = _program(steps, {start: "start", end: "end"})
-        assert relax.analysis.well_formed(marked)
+        assert relax.analysis.check_well_formed(marked)
         again += "_cp" in marked["main_adjoint"].script()
         for got, kept in zip(_derivative(marked), _derivative(_program(steps, {}))):
             np.testing.assert_allclose(got, kept, rtol=1e-6)
