@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use relaxide_ir::Target;
+use relaxide_ir::target::processors::{self, Processors};
 use relaxide_tir::schedule::Machine;
 
-use super::cpus::{self, Processors};
 use super::{Architecture, Features, NativeTarget, names, others};
 use crate::error::{CodegenError, TargetPart};
 
@@ -95,8 +95,8 @@ impl Other {
 
     fn facts(self, target: &Target) -> Result<Facts, CodegenError> {
         let (table, cpu) = (self.table(), self.processor(target));
-        let known = cpus::names(table);
-        let own = cpus::features_of(table, cpu)
+        let known = processors::names(table);
+        let own = processors::features_of(table, cpu)
             .ok_or_else(|| names::unknown(TargetPart::Processor, cpu, target.mtriple(), known.clone()))?;
         let features = match self {
             Self::Riscv32 | Self::Riscv64 => Features::of_riscv(own),

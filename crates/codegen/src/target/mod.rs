@@ -1,7 +1,6 @@
 //! What a [`Target`] means to LLVM: triple, processor, features, and what the code generator must know of them.
 
 mod architecture;
-mod cpus;
 mod facts;
 mod features;
 mod implied;
@@ -14,7 +13,8 @@ use inkwell::{
     OptimizationLevel,
     targets::{self, CodeModel, InitializationConfig, RelocMode, TargetMachine, TargetTriple},
 };
-use relaxide_ir::{Target, target::TargetKind};
+use relaxide_ir::Target;
+use relaxide_ir::target::{TargetKind, processors};
 use relaxide_runtime::processor::{self, Needed};
 use relaxide_tir::schedule::Machine;
 
@@ -95,11 +95,11 @@ impl NativeTarget {
     /// those that it removes, and what either brings along.
     pub fn kernel_features(&self) -> BTreeSet<String> {
         let table = match self.architecture {
-            Architecture::X86_64 => cpus::X86_64,
-            Architecture::Aarch64 => cpus::AARCH64,
+            Architecture::X86_64 => processors::X86_64,
+            Architecture::Aarch64 => processors::AARCH64,
             Architecture::Wasm32 | Architecture::Nvptx64 => &[],
         };
-        let own = cpus::features_of(table, &self.cpu).unwrap_or_default();
+        let own = processors::features_of(table, &self.cpu).unwrap_or_default();
         Features::of(self.architecture, own).changed(&self.features).into_names()
     }
 

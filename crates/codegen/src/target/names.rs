@@ -1,8 +1,9 @@
 //! Names in targets, held against what there is: instruction sets, systems, processors, features.
 
 use relaxide_ir::diagnostic::nearest;
+use relaxide_ir::target::processors;
 
-use super::{Architecture, cpus, features};
+use super::{Architecture, features};
 use crate::error::{CodegenError, TargetPart};
 
 /// How many names that look alike are shown.
@@ -69,10 +70,10 @@ pub(super) fn architectures() -> impl Iterator<Item = &'static str> {
 
 pub(super) fn processors(architecture: Architecture) -> Vec<&'static str> {
     match architecture {
-        Architecture::X86_64 => cpus::names(cpus::X86_64).collect(),
-        Architecture::Aarch64 => cpus::names(cpus::AARCH64).collect(),
-        Architecture::Wasm32 => cpus::WASM32.to_vec(),
-        Architecture::Nvptx64 => cpus::NVPTX64.to_vec(),
+        Architecture::X86_64 => processors::names(processors::X86_64).collect(),
+        Architecture::Aarch64 => processors::names(processors::AARCH64).collect(),
+        Architecture::Wasm32 => processors::WASM32.to_vec(),
+        Architecture::Nvptx64 => processors::NVPTX64.to_vec(),
     }
 }
 

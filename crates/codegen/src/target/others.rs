@@ -3,7 +3,7 @@
 //! The lists are those of LLVM 22, whose C interface cannot be asked. They answer questions ([`Facts`](super::Facts)); a
 //! compilation for such a target is refused. What LLVM knows of a processor beside its instructions is left out.
 
-use super::cpus::Processors;
+use relaxide_ir::target::processors::Processors;
 
 /// Processors of RISC-V.
 pub(super) const RISCV: &[Processors] = &[

@@ -3,9 +3,10 @@
 //! A target is a kind (a language of kernels, [`TargetKind`]), attributes of that kind, and the target of the host that calls the kernels. It is
 //! written as text, `llvm -mcpu=znver3 -mattr=+avx2,-fma`, as a dictionary of the same names, or as the name of a device that is known
 //! (a tag, `nvidia/geforce-rtx-3080`). It says what was asked for; whether a back end makes kernels of the kind, and knows the processor,
-//! is that back end's to say.
+//! is that back end's to say. What LLVM's processors can do ([`processors`]) is known here, as schedule rules and back ends ask it.
 
 mod kinds;
+pub mod processors;
 mod tags;
 mod text;
 

@@ -5,7 +5,7 @@
 
 use std::thread::available_parallelism;
 
-use relaxide_ir::target::TargetKind;
+use relaxide_ir::target::{TargetKind, processors};
 use relaxide_ir::{DataType, Target};
 
 use super::caches::Caches;
@@ -197,27 +197,16 @@ impl Features {
         features
     }
 
-    /// Processor names of x86-64 whose vectors are known; others are taken for the baseline.
+    /// Those of a processor of x86-64 by its name; a name that LLVM does not know is taken for the baseline.
     fn of_cpu(name: &str) -> Features {
-        const AVX512: [&str; 8] = [
-            "x86-64-v4",
-            "skylake-avx512",
-            "cascadelake",
-            "icelake-client",
-            "icelake-server",
-            "sapphirerapids",
-            "znver4",
-            "znver5",
-        ];
-        const AVX2: [&str; 8] =
-            ["x86-64-v3", "haswell", "broadwell", "skylake", "alderlake", "znver1", "znver2", "znver3"];
-        if AVX512.contains(&name) {
-            Features { level: Level::Avx512, fma: true }
-        } else if AVX2.contains(&name) {
-            Features { level: Level::Avx2, fma: true }
-        } else {
-            Features { level: Level::Sse, fma: false }
-        }
+        let features = processors::features_of(processors::X86_64, name).unwrap_or_default();
+        let has = |feature| features.split(',').any(|own| own == feature);
+        let level = match () {
+            () if has("avx512f") => Level::Avx512,
+            () if has("avx2") => Level::Avx2,
+            () => Level::Sse,
+        };
+        Features { level, fma: has("fma") }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -249,6 +238,18 @@ mod tests {
         let target = Target::llvm("znver3").with("mattr", "-fma");
         assert!(!Machine::of(&target).fma);
         assert_eq!(Machine::of(&target).lanes(DataType::float(32)), 8);
+    }
+
+    #[test]
+    fn every_processor_with_long_vectors_is_known() {
+        let lanes = |name: &str| Machine::of(&Target::llvm(name)).lanes(DataType::float(32));
+        for name in ["graniterapids", "tigerlake", "cooperlake", "emeraldrapids", "znver5"] {
+            assert_eq!(lanes(name), 16, "{name}");
+        }
+        for name in ["core-avx2", "arrowlake", "znver2", "sierraforest"] {
+            assert_eq!(lanes(name), 8, "{name}");
+        }
+        assert_eq!((lanes("nehalem"), lanes("ivybridge"), lanes("x86-64")), (4, 4, 4));
     }
 
     #[test]

@@ -2,27 +2,29 @@
 //!
 //! LLVM's C interface cannot be asked whether it knows a name, nor which features a name has; given one that it does not
 //! know, it prints a warning and compiles for a processor of twenty years ago. So both are kept here. Features that
-//! kernels never use (of systems, keys, caches) are left out; `relaxide_runtime::processor` has those that count.
+//! kernels never use (of systems, keys, caches) are left out; the runtime's `processor` has those that count.
 
 /// Processors with the same features.
-pub(super) struct Processors {
+#[derive(Debug)]
+pub struct Processors {
     /// LLVM's names of what kernels may use, with commas between.
-    pub(super) features: &'static str,
-    pub(super) names: &'static [&'static str],
+    pub features: &'static str,
+    /// LLVM's names of the processors.
+    pub names: &'static [&'static str],
 }
 
 /// The features of a processor; none if it is not in the table.
-pub(super) fn features_of(table: &'static [Processors], cpu: &str) -> Option<&'static str> {
+pub fn features_of(table: &'static [Processors], cpu: &str) -> Option<&'static str> {
     table.iter().find(|processors| processors.names.contains(&cpu)).map(|processors| processors.features)
 }
 
 /// The names in a table.
-pub(super) fn names(table: &'static [Processors]) -> impl Iterator<Item = &'static str> + Clone {
+pub fn names(table: &'static [Processors]) -> impl Iterator<Item = &'static str> + Clone {
     table.iter().flat_map(|processors| processors.names.iter().copied())
 }
 
 /// Processors of x86-64.
-pub(super) const X86_64: &[Processors] = &[
+pub const X86_64: &[Processors] = &[
     Processors { features: "", names: &["athlon-fx", "athlon64", "generic", "k8", "opteron", "x86-64"] },
     Processors { features: "sse3", names: &["athlon64-sse3", "k8-sse3", "nocona", "opteron-sse3"] },
     Processors { features: "sse3,ssse3", names: &["core2", "core_2_duo_ssse3"] },
@@ -168,7 +170,7 @@ pub(super) const X86_64: &[Processors] = &[
 ];
 
 /// Processors of AArch64.
-pub(super) const AARCH64: &[Processors] = &[
+pub const AARCH64: &[Processors] = &[
     Processors { features: "", names: &["generic"] },
     Processors { features: "aes,sha2", names: &["apple-a7", "apple-a8", "apple-a9", "cyclone"] },
     Processors {
@@ -282,10 +284,10 @@ pub(super) const AARCH64: &[Processors] = &[
 ];
 
 /// NVIDIA's devices by their compute capability; those with an `a` behind run on that one alone.
-pub(super) const NVPTX64: &[&str] = &[
+pub const NVPTX64: &[&str] = &[
     "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87",
     "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a",
 ];
 
 /// Processors of WebAssembly.
-pub(super) const WASM32: &[&str] = &["bleeding-edge", "generic", "lime1", "mvp"];
+pub const WASM32: &[&str] = &["bleeding-edge", "generic", "lime1", "mvp"];
