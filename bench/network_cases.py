@@ -104,8 +104,8 @@ def first(make):
             super().__init__()
             self.inner = make()
 
-        def forward(self, *args):
-            result = self.inner(*args)
+        def forward(self, x):
+            result = self.inner(x)
             return result[0] if isinstance(result, tuple) else next(iter(result.values()))
 
     return First()
@@ -123,7 +123,7 @@ def transformer(config, model, **options):
     def make():
         import transformers
 
-        made = getattr(transformers, model)(getattr(transformers, config)(**options, use_cache=False, return_dict=False))
+        made = getattr(transformers, model)(getattr(transformers, config)(**options, use_cache=False))
         return first(lambda: made)
 
     return make
@@ -315,13 +315,13 @@ WHISPER = {
 def whisper():
     import transformers
 
-    return first(lambda: transformers.WhisperModel(transformers.WhisperConfig(**WHISPER, return_dict=False)).get_encoder())
+    return first(lambda: transformers.WhisperModel(transformers.WhisperConfig(**WHISPER)).get_encoder())
 
 
 def t5():
     import transformers
 
-    return first(lambda: transformers.T5EncoderModel(transformers.T5Config(use_cache=False, return_dict=False)))
+    return first(lambda: transformers.T5EncoderModel(transformers.T5Config(use_cache=False)))
 
 
 #: The shapes of the networks of the tests: a page, a line, a line, a file, a photograph.
@@ -359,7 +359,7 @@ FURTHER = [
     exported("distilbert_128", transformer("DistilBertConfig", "DistilBertModel"), tokens(128)),
     exported("gpt2_small", transformer("GPT2Config", "GPT2LMHeadModel"), tokens(64)),
     exported("whisper_encoder", whisper, lambda: {"input_features": np.random.default_rng(0).standard_normal((1, 80, 3000), "float32")}),
-    exported("t5_encoder_dynamic", t5, tokens(64), {"input_ids": {0: "batch", 1: "length"}}),
+    exported("t5_encoder_dynamic", t5, tokens(64), {"input_ids": {1: "length"}}),
     of_minilm(),
     decoder(),
 ]  # fmt: skip
