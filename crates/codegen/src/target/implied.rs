@@ -12,7 +12,7 @@ struct Needs {
     needs: &'static str,
 }
 
-/// Rows of features that need the same.
+/// The row of a feature.
 const fn needs(feature: &'static str, needs: &'static str) -> Needs {
     Needs { feature, needs }
 }

@@ -8,8 +8,8 @@
 //!                                     R.print(gv, format="{}")
 //! ```
 //!
-//! Bindings that stand together make a block if there are at least `min_size` of them, those of a dataflow block beside them counted. What is used behind the block stays
-//! visible, and so do functions; the rest becomes dataflow variables. A block that is one stays, and is joined with its neighbours.
+//! Bindings that stand together make a block if there are at least `min_size` of them, those of a dataflow block beside them
+//! counted. What is used behind the block stays visible, and so do functions; the rest becomes dataflow variables. A block that is one stays, and is joined with its neighbours.
 
 use std::collections::HashMap;
 
