@@ -19,6 +19,8 @@ def library_folder():
     return pathlib.Path(asked.stdout.strip() or "none")
 
 
+# Node 20 ends with a signal now and then behind tests that all passed, so this is no test that every change can be held to.
+@pytest.mark.skipif(not os.environ.get("RELAXIDE_DEEP"), reason="runs in make test-deep")
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
 @pytest.mark.skipif(not library_folder().is_dir(), reason=f"Rust's target {TARGET} is missing: `rustup target add {TARGET}`")
 def test_the_runtime_passes_its_tests_on_wasi():
