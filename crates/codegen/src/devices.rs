@@ -16,7 +16,7 @@ use crate::{CodegenError, CompileSettings};
 pub struct Emitted {
     /// The host's.
     pub host: Artifact,
-    /// The devices', one module for each kind.
+    /// The devices', one module for each kind, and one more for what only large tensors need.
     pub devices: Vec<DeviceCode>,
 }
 
@@ -58,10 +58,12 @@ pub fn emit(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Emitted, CodegenError> {
     let mut of_host = Vec::with_capacity(kernels.len());
-    let mut of_devices: IndexMap<&'static str, (Target, Vec<Launch>)> = IndexMap::new();
+    // Drivers load modules when one of their functions is called: what is for large tensors only is hardly ever loaded.
+    let mut of_devices: IndexMap<(&'static str, bool), (Target, Vec<Launch>)> = IndexMap::new();
     for (kernel, target) in kernels {
         if let Some(launch) = Launch::of(kernel) {
-            let entry = of_devices.entry(target.kind.name()).or_insert_with(|| (target.clone(), Vec::new()));
+            let key = (target.kind.name(), launch.is_wide);
+            let entry = of_devices.entry(key).or_insert_with(|| (target.clone(), Vec::new()));
             entry.1.push(launch);
             continue;
         }

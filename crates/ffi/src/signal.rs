@@ -103,12 +103,11 @@ pub fn check() -> Result<(), Error> {
     if pending == 0 { Ok(()) } else { Err(Error::new(ALREADY_SET, "interrupted")) }
 }
 
-#[cfg(test)]
+// WASI has no threads.
+#[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
     use super::*;
 
-    // WASI has no threads.
-    #[cfg(not(target_family = "wasm"))]
     #[test]
     fn what_is_cancelled_fails_where_it_asks_and_nothing_else_does() {
         let (outer, inner) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));

@@ -210,6 +210,8 @@ intrinsics! {
     CheckedIndex = "checked_index", AtLeast(4);
     /// A hint that the condition holds, which is checked where that is cheap.
     Likely = "likely", Exactly(1);
+    /// The value itself, computed where it stands: a compiler for devices does not move its computation to where the value is used.
+    OptimizationBarrier = "optimization_barrier", Exactly(1);
     /// Asks for the memory of the load that is its argument, which will be needed soon. Nothing is read and nothing changes.
     Prefetch = "prefetch", Exactly(1);
     /// The same for memory that will be written very soon.

@@ -38,7 +38,7 @@ impl Body<'_, '_> {
             ("checked_index", [index, extent, PrimExpr::Str(what), shown, on @ ..]) => {
                 self.checked_index(index, shown, extent, &what.value, on.first())
             }
-            ("likely", [condition]) => self.eval(condition),
+            ("likely" | "optimization_barrier", [value]) => self.eval(value),
             ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
             // A hint, for which C has no word.
             ("prefetch" | "prefetch_write", [PrimExpr::Load(_)]) => Ok(Code::atom("0")),

@@ -10,7 +10,7 @@ use relaxide_tir::lower::{Fault, Launch, decompose_packed};
 use super::{
     kernel::{Body, Kernel},
     module::ModuleText,
-    value::{Ty, Val},
+    value::{ScalarKind, Ty, Val},
 };
 use crate::error::CodegenError;
 use crate::on_device::{OnDevice, passed_as};
@@ -59,6 +59,23 @@ impl Body<'_, '_> {
         self.f.module.define(FAULT, || FAULT_TEMPLATE.replace("{name}", FAULT));
         self.f.effect(format_args!("call void @{FAULT}(ptr {FAULTS}, i64 {number}, {index}, {extent})"));
         self.leave(-1);
+    }
+}
+
+impl Body<'_, '_> {
+    /// A value that LLVM does not move: it goes through an empty piece of assembly, whose place is fixed. Vectors and numbers of unusual
+    /// widths stay as they are.
+    pub(super) fn kept_in_place(&mut self, value: &Val) -> Val {
+        let ty = value.ty;
+        let (register, constraint) = match ty.kind {
+            _ if ty.is_vector() => return value.clone(),
+            ScalarKind::F32 | ScalarKind::Int { bits: 32, .. } => (Ty::I32, "=r,0"),
+            ScalarKind::F64 | ScalarKind::Int { bits: 64, .. } => (Ty::I64, "=l,0"),
+            _ => return value.clone(),
+        };
+        let bits = self.f.bitcast(value, register);
+        let kept = self.f.emit(register, format_args!("call {register} asm sideeffect \"\", \"{constraint}\"({bits})"));
+        self.f.bitcast(&kept, ty)
     }
 }
 

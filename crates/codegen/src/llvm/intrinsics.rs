@@ -59,6 +59,10 @@ impl Body<'_, '_> {
                 self.checked_index(index, shown, extent, &what.value, on.first())
             }
             ("likely", [condition]) => self.eval(condition),
+            ("optimization_barrier", [value]) => {
+                let value = self.eval(value)?;
+                Ok(if self.kernel.device.is_some() { self.kept_in_place(&value) } else { value })
+            }
             ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
             ("prefetch" | "prefetch_write", [PrimExpr::Load(load)]) => {
                 let address = self.address_of(&load.buffer, &load.indices)?;

@@ -226,7 +226,9 @@ impl PrimVisitor for Inside {
                     (0..2).for_each(|_| self.operation(n.dtype));
                     self.walk_prim(e);
                 }
-                (Some(Intrinsic::Reinterpret | Intrinsic::Likely), _) => self.walk_prim(e),
+                (Some(Intrinsic::Reinterpret | Intrinsic::Likely | Intrinsic::OptimizationBarrier), _) => {
+                    self.walk_prim(e)
+                }
                 (Some(intrinsic), args) if intrinsic.is_elementwise() => {
                     // Those without arguments are constants.
                     if !args.is_empty() {

@@ -140,7 +140,7 @@ impl Interp {
             }
             // Memory has no addresses here.
             Intrinsic::IsAligned => Ok(Scalar::Int(1)),
-            Intrinsic::AtMultiple => self.eval_at(&n.args[0], lane),
+            Intrinsic::AtMultiple | Intrinsic::OptimizationBarrier => self.eval_at(&n.args[0], lane),
             Intrinsic::Prefetch | Intrinsic::PrefetchWrite => Ok(Scalar::Int(0)),
             Intrinsic::VScale => Ok(Scalar::Int(1)),
             Intrinsic::VectorReduceAdd

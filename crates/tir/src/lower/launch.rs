@@ -8,6 +8,7 @@
 //! | `tirx.kernel_launch_params` | the thread axes whose extents follow the parameters in a call |
 //! | `relaxide.launch_threads` | threads of a block, where their number is known |
 //! | `relaxide.launch_shared_bytes` | bytes that the threads of a block share |
+//! | `relaxide.launch_is_wide` | that it is only called where the other of its loop cannot count in 32 bits |
 //! | `relaxide.launch_faults` | what its checks say: kind and message of an error, or the name of what an index is outside of |
 
 use relaxide_ffi::Ref;
@@ -19,6 +20,7 @@ const LAUNCH_OF: &str = "relaxide.launch_of";
 const TAGS: &str = "tirx.kernel_launch_params";
 const THREADS: &str = "relaxide.launch_threads";
 const SHARED_BYTES: &str = "relaxide.launch_shared_bytes";
+const IS_WIDE: &str = "relaxide.launch_is_wide";
 const FAULTS: &str = "relaxide.launch_faults";
 
 /// Words in a buffer of faults: which check it was, from 1; an index; an extent.
@@ -43,6 +45,8 @@ pub struct Launch {
     pub threads: Option<i64>,
     /// Bytes that the threads of a block share.
     pub shared_bytes: i64,
+    /// Whether it is only called where the other function of its loop cannot count in 32 bits.
+    pub is_wide: bool,
 }
 
 /// What a check of a device says.
@@ -64,7 +68,8 @@ impl Launch {
         let faults = faults?;
         let fault = if faults.is_empty() { None } else { func.buffers.last().cloned().flatten() };
         let (threads, shared_bytes) = (attrs.int(THREADS), attrs.int(SHARED_BYTES).unwrap_or(0));
-        Some(Launch { name, kernel, func: func.clone(), tags: tags?, faults, fault, threads, shared_bytes })
+        let is_wide = attrs.bool(IS_WIDE) == Some(true);
+        Some(Launch { name, kernel, func: func.clone(), tags: tags?, faults, fault, threads, shared_bytes, is_wide })
     }
 
     /// The same, whose function says it.
@@ -76,6 +81,9 @@ impl Launch {
         }
         if self.shared_bytes > 0 {
             attrs = attrs.with(SHARED_BYTES, self.shared_bytes);
+        }
+        if self.is_wide {
+            attrs = attrs.with(IS_WIDE, true);
         }
         if !self.faults.is_empty() {
             attrs = attrs.with(FAULTS, AttrValue::List(self.faults.iter().map(Fault::to_attr).collect()));

@@ -11,7 +11,7 @@
 //!
 //! Runs behind the flattening of buffers, whose flat indices are what may not fit. A kernel with blocks is left alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::Var;
@@ -35,6 +35,9 @@ pub(super) const PASS: PassInfo = kernel_pass_with!(
     "How many bits are enough: 32, or 64 to change nothing.",
 )]);
 
+/// The operator whose result is one of its arguments.
+const CHOICE: &str = "tirx.if_then_else";
+
 /// A kernel that counts in as many bits where they do.
 fn narrow(func: &PrimFunc, target_bits: i64) -> Result<PrimFunc, LowerError> {
     let dtype = match target_bits {
@@ -50,30 +53,72 @@ fn narrow(func: &PrimFunc, target_bits: i64) -> Result<PrimFunc, LowerError> {
     }
     let mut analyzer = Analyzer::new();
     analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
-    let mut needs = Needs { dtype, analyzer, wide: false, fits: HashMap::new() };
-    needs.visit_stmt(&func.body);
+    Ok(func.with_body(narrowed(&func.body, &[], dtype, &mut analyzer).0))
+}
+
+/// What is known of the values of integers.
+pub(super) trait Values {
+    /// Whether an integer fits into a type.
+    fn fits(&mut self, e: &PrimExpr, dtype: DataType) -> bool;
+
+    /// Gives a counter its values.
+    fn count(&mut self, var: &Ref<Var>, min: &PrimExpr, extent: &PrimExpr);
+
+    /// Gives a name its value.
+    fn bind(&mut self, var: &Ref<Var>, value: &PrimExpr);
+}
+
+impl Values for Analyzer {
+    fn fits(&mut self, e: &PrimExpr, dtype: DataType) -> bool {
+        let bounds = self.bounds(e);
+        let fits = |value: Option<i64>| value.is_some_and(|value| prim::holds(dtype, value));
+        fits(bounds.min) && fits(bounds.max)
+    }
+
+    fn count(&mut self, var: &Ref<Var>, min: &PrimExpr, extent: &PrimExpr) {
+        Analyzer::bind(self, var, min.clone(), extent.clone());
+    }
+
+    fn bind(&mut self, var: &Ref<Var>, value: &PrimExpr) {
+        Analyzer::bind(self, var, value.clone(), prim::int_of(value.dtype(), 1));
+    }
+}
+
+/// A statement that counts in a type where it does, and which of the names that are defined around it (`given`) it has in that type: under
+/// new ones, which the caller defines.
+pub(super) fn narrowed(
+    body: &Stmt,
+    given: &[Ref<Var>],
+    dtype: DataType,
+    values: &mut dyn Values,
+) -> (Stmt, Vec<(Ref<Var>, Ref<Var>)>) {
+    let mut needs = Needs { dtype, values, wide: false, fits: HashMap::new(), visited: HashSet::new() };
+    given.iter().for_each(|var| needs.define(var));
+    needs.visit_stmt(body);
     let narrow = needs.fits.into_iter().filter(|(_, fits)| *fits);
     let vars = narrow.map(|(var, _)| (var.clone(), Var::prim(var.name.clone(), dtype))).collect();
     let mut rewrite = Narrow { vars, map: VarMap::new() };
     rewrite.map = rewrite.vars.iter().map(|(old, new)| (old.clone(), PrimExpr::from(new))).collect();
-    Ok(func.with_body(rewrite.mutate_stmt(&func.body)))
+    let body = rewrite.mutate_stmt(body);
+    let given = given.iter().filter_map(|var| Some((var.clone(), rewrite.vars.get(var)?.clone())));
+    (body, given.collect())
 }
 
 /// Finds out which variables may be narrow.
-struct Needs {
+struct Needs<'a> {
     dtype: DataType,
-    analyzer: Analyzer,
+    values: &'a mut dyn Values,
     /// Whether an expression around does not fit.
     wide: bool,
     /// Counters and bound names, with whether they may be narrow.
     fits: HashMap<Ref<Var>, bool>,
+    /// What was visited, with whether an expression around it did not fit.
+    visited: HashSet<(PrimExpr, bool)>,
 }
 
-impl Needs {
+impl Needs<'_> {
     fn holds(&mut self, e: &PrimExpr) -> bool {
-        let bounds = self.analyzer.bounds(e);
-        let fits = |value: Option<i64>| value.is_some_and(|value| prim::holds(self.dtype, value));
-        fits(bounds.min) && fits(bounds.max)
+        self.values.fits(e, self.dtype)
     }
 
     fn define(&mut self, var: &Ref<Var>) {
@@ -91,7 +136,7 @@ impl Needs {
     }
 }
 
-impl PrimVisitor for Needs {
+impl PrimVisitor for Needs<'_> {
     fn visit_prim(&mut self, e: &PrimExpr) {
         match e {
             PrimExpr::Var(var) => {
@@ -101,8 +146,19 @@ impl PrimVisitor for Needs {
                     *fits = false;
                 }
             }
+            PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) => {}
+            _ if !self.visited.insert((e.clone(), self.wide)) => {}
             // An index is an expression of its own, and so is what a condition compares.
             PrimExpr::Load(_) => self.under(false, |this| this.walk_prim(e)),
+            // Arguments keep their types.
+            PrimExpr::Call(n) if n.op != CHOICE => self.under(false, |this| this.walk_prim(e)),
+            PrimExpr::Let(n) => {
+                let wide = self.wide || (e.dtype().is_int() && !self.holds(e));
+                self.under(false, |this| this.visit_prim(&n.value));
+                self.values.bind(&n.var, &n.value);
+                self.define(&n.var);
+                self.under(wide, |this| this.visit_prim(&n.body));
+            }
             PrimExpr::Binary(n) if n.op.is_comparison() || n.op.is_logical() => {
                 self.under(false, |this| this.walk_prim(e));
             }
@@ -115,13 +171,13 @@ impl PrimVisitor for Needs {
     }
 }
 
-impl StmtVisitor for Needs {
+impl StmtVisitor for Needs<'_> {
     fn visit_stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::For(n) => {
                 self.visit_prim(&n.min);
                 self.visit_prim(&n.extent);
-                self.analyzer.bind(&n.var, n.min.clone(), n.extent.clone());
+                self.values.count(&n.var, &n.min, &n.extent);
                 self.define(&n.var);
                 // The number of iterations is as wide as the counter.
                 if !self.holds(&n.extent) || !self.holds(&n.min) {
@@ -131,7 +187,7 @@ impl StmtVisitor for Needs {
             }
             Stmt::Bind(n) => {
                 self.visit_prim(&n.value);
-                self.analyzer.bind(&n.var, n.value.clone(), prim::int_of(n.value.dtype(), 1));
+                self.values.bind(&n.var, &n.value);
                 self.define(&n.var);
             }
             _ => self.walk_stmt(stmt),
@@ -168,13 +224,22 @@ impl PrimMutator for Narrow {
                 let value = self.mutate_prim(&n.value);
                 if value == n.value { e.clone() } else { prim::cast(n.dtype, value) }
             }
+            PrimExpr::Call(n) if n.op == CHOICE && n.args.len() == 3 => {
+                let args = self.mutate_prims(&n.args);
+                if args == n.args {
+                    return e.clone();
+                }
+                let [condition, yes, no] = [0, 1, 2].map(|i| args[i].clone());
+                prim::if_then_else(condition, yes, no)
+            }
             PrimExpr::Call(n) => {
                 let args: Vec<PrimExpr> = n.args.iter().map(|arg| self.kept(arg)).collect();
                 if args == n.args { e.clone() } else { prim::call(n.dtype, n.op.clone(), args) }
             }
             PrimExpr::Let(n) => {
-                let (value, body) = (self.kept(&n.value), self.mutate_prim(&n.body));
-                Ref::new(prim::Let { var: n.var.clone(), value, body }).into()
+                let var = self.vars.get(&n.var).unwrap_or(&n.var).clone();
+                let value = prim::cast(var.dtype(), self.mutate_prim(&n.value));
+                Ref::new(prim::Let { var, value, body: self.mutate_prim(&n.body) }).into()
             }
             // The wider of two operands decides; a literal follows.
             _ => self.remake_prim(e),

@@ -10,6 +10,8 @@
 //!         for t in T.thread_binding(64):         f_kernel(A, B, n): the loops
 //! ```
 //!
+//! The function of a device counts in 32 bits where it can (`device_indices.rs`); where that depends on lengths, there is one in 64 bits beside it.
+//!
 //! **Checks.** What a device finds wrong (an index that is data, outside of its extent) it cannot raise. It writes which check it was, and the
 //! numbers, into a buffer that the host clears before and looks at behind the call; the thread ends there. Kernels without such checks have
 //! no such buffer.
@@ -27,6 +29,7 @@ use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, int};
 use relaxide_ir::{Attrs, BaseFunc, Buffer, IRModule, Target, Type, Var};
 
 use super::LowerError;
+use super::device_indices::{NarrowLoop, narrow_loop};
 use super::device_limits::DeviceLimits;
 use super::launch::{FAULT_WORDS, Fault, Launch};
 use super::shared_memory::{bytes_of, is_shared};
@@ -100,7 +103,7 @@ pub fn split_device(func: &PrimFunc, device_type: i32) -> Result<Split, LowerErr
     for buffer in func.buffers.iter().flatten() {
         memory.insert(buffer.data.clone(), buffer.clone());
     }
-    let mut splitter = Splitter { kernel, memory, launches: Vec::new(), fault: None };
+    let mut splitter = Splitter { kernel, memory, launches: Vec::new(), loops: 0, fault: None };
     let body = splitter.host(&func.body)?;
     let Splitter { launches, fault, memory, .. } = splitter;
     let mut first: Vec<Stmt> = Vec::new();
@@ -128,6 +131,8 @@ struct Splitter {
     /// Memory of the device, by its pointer.
     memory: IndexMap<Ref<Var>, Ref<Buffer>>,
     launches: Vec<Launch>,
+    /// How many loops have been launched.
+    loops: usize,
     fault: Option<Ref<Buffer>>,
 }
 
@@ -255,18 +260,37 @@ impl Splitter {
             params.push(Var::new("faults", Type::prim(DataType::handle())));
             buffers.push(Some(fault.clone()));
         }
-        let number = self.launches.len();
+        let number = self.loops;
+        self.loops += 1;
         let suffix = if number == 0 { String::new() } else { format!("_{number}") };
         let name = format!("{}_kernel{suffix}", self.kernel);
-        let launched = call(&name, [args, extents].concat());
         let faults: Vec<Fault> = found.faults.into_iter().collect();
-        let tags = found.axes.into_keys().collect();
         let looked = fault.as_ref().map(|fault| looks_at(&self.kernel, fault, &faults));
-        let attrs = Attrs::new().with("global_symbol", name.clone()).with("tirx.noalias", true);
-        let func = PrimFunc { params, ret_type: Type::void(), buffers, attrs, body: stmt.clone() };
-        let kernel = self.kernel.clone();
-        self.launches.push(Launch { name, kernel, func, tags, faults, fault, threads, shared_bytes }.described());
+        let scalars = params.iter().zip(&buffers).filter(|(_, buffer)| buffer.is_none());
+        let scalars: Vec<Ref<Var>> = scalars.map(|(param, _)| param.clone()).collect();
+        let func = PrimFunc { params, ret_type: Type::void(), buffers, attrs: Attrs::new(), body: stmt.clone() };
+        let (kernel, tags) = (self.kernel.clone(), found.axes.into_keys().collect());
+        let launch =
+            Launch { name: name.clone(), kernel, func, tags, faults, fault, threads, shared_bytes, is_wide: false };
+        let args = [args, extents].concat();
+        let launched = match narrow_loop(stmt, &scalars) {
+            Some(NarrowLoop { body, condition: None }) => self.function(&launch, &name, &body, args),
+            Some(NarrowLoop { body, condition: Some(fits) }) => {
+                let narrow = self.function(&launch, &name, &body, args.clone());
+                let launch = Launch { is_wide: true, ..launch };
+                Stmt::if_else(fits, narrow, self.function(&launch, &format!("{name}_wide"), stmt, args))
+            }
+            None => self.function(&launch, &name, stmt, args),
+        };
         Ok(Stmt::seq([Some(launched), looked].into_iter().flatten()))
+    }
+
+    /// Makes a function of the device with a body, under a name, and the call of it.
+    fn function(&mut self, launch: &Launch, name: &str, body: &Stmt, args: Vec<PrimExpr>) -> Stmt {
+        let attrs = Attrs::new().with("global_symbol", name).with("tirx.noalias", true);
+        let func = PrimFunc { attrs, body: body.clone(), ..launch.func.clone() };
+        self.launches.push(Launch { name: name.to_string(), func, ..launch.clone() }.described());
+        call(name, args)
     }
 }
 

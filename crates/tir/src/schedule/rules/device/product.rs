@@ -33,8 +33,8 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, PrimExpr, VarMap, add, and, binary, constant, floordiv, floormod, ge, if_then_else, int, load, lt, mul,
-    substitute,
+    BinaryOp, PrimExpr, VarMap, add, and, binary, call, constant, floordiv, floormod, ge, if_then_else, int, load, lt,
+    mul, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
@@ -226,6 +226,7 @@ impl<'a> Tiled<'a> {
             let more = (tile("next_a"), tile("next_b"));
             body.extend([Stmt::alloc(&more.0), Stmt::alloc(&more.1)]);
             body.extend(self.double_steps([(a, b), more], &acc, &thread, &place));
+            body.extend(in_place(&acc, own * own));
             body.push(self.store(&acc, &place));
             return Ok(launch(&block, blocks, &thread, self.shape.threads(), Stmt::seq(body)));
         }
@@ -239,6 +240,7 @@ impl<'a> Tiled<'a> {
             Stmt::barrier(),
         ]);
         body.push(Stmt::serial(step_, ceil_div(&self.terms, depth), inside));
+        body.extend(in_place(&acc, own * own));
         body.push(self.store(&acc, &place));
         Ok(launch(&block, blocks, &thread, self.shape.threads(), Stmt::seq(body)))
     }
@@ -435,6 +437,16 @@ impl<'a> Tiled<'a> {
         }
         Stmt::seq(list)
     }
+}
+
+/// Results that are computed before they are asked for. A compiler that knows how many steps there are moves the products of a result into the
+/// branch that stores it, and then has the operands of all steps in registers at once.
+fn in_place(acc: &Ref<Buffer>, count: i64) -> impl Iterator<Item = Stmt> {
+    let one = |i: i64| {
+        let sum = load(acc, [int(i)]);
+        Stmt::store(acc, [int(i)], call(acc.dtype, "tirx.optimization_barrier", vec![sum]))
+    };
+    (0..count).map(one)
 }
 
 fn unrolled(var: Ref<Var>, count: i64, body: Stmt) -> Stmt {
