@@ -78,5 +78,136 @@ def test_matrices_that_do_not_fit_stay():
     for w in (np.full((96, 96), np.nan), np.full((96, 96), 1e6), np.ones((8, 8))):
         mod = _module("plain", w.astype("float32"))
         tvm.ir.assert_structural_equal(relax.transform.NarrowWeights("float16")(mod), mod)
-    with pytest.raises(tvm.error.TVMError, match="dtype is int8, float16 or bfloat16, not int4"):
-        relax.transform.NarrowWeights("int4")(mod)
+    with pytest.raises(tvm.error.TVMError, match="dtype is int4, int8, float16 or bfloat16, not int2"):
+        relax.transform.NarrowWeights("int2")(mod)
+    with pytest.raises(tvm.error.TVMError, match="products are computed in bfloat16 only, and dtype is int8"):
+        relax.transform.NarrowWeights("int8", products=True)(mod)
+
+
+def _constants(mod):
+    """A program's constants that are not of one element."""
+    found = []
+    visit = lambda e: found.append(e.data.numpy()) if isinstance(e, relax.Constant) and np.prod(e.data.shape) > 1 else None
+    relax.analysis.post_order_visit(mod["main"], visit)
+    return found
+
+
+def _unpacked(mod, rows, columns):
+    """The matrix that a program keeps in blocks of 4 bits, from its words, scales and zeros."""
+    panels = [c for c in _constants(mod) if c.ndim == 3]
+    (words,) = [c for c in panels if c.dtype == np.uint32]
+    (scales,) = [c for c in panels if c.dtype in (np.float16, np.float32)]
+    zeros = [c for c in panels if c.dtype == np.uint8]
+    shifts = np.array([8 * (i % 4) + 4 * (i // 4) for i in range(8)], "uint32")
+    numbers = (words[:, :, None, :] >> shifts[None, None, :, None]) & 15
+    numbers = numbers.reshape(words.shape[0], -1, words.shape[2]).astype("int32")
+    spread = lambda a: np.repeat(a, 32, axis=1)
+    steps = numbers - (spread(zeros[0]).astype("int32") if zeros else 8)
+    matrix = steps * spread(scales).astype("float64")
+    return matrix.transpose(1, 0, 2).reshape(matrix.shape[1], -1)[:rows, :columns], bool(zeros)
+
+
+def _by_blocks(x, w):
+    """A product whose left side is quantized to 8 bits in blocks of 32."""
+    pad = -x.shape[1] % 32
+    blocks = np.pad(x, ((0, 0), (0, pad))).reshape(x.shape[0], -1, 32)
+    largest = np.abs(blocks).max(axis=2, keepdims=True)
+    factor = np.where(largest > 0, np.float32(127) / np.maximum(largest, np.finfo("float32").tiny), 0).astype("float32")
+    steps = np.clip(np.round(blocks * factor), -127, 127).astype("float64")
+    return (steps * (largest / 127.0)).reshape(x.shape[0], -1)[:, : x.shape[1]] @ w
+
+
+@pytest.mark.parametrize("form", ["plain", "transposed", "lookup", "tied"])
+@pytest.mark.parametrize("shape", [(96, 128), (121, 77), (257, 79), (64, 200)])
+@pytest.mark.parametrize("offset", [0.0, 1.5])
+def test_matrices_in_blocks_of_four_bits(form, shape, offset):
+    w = (RNG.standard_normal(shape) + offset).astype("float32") * np.exp(RNG.standard_normal(shape[1])).astype("float32")
+    mod = _module(form, w)
+    narrow = relax.transform.NarrowWeights("int4")(mod)
+    turned = form != "plain"
+    kept, with_zeros = _unpacked(narrow, *(shape[::-1] if turned else shape))
+    kept = kept.T if turned else kept
+    # Columns have sizes of their own, which the blocks of a row mix.
+    assert turned or with_zeros == (offset > 0)
+    # Better than seven steps to each side of zero, from the largest of each block on.
+    columns = w.T if turned else w
+    blocks = np.pad(columns, ((0, -columns.shape[0] % 32), (0, 0))).reshape(-1, 32, columns.shape[1])
+    scale = np.maximum(np.abs(blocks).max(axis=1, keepdims=True), 1e-30) / 7
+    assert np.square(kept - w).sum() < 0.95 * np.square(np.round(blocks / scale) * scale - blocks).sum()
+    if form in ("lookup", "tied"):
+        given = np.array([0, shape[0] - 1, 3, 3, 17])
+        expected = kept[given] if form == "lookup" else _by_blocks(kept[given].astype("float32"), kept.T)
+        got = _run(narrow, given)
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+        return
+    for rows in (1, 2, 3, 4, 5, 7, 40):
+        given = RNG.standard_normal((rows, shape[turned])).astype("float32")
+        expected = _by_blocks(given, kept.T) if turned else np.maximum(_by_blocks(given, kept) + 1, 0)
+        np.testing.assert_allclose(_run(narrow, given), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+
+
+def test_what_four_bits_hold_is_exact():
+    w = (RNG.integers(-8, 8, (128, 96)) * 0.25).astype("float32")
+    w[::32] = -2.0
+    given = RNG.integers(-127, 128, (5, 128)).astype("float32")
+    given[:, ::32] = 127
+    narrow = relax.transform.NarrowWeights("int4")(_module("plain", w))
+    expected = np.maximum(given.astype("float64") @ w + 1, 0)
+    np.testing.assert_allclose(_run(narrow, given), expected, rtol=1e-6, atol=1e-4)
+
+
+def test_a_row_is_the_same_beside_others():
+    w = RNG.standard_normal((160, 130)).astype("float32")
+    executable = tvm.compile(relax.transform.NarrowWeights("int4")(_module("plain", w)), "llvm")
+    run = relax.VirtualMachine(executable, tvm.cpu())["main"]
+    given = RNG.standard_normal((11, 160)).astype("float32")
+    whole = run(tvm.runtime.tensor(given)).numpy()
+    for row in range(11):
+        np.testing.assert_array_equal(run(tvm.runtime.tensor(given[row : row + 1])).numpy()[0], whole[row])
+    assert run(tvm.runtime.tensor(given[:0])).numpy().shape == (0, 130)
+
+
+@pytest.mark.parametrize(
+    "w",
+    [
+        np.zeros((96, 96)),
+        np.full((96, 96), 1e30),
+        np.full((96, 96), 1e-30),
+        np.full((64, 64), 1e-45),
+        np.where(np.arange(96 * 96).reshape(96, 96) % 2, 3e38, -3e38),
+    ],
+    ids=["zeros", "large", "small", "least", "both ends"],
+)
+def test_extreme_matrices_are_kept_or_stay(w):
+    w = w.astype("float32")
+    given = np.ones((2, w.shape[0]), "float32") * np.float32(1e-3)
+    got = _run(relax.transform.NarrowWeights("int4")(_module("plain", w)), given)
+    scale = max(float(np.abs(w).max()), 1.0)
+    np.testing.assert_allclose(got / scale, np.maximum(given.astype("float64") @ w + 1, 0) / scale, rtol=0.05, atol=0.02)
+
+
+def test_matrices_that_blocks_would_enlarge_stay():
+    for shape in ((4, 2048), (4096, 2)):
+        mod = _module("plain", RNG.standard_normal(shape).astype("float32"))
+        tvm.ir.assert_structural_equal(relax.transform.NarrowWeights("int4")(mod), mod)
+
+
+@pytest.mark.parametrize("form", ["plain", "transposed", "lookup", "tied"])
+@pytest.mark.parametrize("shape", [(96, 128), (97, 65), (65, 97)])
+def test_products_of_bfloat16_round_both_sides(form, shape):
+    w = RNG.standard_normal(shape).astype("float32")
+    kept = _rounded(w, "bfloat16", 0)
+    narrow = relax.transform.NarrowWeights("bfloat16", products=True)(_module(form, w))
+    if form in ("lookup", "tied"):
+        given = np.array([0, shape[0] - 1, 3, 3, 17])
+        got = _run(narrow, given)
+        if form == "lookup":
+            np.testing.assert_array_equal(got, kept[given].astype("float32"))
+        else:
+            np.testing.assert_allclose(got, kept[given] @ kept.T, rtol=1e-4, atol=1e-4)
+        return
+    for rows in (1, 2, 7, 40):
+        given = RNG.standard_normal((rows, shape[form == "transposed"])).astype("float32")
+        rounded = _rounded(given, "bfloat16", 0)
+        expected = np.maximum(rounded @ kept + 1, 0) if form == "plain" else rounded @ kept.T
+        np.testing.assert_allclose(_run(narrow, given), expected, rtol=1e-4, atol=1e-4)

@@ -77,8 +77,8 @@ pub enum Command {
 pub struct ProgramArgs {
     /// What the model computes in: `float32` as it is written; `float16` where that is faster and safe (as the pass
     /// ToMixedPrecision decides). With `int8-weights`, `float16-weights` or `bfloat16-weights` it computes in 32 bits and
-    /// keeps its matrices in fewer, which a network that reads them once for each word is bound by; `relaxide check` says
-    /// what that costs.
+    /// keeps its matrices in fewer, which a network that reads them once for each word is bound by; with `int4-weights` products
+    /// also quantize what they multiply, to 8 bits, and with `bf16` they round it to bfloat16; `relaxide check` says what that costs.
     /// The default is float32.
     #[arg(long, value_enum, help_heading = "Program")]
     pub precision: Option<Precision>,
@@ -92,7 +92,8 @@ pub struct ProgramArgs {
     /// The default is relax.
     #[arg(long, value_enum, help_heading = "Program")]
     pub machine: Option<MachineArg>,
-    /// Values of parameters of `main` by name, which become constants: `.npz`, or `.params` as `save_param_dict` writes it.
+    /// Values of parameters of `main` by name, which become constants: `.npz`, `.safetensors`, `.gguf`, or `.params` as
+    /// `save_param_dict` writes it.
     #[arg(long, value_name = "FILE", help_heading = "Program")]
     pub params: Option<PathBuf>,
 }
@@ -161,8 +162,13 @@ pub enum Precision {
     Float16Weights,
     /// 32 bits, with the matrices of the model in 16, which have the range of 32.
     Bfloat16Weights,
+    /// Products with the matrices of the model in bfloat16, everything else and sums in 32 bits.
+    #[value(alias = "bfloat16")]
+    Bf16,
     /// 32 bits, with the matrices of the model in 8 and a scale for each column.
     Int8Weights,
+    /// 32 bits, with the matrices of the model in 4, a scale for each 32 of a column, and 8 for what they are multiplied with.
+    Int4Weights,
 }
 
 impl Precision {
@@ -173,7 +179,9 @@ impl Precision {
             Precision::Float16 => Some("ToMixedPrecision(out_dtype=float16)"),
             Precision::Float16Weights => Some("NarrowWeights(dtype=float16)"),
             Precision::Bfloat16Weights => Some("NarrowWeights(dtype=bfloat16)"),
+            Precision::Bf16 => Some("NarrowWeights(dtype=bfloat16, products=True)"),
             Precision::Int8Weights => Some("NarrowWeights(dtype=int8)"),
+            Precision::Int4Weights => Some("NarrowWeights(dtype=int4)"),
         }
     }
 }

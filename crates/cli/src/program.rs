@@ -136,11 +136,12 @@ pub fn load_for_machine(
     }
 }
 
-/// Tensors by name, from a file of one of two kinds.
+/// Tensors by name, from a file of a kind that its ending says.
 fn read_params(path: &Path) -> Result<Vec<(String, Tensor)>, CliError> {
     check_file(path)?;
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("npz") => npy::read_archive(path),
+        Some("gguf" | "safetensors") => Ok(relaxide::read_tensors(path)?),
         _ => Ok(relaxide::read_relay_params(path)?),
     }
 }

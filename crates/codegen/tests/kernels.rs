@@ -6,6 +6,8 @@ mod addresses;
 mod c;
 #[path = "kernels/dot_bytes.rs"]
 mod dot_bytes;
+#[path = "kernels/dot_pairs.rs"]
+mod dot_pairs;
 mod harness;
 #[path = "kernels/many_elements.rs"]
 mod many_elements;

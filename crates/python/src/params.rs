@@ -1,5 +1,7 @@
 //! Weights by name as bytes, in the form that TVM saves them in.
 
+use std::path::PathBuf;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -33,7 +35,19 @@ fn load_params<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyDict
     Ok(tensors)
 }
 
+/// The tensors of a file of weights by name.
+#[pyfunction]
+fn read_tensors(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let all = py.detach(|| relaxide::read_tensors(&path)).map_err(to_py)?;
+    let tensors = PyDict::new(py);
+    for (name, tensor) in all {
+        tensors.set_item(name, convert::to_py(py, tensor.into())?)?;
+    }
+    Ok(tensors)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(save_params, m)?)?;
-    m.add_function(wrap_pyfunction!(load_params, m)?)
+    m.add_function(wrap_pyfunction!(load_params, m)?)?;
+    m.add_function(wrap_pyfunction!(read_tensors, m)?)
 }

@@ -8,6 +8,7 @@
 
 pub mod analysis;
 pub mod binding_rewrite;
+pub mod blocks;
 mod build_error;
 pub mod builder;
 pub mod compute;

@@ -33,4 +33,5 @@ pub use relaxide_vm as vm;
 #[cfg(feature = "compile")]
 pub use compiler::*;
 pub use machine::{VirtualMachine, Vm, load_module, num_threads, set_num_threads};
+pub use relaxide_runtime::weights::read_tensors;
 pub use relaxide_vm::load_weights;

@@ -59,6 +59,7 @@ const TABLE: &[(&str, ResultType)] = &[
     ("cos", First),
     ("cosh", First),
     ("dot_bytes", Third),
+    ("dot_pairs", Third),
     ("erf", First),
     ("exp", First),
     ("exp10", First),

@@ -10,7 +10,13 @@
 //! dot_bytes(a, b, c)  =  c + a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
 //! ```
 //!
-//! is a sum of products of the bytes of two words.
+//! is a sum of products of the bytes of two words, and
+//!
+//! ```text
+//! dot_pairs(a, b, c)  =  c + a[0] * b[0] + a[1] * b[1]
+//! ```
+//!
+//! is one of the numbers that their halves are as bfloat16, which are the upper halves of float32.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimCall, PrimExpr};
@@ -36,10 +42,27 @@ pub fn expand(call: &PrimCall) -> Option<PrimExpr> {
         (Intrinsic::DotBytes, [a, b, c]) => {
             Some((0..BYTES).fold(c.clone(), |sum, at| sum + byte_of(a, at) * byte_of(b, at)))
         }
+        (Intrinsic::DotPairs, [a, b, c]) => {
+            Some([false, true].iter().fold(c.clone(), |sum, &upper| sum + half_of(a, upper) * half_of(b, upper)))
+        }
         (Intrinsic::IgnoreLoopPartition | Intrinsic::ThreadInvariant, [value]) => Some(value.clone()),
         (Intrinsic::Assume, [condition]) => Some(condition.clone()),
         _ => None,
     }
+}
+
+/// The number that a half of a word is as bfloat16, as float32.
+fn half_of(word: &PrimExpr, upper: bool) -> PrimExpr {
+    let dtype = word.dtype();
+    let same = |value: i64| {
+        let value = prim::int_of(dtype.element(), value);
+        if dtype.lanes == 1 { value } else { prim::broadcast(value, dtype.lane_count()) }
+    };
+    let bits = match upper {
+        true => prim::call(dtype, "tirx.bitwise_and", vec![word.clone(), same(0xffff_0000)]),
+        false => prim::call(dtype, "tirx.shift_left", vec![word.clone(), same(16)]),
+    };
+    prim::call(DataType::float(32).with_lanes(dtype.lanes), "tirx.reinterpret", vec![bits])
 }
 
 /// A byte of an integer of 32 bits, the lowest being the first, with the sign that its type has, as int32.

@@ -26,4 +26,12 @@ def load_param_dict_from_file(path):
     return load_param_dict(Path(path).read_bytes())
 
 
-__all__ = ["load_param_dict", "load_param_dict_from_file", "save_param_dict", "save_param_dict_to_file"]
+def load_weights(path):
+    """The dictionary from names to tensors that a file of weights holds: safetensors, or GGUF by its ending (``.gguf``).
+
+    Numbers keep their type; what a GGUF file has in blocks of a few bits becomes float32.
+    """
+    return Map(_core.read_tensors(path))
+
+
+__all__ = ["load_param_dict", "load_param_dict_from_file", "load_weights", "save_param_dict", "save_param_dict_to_file"]

@@ -71,8 +71,10 @@ fn half_precision_gives_nearly_the_same() {
     assert_ne!(full, half);
     assert!(full.iter().zip(&half).all(|(a, b)| (a - b).abs() < 1e-2), "{full:?} {half:?}");
     // Its matrices are too small to be kept in fewer bits.
-    place.ok("compile model.onnx -q -o weights.so --precision int8-weights");
-    assert_eq!(numbers(head("weights.so")), full);
+    for precision in ["int8-weights", "int4-weights", "bf16"] {
+        place.ok(&format!("compile model.onnx -q -o weights.so --precision {precision}"));
+        assert_eq!(numbers(head("weights.so")), full);
+    }
 }
 
 #[test]

@@ -10,6 +10,9 @@
 //! is turning its highest bit. What is taken away depends on one factor alone, so that a tile computes it once a row or a column. Nothing
 //! saturates: pairs of 16 bits hold bytes of either sign, and two of their products fit 32 bits.
 //!
+//! Products of pairs of bfloat16 (`dot_pairs`) are `vdpbf16ps` with AVX-512 BF16, and products of float32 elsewhere. The instruction takes
+//! numbers below the least normal one as zero.
+//!
 //! Scalars, and vectors of lanes that the instructions do not have, are left to plain arithmetic ([`expand`](relaxide_tir::expand)).
 
 use relaxide_ir::PrimExpr;
@@ -35,6 +38,8 @@ pub(crate) struct DotUnits {
     vnni: u32,
     /// Lanes of the widest `pmaddwd`.
     pairs: u32,
+    /// Lanes of 32 bits of the widest `vdpbf16ps`; nothing where there is none.
+    bf16: u32,
     /// NEON's products of equal signs, and those of different ones.
     neon: bool,
     neon_mixed: bool,
@@ -62,6 +67,7 @@ impl DotUnits {
                     () if has("avxvnni") => 8,
                     () => 0,
                 },
+                bf16: if has("avx512bf16") && has("avx512vl") { 16 } else { 0 },
                 pairs: match () {
                     () if has("avx512bw") => 16,
                     () if has("avx2") => 8,
@@ -94,6 +100,22 @@ impl Body<'_, '_> {
             _ => self.by_pairs(units, [a, b, c]),
         };
         Ok(Some(value))
+    }
+
+    /// `dot_pairs` of vectors; none where plain arithmetic does it.
+    pub fn dot_pairs(&mut self, [a, b, c]: [&PrimExpr; 3]) -> Result<Option<Val>, CodegenError> {
+        let lanes = c.dtype().lane_count();
+        let even = a.dtype().lane_count() == lanes && b.dtype().lane_count() == lanes && [4, 8, 16].contains(&lanes);
+        if !even || lanes as u32 > self.kernel.dots.bf16 || self.kernel.device.is_some() {
+            return Ok(None);
+        }
+        let (a, b, c) = (self.eval(a)?, self.eval(b)?, self.eval(c)?);
+        // Text only: no other code has values of this type.
+        let pairs = format!("<{} x bfloat>", 2 * lanes);
+        let [a, b] = [a, b].map(|word| self.f.emit(word.ty, format!("bitcast {word} to {pairs}")).text);
+        let (name, ty) = (format!("llvm.x86.avx512bf16.dpbf16ps.{}", lanes * 32), c.ty);
+        self.f.module.declare(&name, &ty.to_string(), &format!("{ty}, {pairs}, {pairs}"));
+        Ok(Some(self.f.emit(ty, format!("call {ty} @{name}({c}, {pairs} {a}, {pairs} {b})"))))
     }
 
     /// By an instruction whose first factor has no sign and whose second has one.

@@ -44,6 +44,11 @@ impl Body<'_, '_> {
         {
             return Ok(value);
         }
+        if let ("dot_pairs", [a, b, c]) = (name, n.args.as_slice())
+            && let Some(value) = self.dot_pairs([a, b, c])?
+        {
+            return Ok(value);
+        }
         if let Some(meaning) = expand(n) {
             return self.eval(&meaning);
         }

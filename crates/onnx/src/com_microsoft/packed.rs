@@ -143,7 +143,7 @@ fn in_integers(scope: &mut Scope, node: &Node, [k, n, block]: [i64; 3], fields: 
             None => return Ok(None),
         },
     };
-    let scales = scope.tensor(node.input(2)?)?;
+    let Some(scales) = node.input(2)?.constant() else { return Ok(None) };
     let x = scope.tensor(node.input(0)?)?;
     Blocks { k, n, block, packed, scales, zeros }.product(scope, x)
 }

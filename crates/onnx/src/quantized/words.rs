@@ -27,7 +27,7 @@ use crate::scope::Scope;
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// Bytes of a word.
-pub const BYTES: i64 = 4;
+const BYTES: i64 = 4;
 /// Channels from which words of them have more bytes in use than not.
 const LEAST_CHANNELS: i64 = 3;
 const U8: DataType = DataType::uint(8);
@@ -135,13 +135,8 @@ fn word_at(x: &te::Tensor, at: &[PrimExpr], axis: usize, length: i64) -> PrimExp
 }
 
 /// The products of four bytes without a sign and four with one.
-pub fn product_of_words(a: PrimExpr, b: PrimExpr) -> PrimExpr {
-    add_product_of_words(a, b, prim::int_of(I32, 0))
-}
-
-/// A sum and the products of four bytes without a sign and four with one.
-pub fn add_product_of_words(plain: PrimExpr, signed: PrimExpr, sum: PrimExpr) -> PrimExpr {
-    prim::call(I32, "tirx.dot_bytes", vec![plain, signed, sum])
+fn product_of_words(a: PrimExpr, b: PrimExpr) -> PrimExpr {
+    prim::call(I32, "tirx.dot_bytes", vec![a, b, prim::int_of(I32, 0)])
 }
 
 fn words_in(length: i64) -> i64 {

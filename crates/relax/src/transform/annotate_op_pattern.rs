@@ -154,7 +154,7 @@ fn is_product_of_inputs(value: &PrimExpr) -> bool {
         PrimExpr::Cast(n) => return is_product_of_inputs(&n.value),
         PrimExpr::Binary(n) if n.op == BinaryOp::Mul => (&n.a, &n.b),
         other => match words(other) {
-            Some(factors) => factors,
+            Some((_, a, b)) => (a, b),
             None => return false,
         },
     };

@@ -44,6 +44,14 @@ pub struct Entry {
     pub range: Range<usize>,
 }
 
+impl Entry {
+    /// The type of its elements.
+    pub fn element(&self) -> DataType {
+        // Entries have types of the table only.
+        DTYPES.iter().find(|(name, _)| *name == self.dtype).map_or_else(|| DataType::uint(8), |(_, dtype)| *dtype)
+    }
+}
+
 /// The tensors of a file by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {

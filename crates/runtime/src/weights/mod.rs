@@ -1,4 +1,4 @@
-//! Weights in a file of their own, in the form of safetensors.
+//! Weights in a file of their own, in the form of safetensors; and those of GGUF files ([`GgufFile`]).
 //!
 //! ```text
 //! u64 length of the header │ {"name": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}, …} │ data
@@ -15,6 +15,7 @@
 //!
 //! What is not here: several files for one model, and elements of less than a byte.
 
+mod gguf;
 mod header;
 mod write;
 
@@ -26,6 +27,9 @@ use std::sync::Arc;
 use memmap2::{MmapMut, MmapOptions};
 use relaxide_ffi::{DataType, Device, Error, ErrorKind, Tensor};
 
+pub use gguf::{
+    Entry as GgufEntry, EntryError as GgufEntryError, GgufError, GgufFile, Kind as GgufKind, read_gguf_header,
+};
 pub use header::{Entry, Header, HeaderError, format_dtype, read_header};
 pub use write::{Written, write_tensors};
 
@@ -74,16 +78,7 @@ struct Keep {
 impl WeightsFile {
     /// Maps a file and reads its header.
     pub fn open(path: &Path) -> Result<WeightsFile, Error> {
-        let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::OSError, format!("cannot open the weights {}: {error}", path.display()))
-        };
-        let file = File::open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.len() == 0 {
-            return Err(unreadable(path, &HeaderError::Truncated { needed: 8, length: 0 }));
-        }
-        // SAFETY: the map is private, so that nobody else's memory changes when it is written to. A process that truncates
-        // the file meanwhile can make reads fail with a signal, as for any mapped file.
-        let map = unsafe { MmapOptions::new().map_copy(&file) }.map_err(failed)?;
+        let map = map(path)?.ok_or_else(|| unreadable(path, &HeaderError::Truncated { needed: 8, length: 0 }))?;
         WeightsFile::of(path, Content::Mapped(map))
     }
 
@@ -140,6 +135,38 @@ impl WeightsFile {
         // process that may be written to, and the tensor keeps it.
         unsafe { Tensor::from_parts(bytes.as_ptr().cast_mut().cast(), shape, dtype, Device::cpu(0), 0, keep) }
     }
+}
+
+/// All tensors of a file by name, in the order of their names: of a GGUF file (`.gguf`), or of safetensors.
+pub fn read_tensors(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
+    let mut tensors = Vec::new();
+    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf")) {
+        let file = GgufFile::open(path)?;
+        for (name, _) in file.iter() {
+            tensors.push((name.to_owned(), file.tensor(name)?));
+        }
+    } else {
+        let file = WeightsFile::open(path)?;
+        for (name, entry) in file.header().iter() {
+            tensors.push((name.to_owned(), file.tensor(name, entry.element(), &entry.shape)?));
+        }
+    }
+    tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(tensors)
+}
+
+/// A file's content, mapped; none where it is empty.
+fn map(path: &Path) -> Result<Option<MmapMut>, Error> {
+    let failed = |error: std::io::Error| {
+        Error::new(ErrorKind::OSError, format!("cannot open the weights {}: {error}", path.display()))
+    };
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.len() == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the map is private, so that nobody else's memory changes when it is written to. A process that truncates
+    // the file meanwhile can make reads fail with a signal, as for any mapped file.
+    unsafe { MmapOptions::new().map_copy(&file) }.map(Some).map_err(failed)
 }
 
 fn unreadable(path: &Path, error: &HeaderError) -> Error {

@@ -140,6 +140,10 @@ fn intrinsics_follow_their_descriptions() {
     let dot = |words| value(prim::call(DataType::int(32), "tirx.dot_bytes", words)).unwrap();
     assert_eq!(dot(vec![unsigned, i(-2_139_062_144), i(7)]), Scalar::Int(7 - 4 * 255 * 128));
     assert_eq!(dot(vec![i(-1), i(-2_139_062_144), i(7)]), Scalar::Int(7 + 4 * 128));
+    // 1.5 * -2 + 3 * 4, each pair in a word with its second number in the upper half.
+    let pair = |low: f32, high: f32| prim::int_of(DataType::uint(32), i64::from(low.to_bits() >> 16 | high.to_bits()));
+    let pairs = prim::call(F32, "tirx.dot_pairs", vec![pair(1.5, 3.0), pair(-2.0, 4.0), f(0.5)]);
+    assert_eq!(value(pairs).unwrap(), Scalar::Float(9.5));
     assert_eq!(call("isnan", vec![f(f64::NAN)]), Scalar::Int(1));
     let bits = prim::call(DataType::int(32), "tirx.reinterpret", vec![f(1.0)]);
     assert_eq!(value(bits).unwrap(), Scalar::Int(0x3f80_0000));

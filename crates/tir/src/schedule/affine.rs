@@ -129,7 +129,7 @@ pub fn cost(e: &PrimExpr) -> i64 {
 
 /// Whether an intrinsic is a handful of instructions.
 fn is_cheap_call(op: &str) -> bool {
-    const CHEAP: [&str; 17] = [
+    const CHEAP: [&str; 18] = [
         "if_then_else",
         "fabs",
         "floor",
@@ -139,6 +139,7 @@ fn is_cheap_call(op: &str) -> bool {
         "sqrt",
         "fma",
         "dot_bytes",
+        "dot_pairs",
         "isnan",
         "isinf",
         "isfinite",

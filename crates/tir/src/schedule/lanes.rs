@@ -347,7 +347,7 @@ fn is_zero(e: &PrimExpr) -> bool {
 
 /// Whether an intrinsic works lane by lane.
 pub fn is_lanewise(op: &str) -> bool {
-    const LANEWISE: [&str; 42] = [
+    const LANEWISE: [&str; 43] = [
         "exp",
         "exp_nonpositive",
         "exp2",
@@ -390,6 +390,7 @@ pub fn is_lanewise(op: &str) -> bool {
         "shift_left",
         "shift_right",
         "dot_bytes",
+        "dot_pairs",
     ];
     op.strip_prefix("tirx.").is_some_and(|name| LANEWISE.contains(&name))
 }

@@ -127,6 +127,35 @@ fn rows_are_right_with_every_value_of_every_parameter() {
     ]);
 }
 
+/// Sums of terms that are no plain products, of rows by panels of columns.
+fn panels(symbolic: bool, [rows, terms, count, width]: [i64; 4]) -> Case {
+    let mut d = Dims::new(symbolic);
+    let m = d.dim("m", rows);
+    let a = te::placeholder("A", [m.clone(), int(terms)], F32);
+    let [b, s] = ["B", "S"].map(|name| te::placeholder(name, [count, terms, width], F32));
+    let k = te::reduce_axis(terms);
+    let sums = te::compute("panels", [m, int(count), int(width)], |i| {
+        let place = [i[1].clone(), k.var(), i[2].clone()];
+        te::sum(prim::math("fabs", a.at(&[i[0].clone(), k.var()]) - b.at(&place)) * s.at(&place), [&k])
+    });
+    let done = te::compute("D", sums.shape(), |i| relu(sums.at(i) - prim::constant(F32, 1.0)));
+    d.case(
+        format!("panels of {rows} rows by {count} of {width}, symbolic {symbolic}"),
+        "column_terms",
+        vec![a, b, s, done],
+    )
+}
+
+#[test]
+fn sums_by_panels_are_right_with_every_value_of_every_parameter() {
+    let cases: Vec<Case> = [[1, 5, 3, 16], [2, 3, 1, 70], [7, 4, 2, 64], [13, 3, 2, 41]]
+        .into_iter()
+        .flat_map(|shape| [false, true].map(|symbolic| panels(symbolic, shape)))
+        .collect();
+    every_value(&cases);
+    check(cases);
+}
+
 /// The decisions of some notes as a file holds them.
 fn file(notes: &[Note]) -> String {
     let pieces: Vec<_> = notes.iter().map(Note::to_json).collect();

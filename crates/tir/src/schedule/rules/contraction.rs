@@ -4,7 +4,8 @@
 //! C[b, m, x] = sum over k of  A(b, m, k) * B(b, k, x)
 //! ```
 //!
-//! A product may be one of words of four bytes, `dot_bytes(A(b, m, k), B(b, k, x), 0)`: its elements are words, four terms of a sum at once.
+//! A product may be one of words of four bytes, `dot_bytes(A(b, m, k), B(b, k, x), 0)`, or of two numbers, `dot_pairs`: its elements are words,
+//! several terms of a sum at once.
 //!
 //! The operand that moves with the output's contiguous axis `x` is the *column* operand, read in vectors; the other is the
 //! *row* operand, read as scalars that are broadcast. Axes of the row operand only are rows, axes of the column operand only
@@ -17,8 +18,8 @@ use relaxide_ir::prim::{BinaryOp, PrimExpr, add, substitute};
 use super::super::affine::{coefficient, flat_index, loads, uses};
 use super::super::{Axis, Reduce, Refusal};
 
-/// The product of words of bytes.
-pub const DOT_BYTES: &str = "tirx.dot_bytes";
+/// The products of words: of four bytes, and of two numbers.
+const DOTS: [&str; 2] = ["tirx.dot_bytes", "tirx.dot_pairs"];
 
 /// A sum of products with the roles of its operands and axes.
 #[derive(Clone, Debug)]
@@ -45,12 +46,12 @@ impl Contraction {
     /// Reads a reduction as a contraction of numbers.
     pub fn of(reduce: &Reduce) -> Result<Contraction, Refusal> {
         match words(&reduce.stage.value) {
-            Some(_) => Err(Refusal::new("the terms are products of words of bytes")),
+            Some(_) => Err(Refusal::new("the terms are products of words")),
             None => Contraction::of_numbers_or_words(reduce),
         }
     }
 
-    /// Reads a reduction as a contraction of numbers, or of words of four bytes.
+    /// Reads a reduction as a contraction of numbers, or of words.
     pub fn of_numbers_or_words(reduce: &Reduce) -> Result<Contraction, Refusal> {
         let (reduce, factors) = product_of(reduce)?;
         let x = contiguous_axis(&reduce)?;
@@ -99,7 +100,7 @@ pub fn product_of(reduce: &Reduce) -> Result<(Reduce, (PrimExpr, PrimExpr)), Ref
     }
     let (a, b) = match &reduce.stage.value {
         PrimExpr::Binary(product) if product.op == BinaryOp::Mul => (&product.a, &product.b),
-        other => words(other).ok_or_else(|| Refusal::new("the terms are no products"))?,
+        other => words(other).map(|(_, a, b)| (a, b)).ok_or_else(|| Refusal::new("the terms are no products"))?,
     };
     if loads(a).is_empty() || loads(b).is_empty() {
         return Err(Refusal::new("a factor reads nothing"));
@@ -112,11 +113,11 @@ pub fn product_of(reduce: &Reduce) -> Result<(Reduce, (PrimExpr, PrimExpr)), Ref
     Ok((reduce, factors))
 }
 
-/// The factors of a term that is a product of words of four bytes.
-pub fn words(term: &PrimExpr) -> Option<(&PrimExpr, &PrimExpr)> {
+/// The function of a term that is a product of words, and the factors.
+pub fn words(term: &PrimExpr) -> Option<(&str, &PrimExpr, &PrimExpr)> {
     match term {
-        PrimExpr::Call(n) if n.op == DOT_BYTES => match n.args.as_slice() {
-            [a, b, c] if is_zero(c) => Some((a, b)),
+        PrimExpr::Call(n) if DOTS.contains(&n.op.as_str()) => match n.args.as_slice() {
+            [a, b, c] if is_zero(c) => Some((n.op.as_str(), a, b)),
             _ => None,
         },
         _ => None,

@@ -3,6 +3,7 @@
 mod cached_columns;
 mod cached_row;
 mod clipped;
+mod column_terms;
 mod contraction;
 mod conv;
 mod depthwise;
@@ -48,6 +49,7 @@ const REDUCTIONS: &[Entry<Reduce>] = &[
     Entry { name: "depthwise", apply: apply::<depthwise::Depthwise> },
     Entry { name: "matmul", apply: apply::<matmul::MatrixProduct> },
     Entry { name: "separable", apply: apply::<separable::Separable> },
+    Entry { name: "column_terms", apply: apply::<column_terms::ColumnTerms> },
     Entry { name: "reduction", apply: apply::<reduction::Reductions> },
     Entry { name: "fallback", apply: apply::<fallback::Sums> },
 ];

@@ -25,7 +25,7 @@ use super::super::lanes::{Lanes, Mask, multiply_add, splat};
 use super::super::nest::Tile;
 use super::super::parameters::{Choices, Domain, Guess};
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
-use super::contraction::{DOT_BYTES, words};
+use super::contraction::words;
 use crate::Stmt;
 
 /// Tiles from which the one at the edge does not count.
@@ -249,7 +249,7 @@ impl RegisterTile<'_> {
         let lanes = self.lanes;
         let acc = Buffer::scoped("acc", dtype, [int(self.rows.count * self.tile.vectors * lanes)], "local");
         let zero = splat(constant(dtype, 0.0), lanes);
-        let of_words = words(&self.reduce.stage.value).is_some();
+        let of_words = words(&self.reduce.stage.value).map(|(function, ..)| function);
         let fresh: Vec<Axis> = loops.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
         let renamed: VarMap =
             loops.iter().zip(&fresh).map(|(old, new)| (old.var.clone(), PrimExpr::from(&new.var))).collect();
@@ -270,8 +270,8 @@ impl RegisterTile<'_> {
                     let index = self.cell(i, j as i64);
                     let (a, b, so_far) = (PrimExpr::from(&a), PrimExpr::from(b), load(&acc, [index.clone()]));
                     let sum = match of_words {
-                        true => call(so_far.dtype(), DOT_BYTES, vec![a, b, so_far]),
-                        false => multiply_add(cx.machine.fma, a, b, so_far),
+                        Some(function) => call(so_far.dtype(), function, vec![a, b, so_far]),
+                        None => multiply_add(cx.machine.fma, a, b, so_far),
                     };
                     steps.push(Stmt::store(&acc, [index], sum));
                 }

@@ -1,0 +1,178 @@
+"""Tokens a second of a LLaMA-shaped decoder with weights of 32, 16, 8 and 4 bits, beside ONNX Runtime with the same weights.
+
+    python bench/decode.py [--width 1024] [--layers 10] [--threads 1,2] [--turns 15]
+
+The network is that of ``tests/models/llama.py`` with random weights, half a gigabyte of them as float32. ``decode`` is one token behind a cache
+of 64, ``prompt`` is 64 tokens at once. Contenders are processes that take turns; medians are printed, and for decoding the rate at which
+weights are read, as a share of what reading alone reaches in the same turns. ONNX Runtime has float32, ``quantize_dynamic`` (int8), and
+``MatMulNBits`` in blocks of 32 with ``accuracy_level`` 4.
+"""
+
+import argparse
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "tests" / "models"))
+from turns import Contender, serve  # noqa: E402
+
+PAST, PROMPT = 64, 64
+#: Bits of a weight, with its scales, by contender.
+BITS = {
+    "float32": 32, "bf16": 16, "bfloat16-weights": 16, "int8-weights": 8, "int4-weights": 4.5,
+    "onnxruntime": 32, "onnxruntime int8": 8, "onnxruntime int4": 5,
+}
+PASSES = {
+    "float32": (), "bf16": ("bfloat16", True), "bfloat16-weights": ("bfloat16",), "int8-weights": ("int8",), "int4-weights": ("int4",),
+}
+READ_BYTES = 1 << 29
+
+
+def sized(width, layers):
+    import llama
+
+    llama.WIDTH, llama.HIDDEN, llama.LAYERS = width, width * 11 // 4 // 32 * 32, layers
+    llama.HEADS, llama.KV_HEADS, llama.VOCABULARY = width // 64, width // 256, 4096
+    llama.HEAD = 64
+    return llama
+
+
+def feeds(llama):
+    rng = np.random.default_rng(0)
+
+    def feed(tokens, past):
+        found = {"tokens": rng.integers(0, llama.VOCABULARY, (1, tokens))}
+        cache = (1, llama.KV_HEADS, past, llama.HEAD)
+        for layer in range(llama.LAYERS):
+            found |= {f"past_{part}{layer}": rng.standard_normal(cache).astype("float32") for part in ("key", "value")}
+        return found
+
+    return {"decode": feed(1, PAST), "prompt": feed(PROMPT, 0)}
+
+
+def ours(contender, path, given, threads):
+    import relaxide as tvm
+    from relaxide import relax
+    from relaxide.relax.frontend.onnx import from_onnx
+
+    import onnx
+
+    tvm.runtime.set_num_threads(threads)
+    mod = from_onnx(onnx.load(path))
+    if PASSES[contender]:
+        mod = relax.transform.NarrowWeights(*PASSES[contender])(mod)
+    vm = relax.VirtualMachine(tvm.compile(mod, "llvm"), tvm.cpu())
+    args = {what: [tvm.runtime.tensor(array) for array in feed.values()] for what, feed in given.items()}
+
+    def run(what):
+        vm["main"](*args[what])
+
+    return run
+
+
+def theirs(contender, path, given, threads):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    narrow = path.with_suffix(f".{contender.split()[-1]}.onnx")
+    if contender.endswith("int8") and not narrow.exists():
+        from onnxruntime.quantization import quantize_dynamic
+
+        quantize_dynamic(str(path), str(narrow))
+    if contender.endswith("int4") and not narrow.exists():
+        import onnx
+        from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+        quantizer = MatMulNBitsQuantizer(onnx.load(path), block_size=32, is_symmetric=True, accuracy_level=4)
+        quantizer.process()
+        onnx.save(quantizer.model.model, narrow)
+    session = onnxruntime.InferenceSession(str(narrow if narrow.exists() else path), options, providers=["CPUExecutionProvider"])
+    return lambda what: session.run(None, given[what])
+
+
+def reading():
+    """What a read of memory takes."""
+    import relaxide as tvm
+    from relaxide import relax
+
+    b = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((READ_BYTES // 4,), "float32"))
+    with b.function("main", [x]):
+        with b.dataflow():
+            out = b.emit_output(b.emit(relax.op.max(x)))
+        b.emit_func_output(out)
+    run = relax.VirtualMachine(tvm.compile(b.get(), "llvm"), tvm.cpu())["main"]
+    memory = tvm.runtime.tensor(np.ones(READ_BYTES // 4, "float32"))
+    return lambda what: run(memory)
+
+
+def runner(contender, path, arguments, threads):
+    if contender == "read":
+        return reading()
+    given = feeds(sized(arguments.width, arguments.layers))
+    return (theirs if contender.startswith("onnxruntime") else ours)(contender, path, given, threads)
+
+
+def measure(arguments, path, threads):
+    command = [__file__, "--width", str(arguments.width), "--layers", str(arguments.layers), "--serve"]
+    names = ["read", *(arguments.only.split(",") if arguments.only else BITS)]
+    entries = [Contender(name, [*command, f"{name};{path};{threads}"]) for name in names]
+    for entry in entries:
+        for what in ("decode", "prompt"):
+            if not entry.refused:
+                entry.run(what)
+        entry.times.clear()
+    for _ in range(arguments.turns):
+        for entry in (entry for entry in entries if not entry.refused):
+            entry.run("decode")
+            if entry.name != "read":
+                entry.run("prompt")
+    rate = READ_BYTES / entries[0].median("decode") / 1e6
+    print(f"\n{threads} thread(s); memory is read at {rate:.1f} GB/s; {arguments.count / 1e6:.0f} million weights")
+    print("| weights | decode, tokens/s | weights read, GB/s | of the memory's rate | prompt, tokens/s |\n| --- | --- | --- | --- | --- |")
+    for entry in entries[1:]:
+        if entry.refused:
+            print(f"| {entry.name} | {entry.refused} | | | |")
+            continue
+        decode, prompt = entry.median("decode"), entry.median("prompt")
+        own = arguments.count * BITS[entry.name] / 8 / decode / 1e6
+        print(f"| {entry.name} | {1e3 / decode:.1f} | {own:.1f} | {own / rate:.2f} | {PROMPT * 1e3 / prompt:.0f} |", flush=True)
+    for entry in entries:
+        entry.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--width", type=int, default=1024)
+    parser.add_argument("--layers", type=int, default=10)
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--only", help="contenders, comma-separated")
+    parser.add_argument("--folder", type=pathlib.Path, help="where the network's files are kept")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        contender, path, threads = arguments.serve.split(";")
+        return serve(lambda: runner(contender, pathlib.Path(path), arguments, int(threads)), int(threads))
+    with tempfile.TemporaryDirectory() as made:
+        import onnx
+
+        folder = arguments.folder or pathlib.Path(made)
+        path = folder / f"decoder_{arguments.width}_{arguments.layers}.onnx"
+        if not path.exists():
+            onnx.save(sized(arguments.width, arguments.layers).build(), path)
+        weights = onnx.load(path).graph.initializer
+        # What a token reads: all matrices but the table of the vocabulary, which is the first of them.
+        matrices = [np.prod(w.dims) for w in weights if len(w.dims) == 2 and min(w.dims) >= 64 and w.dims[0] != 256]
+        arguments.count = int(sum(matrices) - 4096 * arguments.width)
+        for threads in arguments.threads.split(","):
+            measure(arguments, path, int(threads))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+//! Matrices of numbers of 4 bits in blocks of a column, and the products of rows with them.
+//!
+//! ```text
+//! s[m, b] = largest |x| of block b of row m / 127,   a = round(x / s)
+//! y[m, n] = sum over b of (sum over the block of a * w - z[b, n] * sum over the block of a) * (s[m, b] * t[b, n])
+//! ```
+//!
+//! Rows are quantized to 8 bits in the blocks that the matrix has. Sums over a block are exact: words of four bytes (`dot_bytes`), of which the
+//! matrix's are made from eight numbers that share a word, the first four in the lower halves of its bytes.
+//!
+//! Columns lie in panels of up to 64, side by side: `[panels, rows / 8, columns of a panel]`. A panel is read from its beginning to its end, which
+//! memory is fastest at, and once for all rows (the rule `column_terms`). What is behind the last column or the last row is zero.
+
+use relaxide_ffi::DataType;
+use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_tir::te;
+
+const F32: DataType = DataType::float(32);
+const I32: DataType = DataType::int(32);
+const U32: DataType = DataType::uint(32);
+/// Numbers of 4 bits that share a word.
+pub const SHARED: i64 = 8;
+/// Bytes of a word.
+const BYTES: i64 = 4;
+/// Columns of a panel at most, and what they are a multiple of.
+const PANEL: i64 = 64;
+const VECTOR: i64 = 16;
+/// The largest number that what is multiplied becomes.
+const LARGEST: f64 = 127.0;
+/// The lower halves of a word's bytes, and a word of four ones.
+const LOWER: i64 = 0x0f0f_0f0f;
+const ONES: i64 = 0x0101_0101;
+/// What stands for zero where a matrix says nothing else.
+pub const MIDDLE: u8 = 8;
+
+/// Columns of a matrix in panels, side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Panels {
+    columns: i64,
+}
+
+impl Panels {
+    /// Of so many columns; none where there are none, or too many.
+    pub fn new(columns: i64) -> Option<Panels> {
+        (1..i64::from(i32::MAX) - PANEL).contains(&columns).then_some(Panels { columns })
+    }
+
+    /// Columns.
+    pub fn columns(self) -> i64 {
+        self.columns
+    }
+
+    /// Columns of a panel: as many as leave little of the last one empty.
+    pub fn width(self) -> i64 {
+        let padding = |width: i64| up(self.columns, width) * width - self.columns;
+        let mut widths = (1..=PANEL / VECTOR).rev().map(|vectors| vectors * VECTOR);
+        widths.find(|width| padding(*width) <= self.columns / 16).unwrap_or(VECTOR)
+    }
+
+    /// Panels.
+    pub fn count(self) -> i64 {
+        up(self.columns, self.width())
+    }
+
+    /// Columns with what is behind the last of them.
+    pub fn padded(self) -> i64 {
+        self.count() * self.width()
+    }
+
+    /// What each row of each column has, `[panels, rows, columns of a panel]`, with `none` behind the last column.
+    pub fn laid_out<T: Copy>(self, rows: i64, none: T, of: impl Fn(usize, usize) -> T) -> Vec<T> {
+        let (panels, rows, width) = (self.count() as usize, rows as usize, self.width() as usize);
+        let mut all = Vec::with_capacity(panels * rows * width);
+        for panel in 0..panels {
+            for row in 0..rows {
+                let columns = panel * width..(panel + 1) * width;
+                all.extend(columns.map(|column| if column < self.columns as usize { of(row, column) } else { none }));
+            }
+        }
+        all
+    }
+
+    /// A product in panels, `[rows, panels, columns of a panel]`, as rows of so many elements as there are columns.
+    pub fn without_padding(self, product: &te::Tensor) -> te::Tensor {
+        let rows = product.shape().first().cloned().unwrap_or_else(|| prim::int(1));
+        let width = prim::int(self.width());
+        te::compute("columns", [rows, prim::int(self.columns)], |at| {
+            product.at(&[at[0].clone(), prim::floordiv(&at[1], &width), prim::floormod(&at[1], &width)])
+        })
+    }
+}
+
+/// A matrix of numbers of 4 bits in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    /// Rows, of which a block has so many; a multiple of eight.
+    rows: i64,
+    block: i64,
+    panels: Panels,
+}
+
+impl Blocks {
+    /// One of so many rows and columns; none where there are none, or where a block is not whole words.
+    pub fn new(rows: i64, columns: i64, block: i64) -> Option<Blocks> {
+        let is_sound = rows > 0 && block > 0 && block % SHARED == 0;
+        let fits = rows.checked_add(block).is_some_and(|n| n < i64::from(i32::MAX));
+        Panels::new(columns).filter(|_| is_sound && fits).map(|panels| Blocks { rows, block, panels })
+    }
+
+    /// Blocks of a column.
+    pub fn count(self) -> i64 {
+        up(self.rows, self.block)
+    }
+
+    /// Words of a column.
+    fn words_of_column(self) -> i64 {
+        self.count() * self.block / SHARED
+    }
+
+    /// The shape of the words, `[panels, words of a column, columns of a panel]`.
+    pub fn shape_of_words(self) -> [i64; 3] {
+        [self.panels.count(), self.words_of_column(), self.panels.width()]
+    }
+
+    /// The shape of what each block of a column has, `[panels, blocks, columns of a panel]`.
+    pub fn shape_of_blocks(self) -> [i64; 3] {
+        [self.panels.count(), self.count(), self.panels.width()]
+    }
+
+    /// The words, from the number at each row and column.
+    pub fn words(self, number: impl Fn(usize, usize) -> u8) -> Vec<u32> {
+        let rows = self.rows as usize;
+        self.panels.laid_out(self.words_of_column(), 0, |word, column| {
+            let first = word * SHARED as usize;
+            let of = |at: usize| if first + at < rows { u32::from(number(first + at, column) & 15) } else { 0 };
+            (0..BYTES as usize).fold(0, |word, i| word | (of(i) | of(i + BYTES as usize) << 4) << (8 * i))
+        })
+    }
+
+    /// What each block of a column has, from it.
+    pub fn per_block<T: Copy>(self, none: T, of: impl Fn(usize, usize) -> T) -> Vec<T> {
+        self.panels.laid_out(self.count(), none, of)
+    }
+
+    /// The product of rows `[rows, rows of the matrix]` with words, scales and, if there is a fourth, what stands for zero, in panels:
+    /// `[rows, panels, columns of a panel]`.
+    pub fn product(self, name: &str, inputs: &[te::Tensor]) -> Vec<te::Tensor> {
+        let [x, words, scales, zeros @ ..] = inputs else { return Vec::new() };
+        let rows = x.shape().first().cloned().unwrap_or_else(|| prim::int(1));
+        let (blocks, block) = (self.count(), self.block);
+        let of_block = block / BYTES;
+        let element = |row: &PrimExpr, at: PrimExpr| match self.rows % block {
+            0 => x.at(&[row.clone(), at]),
+            _ => prim::if_then_else(
+                prim::lt(at.clone(), prim::int(self.rows)),
+                x.at(&[row.clone(), at]),
+                prim::constant(F32, 0.0),
+            ),
+        };
+        let per_block = [rows.clone(), prim::int(blocks)];
+        let inside = te::reduce_axis(prim::int(block));
+        let largest = te::compute("largest", &per_block, |at| {
+            te::max(prim::math("fabs", element(&at[0], &at[1] * block + inside.var())), [&inside])
+        });
+        let quantized = te::compute("quantized", &[rows.clone(), prim::int(blocks * of_block)], |at| {
+            let largest = largest.at(&[at[0].clone(), prim::floordiv(&at[1], of_block)]);
+            word_of(&|j| element(&at[0], &at[1] * BYTES + j), &largest)
+        });
+        let word = te::reduce_axis(prim::int(of_block));
+        let totals = te::compute("totals", &per_block, |at| {
+            let own = quantized.at(&[at[0].clone(), &at[1] * of_block + word.var()]);
+            te::sum(dot_bytes(prim::int_of(U32, ONES), own, prim::int_of(I32, 0)), [&word])
+        });
+        let b = te::reduce_axis(prim::int(blocks));
+        let shape = [rows, prim::int(self.panels.count()), prim::int(self.panels.width())];
+        vec![te::compute(name, &shape, |at| {
+            let (row, panel, column) = (&at[0], &at[1], &at[2]);
+            let (place, of_row) = ([panel.clone(), b.var(), column.clone()], [row.clone(), b.var()]);
+            let total = totals.at(&of_row);
+            let start = match zeros.first() {
+                Some(zeros) => prim::cast(I32, zeros.at(&place)) * (prim::int_of(I32, 0) - total),
+                None => total * prim::int_of(I32, -i64::from(MIDDLE)),
+            };
+            let sum = (0..of_block / 2).fold(start, |sum, i| {
+                let own = |half: i64| quantized.at(&[row.clone(), b.var() * of_block + (2 * i + half)]);
+                let word = words.at(&[panel.clone(), b.var() * (of_block / 2) + i, column.clone()]);
+                let upper = prim::call(U32, "tirx.shift_right", vec![word.clone(), prim::int_of(U32, 4)]);
+                dot_bytes(lower(upper), own(1), dot_bytes(lower(word), own(0), sum))
+            });
+            let scale = largest.at(&of_row) * prim::constant(F32, 1.0 / LARGEST) * prim::cast(F32, scales.at(&place));
+            te::sum(prim::cast(F32, sum) * scale, [&b])
+        })]
+    }
+
+    /// Rows.
+    pub fn rows(self) -> i64 {
+        self.rows
+    }
+
+    /// Columns, and how they lie.
+    pub fn panels(self) -> Panels {
+        self.panels
+    }
+
+    /// Rows of a block.
+    pub fn block(self) -> i64 {
+        self.block
+    }
+}
+
+/// The number at a row, of the word that holds it.
+pub fn number_of(word: PrimExpr, row: &PrimExpr) -> PrimExpr {
+    let at = prim::cast(U32, prim::floormod(row, prim::int(SHARED)));
+    let four = || prim::int_of(U32, BYTES);
+    let shift = prim::floormod(at.clone(), four()) * prim::int_of(U32, 8) + prim::floordiv(at, four()) * four();
+    let moved = prim::call(U32, "tirx.shift_right", vec![word, shift]);
+    prim::cast(I32, prim::call(U32, "tirx.bitwise_and", vec![moved, prim::int_of(U32, 15)]))
+}
+
+fn up(n: i64, by: i64) -> i64 {
+    (n + by - 1) / by
+}
+
+/// A sum and the products of four bytes without a sign and four with one.
+fn dot_bytes(plain: PrimExpr, signed: PrimExpr, sum: PrimExpr) -> PrimExpr {
+    prim::call(I32, "tirx.dot_bytes", vec![plain, signed, sum])
+}
+
+/// Four numbers as the bytes of a word, as parts of the largest of their block.
+fn word_of(element: &dyn Fn(i64) -> PrimExpr, largest: &PrimExpr) -> PrimExpr {
+    let none = prim::constant(F32, 0.0);
+    let factor = prim::select(
+        prim::gt(largest, &none),
+        prim::div(prim::constant(F32, LARGEST), prim::max(largest, prim::constant(F32, f64::from(f32::MIN_POSITIVE)))),
+        none.clone(),
+    );
+    let byte = |j: i64| {
+        let whole = prim::math("round", element(j) * &factor);
+        let whole = prim::max(prim::min(whole, prim::constant(F32, LARGEST)), prim::constant(F32, -LARGEST));
+        let byte = prim::call(I32, "tirx.bitwise_and", vec![prim::cast(I32, whole), prim::int_of(I32, 255)]);
+        prim::cast(U32, byte) * prim::int_of(U32, 1 << (8 * j))
+    };
+    prim::cast(I32, (1..BYTES).fold(byte(0), |word, j| word + byte(j)))
+}
+
+fn lower(word: PrimExpr) -> PrimExpr {
+    prim::call(U32, "tirx.bitwise_and", vec![word, prim::int_of(U32, LOWER)])
+}

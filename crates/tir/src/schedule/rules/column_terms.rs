@@ -1,0 +1,198 @@
+//! Sums whose terms are no plain products, a part of which moves along the output's row and is the same for all rows.
+//!
+//! ```text
+//! C[m, x] = sum over b of f(A(m, b), B(b, x))            # products of blocks: f unpacks, multiplies and scales a block
+//! ```
+//! becomes
+//! ```text
+//! parallel p over the output's other axes:               # panels of columns: each is read once, whatever the rows
+//!     for tile of 4 rows, for tile of 4 vectors of x:
+//!         acc[4][4] = init
+//!         for b:  for j:  for i:  acc[i][j] += f(A(m + i, b), B(b, x + j*16 ..))
+//!         C(m + i, x ..) = epilogue(acc[i][j])
+//! ```
+//!
+//! The part that all rows share (words that are loaded and taken apart) stands in each term, and is computed once for the rows of a
+//! tile, as equal expressions without a store to memory between them are.
+//!
+//! Parameters: four rows spread the cost of the common part, and each of their accumulators waits for its own block only; vectors are as
+//! many as leave half of the registers to what is taken apart. Roof: memory bandwidth with one row, products of bytes with many.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::prim::{BinaryOp, PrimExpr, VarMap, binary, int, load};
+use relaxide_ir::{Buffer, Var};
+
+use super::super::affine::{coefficient, flat_index, loads, uses, uses_any};
+use super::super::inline::freshen_lets;
+use super::super::lanes::{Lanes, multiply_add, splat};
+use super::super::nest::Tile;
+use super::super::parameters::{Choices, Domain, Guess};
+use super::super::{Axis, Cx, Machine, Reduce, Reduction, Refusal, nest};
+use super::contraction::contiguous_axis;
+use super::elementwise::widest;
+use super::reduction::over;
+use super::register_tile::{self, RegisterTile, Rows, Shape};
+use super::rule::{self, Rule};
+use crate::Stmt;
+
+/// Rows of a tile.
+const ROWS: i64 = 4;
+/// Rows of a tile at most.
+const MOST_ROWS: i64 = 8;
+
+/// Vectors that an output of one row has at most: longer ones are read in runs.
+const NARROW: i64 = 16;
+
+/// The rule.
+pub struct ColumnTerms;
+
+/// A sum, and the roles of its axes.
+pub struct Found<'w> {
+    reduce: &'w Reduce,
+    reduction: &'w Reduction,
+    /// The axis of the vectors.
+    x: Axis,
+    /// The axis that only the rest of a term has.
+    row: Option<Axis>,
+}
+
+/// Lanes of a vector, and the tile.
+pub struct Decided {
+    lanes: i64,
+    shape: Shape,
+}
+
+impl Rule for ColumnTerms {
+    type Work = Reduce;
+    type Found<'w> = Found<'w>;
+    type Decided = Decided;
+
+    fn find<'w>(machine: &Machine, reduce: &'w Reduce) -> Result<Found<'w>, Refusal> {
+        let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
+        if reduction.op != BinaryOp::Add {
+            return Err(Refusal::new("it does not sum"));
+        }
+        let x = contiguous_axis(reduce)?;
+        let lanes = machine.lanes(widest(&reduce.stage));
+        if x.extent.as_int().is_none_or(|n| n < lanes) {
+            return Err(Refusal::new("the output's rows are not known to fill a vector"));
+        }
+        let (columns, rest): (Vec<PrimExpr>, Vec<PrimExpr>) = loads(&reduce.stage.value)
+            .iter()
+            .map(|l| flat_index(&l.buffer, &l.indices))
+            .partition(|flat| uses(flat, &x.var));
+        if columns.is_empty() || columns.iter().any(|flat| coefficient(flat, &x.var) != Some(1)) {
+            return Err(Refusal::new("terms do not lie side by side along the output's row"));
+        }
+        let reduced: Vec<Ref<Var>> = reduce.stage.reduce.iter().map(|a| a.var.clone()).collect();
+        if !rest.iter().any(|flat| uses_any(flat, &reduced)) {
+            return Err(Refusal::new("terms have no part of their own for each row"));
+        }
+        let is_row = |a: &&Axis| {
+            a.var != x.var
+                && !columns.iter().any(|flat| uses(flat, &a.var))
+                && rest.iter().any(|flat| uses(flat, &a.var))
+        };
+        let row = reduce.stage.spatial.iter().rev().find(is_row).cloned();
+        if row.is_none() && x.extent.as_int().is_none_or(|n| n > NARROW * lanes) {
+            return Err(Refusal::new("there is one row, and it is long"));
+        }
+        Ok(Found { reduce, reduction, x, row })
+    }
+
+    fn decide(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
+        let lanes = rule::lanes(choices, machine.lanes(widest(&found.reduce.stage)));
+        let known = found.row.as_ref().map_or(Some(1), |row| row.extent.as_int());
+        let most = known.unwrap_or(MOST_ROWS).clamp(1, MOST_ROWS);
+        let rows = choices.choose(Guess {
+            name: "rows",
+            value: ROWS.min(most),
+            domain: Domain::range(1, most),
+            reason: "four rows spread the cost of what they have in common",
+            limit: "a tile has no more rows than the output, and no more than registers have room for",
+        });
+        let vectors = choices.choose(Guess {
+            name: "vectors",
+            value: (machine.vector_registers / 8).clamp(1, 4),
+            domain: Domain::range(1, 4),
+            reason: "with four rows, half of the registers are left to what is taken apart",
+            limit: "a row of a tile has four vectors at most",
+        });
+        Ok(Decided { lanes, shape: Shape { rows, vectors } })
+    }
+
+    fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
+        let Found { reduce, x, row, .. } = found;
+        let is_outer = |a: &&Axis| a.var != x.var && row.as_ref().is_none_or(|row| row.var != a.var);
+        let outer: Vec<Axis> = reduce.stage.spatial.iter().filter(is_outer).cloned().collect();
+        let rows = row.as_ref().map_or(int(1), |row| row.extent.clone());
+        let body = register_tile::ragged_rows(&int(0), &rows, decided.shape.rows, false, &[1], |rows| {
+            nest::tiles(int(0), &x.extent, decided.lanes, decided.shape.vectors, |tile| {
+                found.tile(cx, decided.lanes, rows, &tile)
+            })
+        })?;
+        Ok(over(cx, reduce, &outer, body))
+    }
+}
+
+impl Found<'_> {
+    /// The sums of one tile and their epilogues.
+    fn tile(&self, cx: &mut Cx, lanes: i64, rows: &Rows, tile: &Tile) -> Result<Stmt, Refusal> {
+        let (stage, none) = (&self.reduce.stage, VarMap::new());
+        let row_axis = self.row.as_ref().map(|row| &row.var);
+        let register_tile = RegisterTile {
+            reduce: self.reduce,
+            row_axis,
+            column_axis: &self.x.var,
+            lanes,
+            rows,
+            tile,
+            at: &none,
+            sums: None,
+            by_row: false,
+            beside: None,
+        };
+        let fresh: Vec<Axis> =
+            stage.reduce.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
+        let renamed: VarMap =
+            stage.reduce.iter().zip(&fresh).map(|(old, new)| (old.var.clone(), PrimExpr::from(&new.var))).collect();
+        let mut vector = |e: &PrimExpr, (i, j): (i64, i64), map: &VarMap| {
+            let mut map = map.clone();
+            if let Some(axis) = row_axis {
+                map.insert(axis.clone(), rows.read(i));
+            }
+            let base = tile.at(j, lanes);
+            let value = Lanes::new(&mut cx.views, &self.x.var, base, lanes, tile.mask_of(j), &map).vector(e)?;
+            Ok::<_, Refusal>(splat(freshen_lets(&value), lanes))
+        };
+        let acc = Buffer::scoped("acc", stage.output.dtype, [int(rows.count * tile.vectors * lanes)], "local");
+        // Vector by vector, so that what the rows have in common is in registers for one vector only.
+        let cells: Vec<(i64, i64)> = (0..tile.vectors).flat_map(|j| (0..rows.count).map(move |i| (i, j))).collect();
+        let mut list = vec![Stmt::alloc(&acc)];
+        let mut steps = Vec::new();
+        for &(i, j) in &cells {
+            let cell = register_tile.cell(i, j);
+            list.push(Stmt::store(&acc, [cell.clone()], vector(&self.reduction.init, (i, j), &none)?));
+            let so_far = load(&acc, [cell.clone()]);
+            let sum = match factors(&stage.value) {
+                Some((a, b)) => {
+                    let (a, b) = (vector(a, (i, j), &renamed)?, vector(b, (i, j), &renamed)?);
+                    multiply_add(cx.machine.fma, a, b, so_far)
+                }
+                None => binary(BinaryOp::Add, so_far, vector(&stage.value, (i, j), &renamed)?),
+            };
+            steps.push(Stmt::store(&acc, [cell], sum));
+        }
+        list.push(nest::serial(&fresh, Stmt::seq(steps)));
+        list.extend(register_tile.emit_epilogues(cx, &acc)?);
+        Ok(Stmt::seq(list))
+    }
+}
+
+/// The factors of a term that is a product.
+fn factors(term: &PrimExpr) -> Option<(&PrimExpr, &PrimExpr)> {
+    match term {
+        PrimExpr::Binary(n) if n.op == BinaryOp::Mul => Some((&n.a, &n.b)),
+        _ => None,
+    }
+}
