@@ -16,7 +16,7 @@ pub(super) enum Term {
     Lanes(usize),
     /// This number.
     Int(i64),
-    /// This truth value.
+    /// This bool.
     Bool(bool),
     /// What a calculation with literals gives: `{c1 + c2}`.
     Computed(Box<Term>),
