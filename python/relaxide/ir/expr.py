@@ -314,7 +314,14 @@ class ExprOperand:
     def astype(self, dtype, span=None):
         """Conversion to another element type."""
         if is_prim_expr(self):
-            return _api.prim.cast(_dtype(dtype), self)
+            dtype = _dtype(dtype)
+            element, _, lanes = str(dtype).partition("x")
+            if lanes.isdigit() and "x" not in str(self.dtype):
+                from .prim import Broadcast
+
+                # One value in every lane: a conversion keeps the lanes that there are.
+                return Broadcast(_api.prim.cast(element, self), int(lanes))
+            return _api.prim.cast(dtype, self)
         return _core.op_call("astype", (self,), {"dtype": _dtype(dtype)}, None)
 
 

@@ -1,15 +1,17 @@
 """The analyzer: bounds, simpler forms and proofs for expressions over integer variables.
 
-It is the compiler's own; expressions are brought to one canonical form, so that the three ways to simplify are one.
+It is the compiler's own. ``simplify`` and ``canonical_simplify`` bring expressions to one canonical form, ``rewrite_simplify`` follows
+rules that keep more of what was written.
 """
 
+from copy import copy
 from enum import IntEnum, IntFlag
 
 from .. import _core
 from ..error import InternalError
 from ..ffi import structural_equal
 from ..ir.expr import Var
-from ..ir.prim import EQ, IntImm, const
+from ..ir.prim import EQ, LE, LT, BinaryOpExpr, Broadcast, Div, FloorDiv, FloorMod, IntImm, Mod, Mul, const
 from ..tirx import Range
 
 
@@ -68,6 +70,19 @@ class ModularSet:
         return f"ModularSet(coeff={self.coeff}, base={self.base})"
 
 
+class RewriteSimplifierStats:
+    """How much work ``rewrite_simplify`` did: nodes that it visited, conditions that it took to hold, rules that it tried and applied."""
+
+    def __init__(self, nodes_visited=0, constraints_entered=0, rewrites_attempted=0, rewrites_performed=0):
+        self.nodes_visited, self.constraints_entered = nodes_visited, constraints_entered
+        self.rewrites_attempted, self.rewrites_performed = rewrites_attempted, rewrites_performed
+        #: Rules are applied to what is new of a result, without starting anew.
+        self.max_recursive_depth = self.num_recursive_rewrites = 0
+
+    def __repr__(self):
+        return f"RewriteSimplifierStats({', '.join(f'{name}={value}' for name, value in vars(self).items())})"
+
+
 class ConstraintScope:
     """While it is open, a condition holds."""
 
@@ -107,6 +122,27 @@ def _is_identity(condition):
     return isinstance(condition, EQ) and structural_equal(condition.a, condition.b)
 
 
+def _has_product(expr):
+    """Whether two variables are multiplied."""
+    if isinstance(expr, Mul) and not isinstance(expr.a, IntImm) and not isinstance(expr.b, IntImm):
+        return True
+    return isinstance(expr, BinaryOpExpr) and (_has_product(expr.a) or _has_product(expr.b))
+
+
+def _refuse_zero_divisors(expr):
+    if not isinstance(expr, BinaryOpExpr):
+        return
+    divisor = expr.b.value if isinstance(expr.b, Broadcast) else expr.b
+    if isinstance(expr, (Div, Mod, FloorDiv, FloorMod)) and isinstance(divisor, IntImm) and divisor.value == 0:
+        raise InternalError(f"division by zero: {expr}")
+    _refuse_zero_divisors(expr.a)
+    _refuse_zero_divisors(expr.b)
+
+
+def _has_lanes(expr):
+    return hasattr(expr, "dtype") and "x" in str(expr.dtype)
+
+
 def _is_said_of(about, var, kind):
     return about is not None and about[1] == kind and about[0].same_as(var)
 
@@ -123,6 +159,7 @@ class Analyzer:
         # What was said, in order, and of which variable: a scope that ends is forgotten by saying the rest anew.
         self._said = []
         self._known = _core.SymbolicAnalyzer()
+        self._stats, self._most_rewrites = RewriteSimplifierStats(), 0
 
     def _say(self, what, *values, about=None):
         self._said.append((what, values, about))
@@ -248,11 +285,66 @@ class Analyzer:
     def simplify(self, expr, steps=2):
         """An expression of the same value in simpler form."""
         expr = _expr(expr)
-        return IntImm("bool", 1) if _is_identity(expr) else self._known._simplify(expr)
+        if _is_identity(expr):
+            return IntImm("bool", 1)
+        # The canonical form is one of scalars.
+        return self._known._simplify(self._rewritten(expr) if _has_lanes(expr) else expr)
 
     def rewrite_simplify(self, expr):
-        """The same as :meth:`simplify`."""
-        return self.simplify(expr)
+        """An expression of the same value in a form that keeps more of its shape than :meth:`simplify`.
+
+        Sums are not expanded, vectors become one vector, comparisons ``<``, ``<=`` and ``==``.
+
+        Parameters
+        ----------
+        expr : expression
+            Of integers, conditions or vectors of them.
+
+        Raises
+        ------
+        InternalError
+            It divides by a literal zero, or more rules were applied than :meth:`set_maximum_rewrite_steps` allows.
+        """
+        expr = _expr(expr)
+        if _is_identity(expr):
+            return IntImm("bool", 1)
+        form = self._rewritten(expr)
+        # What is said of the factors of a product is no rule's: the solver tells by cases.
+        asked = isinstance(form, (LT, LE)) and (_has_product(form.a) or _has_product(form.b))
+        return IntImm("bool", 1) if asked and (known := self._conditions()) and _core._follows(known, form) else form
+
+    def _rewritten(self, expr):
+        _refuse_zero_divisors(expr)
+        form, (nodes, tried, applied, assumed) = self._known._rewrite(expr)
+        stats = self._stats
+        stats.nodes_visited += nodes
+        stats.constraints_entered += assumed
+        stats.rewrites_attempted += tried
+        stats.rewrites_performed += applied
+        if 0 < self._most_rewrites < stats.rewrites_performed:
+            raise InternalError(
+                f"{stats.rewrites_performed} rules were applied, more than the {self._most_rewrites} that set_maximum_rewrite_steps allows"
+            )
+        return form
+
+    @property
+    def rewrite_simplify_stats(self):
+        """How much work was done since the last reset (:class:`RewriteSimplifierStats`)."""
+        return copy(self._stats)
+
+    def reset_rewrite_simplify_stats(self):
+        """Count the work anew."""
+        self._stats = RewriteSimplifierStats()
+
+    def set_maximum_rewrite_steps(self, maximum):
+        """Raise ``InternalError`` where more rules than this were applied since the last reset; 0 or less for no limit.
+
+        Parameters
+        ----------
+        maximum : int
+            How many rules.
+        """
+        self._most_rewrites = int(maximum)
 
     def canonical_simplify(self, expr):
         """The same as :meth:`simplify`."""
@@ -388,6 +480,27 @@ class Analyzer:
         """How two expressions compare, as far as it is known."""
         if self.can_prove_equal(lhs, rhs):
             return CompareResult.EQ
+        if not propagate_inequalities:
+            return self._compared_directly(lhs, rhs)
+        return self._compared(lhs, rhs)
+
+    def _compared_directly(self, lhs, rhs):
+        """How two expressions compare by their bounds and by single conditions, which are not combined."""
+        found = self._bare(None)._compared(lhs, rhs)
+        for said in self._said:
+            if found == CompareResult.UNKNOWN and said[0] == "_assume":
+                found = self._bare(said)._compared(lhs, rhs)
+        return found
+
+    def _bare(self, condition):
+        """An analyzer that knows one condition only, beside ranges and values."""
+        other = Analyzer()
+        for said in self._said:
+            if said[0] != "_assume" or said is condition:
+                other._say(said[0], *said[1], about=said[2])
+        return other
+
+    def _compared(self, lhs, rhs):
         for condition, result in (
             (lhs < rhs, CompareResult.LT),
             (lhs > rhs, CompareResult.GT),

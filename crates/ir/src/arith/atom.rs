@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use relaxide_ffi::{DataType, Ref};
 
 use super::sum::{Sum, is_index};
-use crate::{BinaryOp, Buffer, Var};
+use crate::{BinaryOp, Buffer, Var, prim};
 
 /// An atom by its place in [`Atoms`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,19 +67,23 @@ struct Info {
 
 /// All atoms that an analyzer has met.
 #[derive(Default)]
-pub(super) struct Atoms(IndexMap<Atom, Info>);
+pub(super) struct Atoms {
+    all: IndexMap<Atom, Info>,
+    /// Whether the machine's factor of scalable vectors is a number like a variable, not data.
+    pub counts_vscale: bool,
+}
 
 impl Atoms {
     pub fn get(&self, id: AtomId) -> &Atom {
-        self.0.get_index(id.0 as usize).expect("an id is the index of an atom that was put here").0
+        self.all.get_index(id.0 as usize).expect("an id is the index of an atom that was put here").0
     }
 
     pub fn dtype(&self, id: AtomId) -> DataType {
-        self.0[id.0 as usize].dtype
+        self.all[id.0 as usize].dtype
     }
 
     pub fn is_data(&self, id: AtomId) -> bool {
-        self.0[id.0 as usize].data
+        self.all[id.0 as usize].data
     }
 
     pub fn dtype_of(&self, value: &Value) -> DataType {
@@ -94,7 +98,7 @@ impl Atoms {
         sum.terms.iter().flat_map(|(product, _)| product).any(|atom| self.is_data(*atom))
     }
 
-    fn value_is_data(&self, value: &Value) -> bool {
+    pub fn value_is_data(&self, value: &Value) -> bool {
         match value {
             Value::Index(sum) => self.sum_is_data(sum),
             Value::Other(atom) => self.is_data(*atom),
@@ -103,7 +107,7 @@ impl Atoms {
 
     /// The atom of this kind and type.
     pub fn intern(&mut self, atom: Atom, dtype: DataType) -> AtomId {
-        if let Some(at) = self.0.get_index_of(&atom) {
+        if let Some(at) = self.all.get_index_of(&atom) {
             return AtomId(at as u32);
         }
         let data = match &atom {
@@ -115,10 +119,11 @@ impl Atoms {
             Atom::Node(Head::Call(name, _), args) if name == "tirx.if_then_else" => {
                 args.iter().any(|a| self.value_is_data(a))
             }
+            Atom::Node(Head::Call(name, _), _) if self.counts_vscale && name == prim::VSCALE => false,
             Atom::Node(Head::Load(..) | Head::Call(..) | Head::Float(..), _) => true,
             Atom::Node(_, args) => args.iter().any(|a| self.value_is_data(a)),
         };
-        let (at, _) = self.0.insert_full(atom, Info { dtype, data });
+        let (at, _) = self.all.insert_full(atom, Info { dtype, data });
         AtomId(at as u32)
     }
 

@@ -5,7 +5,7 @@ use relaxide_ffi::DataType;
 use super::Analyzer;
 use super::atom::{Atom, AtomId, Head, Value};
 use super::sum::Sum;
-use crate::prim;
+use crate::{BinaryOp, prim};
 
 /// The constants between which a value lies; `None` where nothing is known on that side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -194,6 +194,10 @@ impl Analyzer {
         match (head, args) {
             (Head::Int(dtype, value), _) if prim::holds(*dtype, *value) => Bounds::point(*value),
             (Head::Select, [_, a, b]) => self.bounds_of_value(a).join(self.bounds_of_value(b)),
+            (Head::Call(name, _), []) if name == prim::VSCALE => Bounds { min: Some(1), max: None },
+            (Head::Binary(op @ (BinaryOp::Div | BinaryOp::Mod)), [Value::Index(a), Value::Index(b)]) => {
+                self.bounds_of_truncated(*op, a, b)
+            }
             (Head::Call(name, _), [_, a, b]) if name == "tirx.if_then_else" => {
                 self.bounds_of_value(a).join(self.bounds_of_value(b))
             }
@@ -213,6 +217,18 @@ impl Analyzer {
             }
             _ => Bounds::of_dtype(dtype),
         }
+    }
+
+    /// Of division that truncates, and of what it leaves, which has the sign of what was divided.
+    fn bounds_of_truncated(&self, op: BinaryOp, a: &Sum, b: &Sum) -> Bounds {
+        let numerator = self.bounds_of(a);
+        let Some(c) = b.as_constant().filter(|c| *c > 0) else { return Bounds::default() };
+        if op == BinaryOp::Div {
+            return Bounds { min: numerator.min.map(|min| min / c), max: numerator.max.map(|max| max / c) };
+        }
+        let min = if numerator.min.is_some_and(|min| min >= 0) { 0 } else { 1 - c };
+        let max = if numerator.max.is_some_and(|max| max <= 0) { 0 } else { c - 1 };
+        Bounds::between(min, max)
     }
 
     fn bounds_of_quotient(&self, a: &Sum, b: &Sum) -> Bounds {

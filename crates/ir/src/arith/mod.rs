@@ -32,6 +32,7 @@ pub mod dims;
 mod divide;
 mod emit;
 mod extrema;
+mod forms;
 mod gcd;
 mod prove;
 mod rewrite;
@@ -48,6 +49,7 @@ use std::sync::Arc;
 use relaxide_ffi::Ref;
 
 pub use bounds::Bounds;
+pub use forms::RewriteCounts;
 pub use gcd::gcd;
 
 use atom::{Atoms, Value};
@@ -96,6 +98,14 @@ impl Analyzer {
     /// An analyzer that knows nothing.
     pub fn new() -> Analyzer {
         Analyzer::default()
+    }
+
+    /// An analyzer that knows nothing, and for which the machine's factor of scalable vectors ([`prim::VSCALE`](crate::prim::VSCALE)) is
+    /// a number of at least one. The compiler's passes leave it alone: they recognise vectors by how their lanes are written.
+    pub fn counting_vscale() -> Analyzer {
+        let mut analyzer = Analyzer::default();
+        analyzer.atoms.counts_vscale = true;
+        analyzer
     }
 
     /// Says that a variable lies in `min .. min + extent`.
@@ -184,6 +194,11 @@ impl Analyzer {
         let value = self.convert(e);
         let simple = self.emit(&value);
         if same(e, &simple) { e.clone() } else { simple }
+    }
+
+    /// Whether a variable can have one value only.
+    fn is_settled(&self, var: &Ref<Var>) -> bool {
+        self.ranges.get(var).is_some_and(|range| range.min.is_some() && range.min == range.max)
     }
 
     /// Whether a condition is known to hold always.

@@ -163,7 +163,7 @@ fn variables() -> &'static [Ref<Var>; 4] {
     VARS.get_or_init(|| ["x", "y", "n", "u"].map(Var::dim))
 }
 
-fn knowing() -> Analyzer {
+pub(super) fn knowing() -> Analyzer {
     let [x, y, n, _] = variables();
     let mut an = Analyzer::new();
     an.bind(x, 0, 8);
@@ -173,7 +173,7 @@ fn knowing() -> Analyzer {
 }
 
 /// The value of an expression; `None` where a divisor is zero or the value leaves 64 bits.
-fn evaluate(e: &PrimExpr, values: &[i64; 4]) -> Option<i64> {
+pub(super) fn evaluate(e: &PrimExpr, values: &[i64; 4]) -> Option<i64> {
     Some(match e {
         PrimExpr::Int(n) => n.value,
         PrimExpr::Var(var) => values[variables().iter().position(|v| v == var)?],
@@ -187,7 +187,7 @@ fn evaluate(e: &PrimExpr, values: &[i64; 4]) -> Option<i64> {
     })
 }
 
-fn expression() -> impl Strategy<Value = PrimExpr> {
+pub(super) fn expression() -> impl Strategy<Value = PrimExpr> {
     let leaf = prop_oneof![(0usize..4).prop_map(|i| PrimExpr::from(&variables()[i])), (-9i64..10).prop_map(int),];
     leaf.prop_recursive(4, 24, 3, |inner| {
         use BinaryOp::*;
@@ -203,7 +203,7 @@ fn expression() -> impl Strategy<Value = PrimExpr> {
     })
 }
 
-fn assignment() -> impl Strategy<Value = [i64; 4]> {
+pub(super) fn assignment() -> impl Strategy<Value = [i64; 4]> {
     (0i64..8, 0i64..100, 0i64..100, -50i64..50).prop_map(|(x, y, n, u)| [x, y.min(n), n, u])
 }
 

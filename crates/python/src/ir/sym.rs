@@ -39,13 +39,20 @@ impl SymbolicAnalyzer {
 impl SymbolicAnalyzer {
     #[new]
     fn new() -> SymbolicAnalyzer {
-        SymbolicAnalyzer(Mutex::new(Arith::new()))
+        SymbolicAnalyzer(Mutex::new(Arith::counting_vscale()))
     }
 
     /// An expression of the same value in simpler form.
     fn _simplify<'py>(&self, py: Python<'py>, expr: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let simple = self.lock().simplify(&prim_of(expr)?);
         convert::to_py(py, simple.into())
+    }
+
+    /// An expression of the same value by rules that keep more of its shape; the nodes, the rules that were tried and applied, and
+    /// the conditions that were assumed.
+    fn _rewrite<'py>(&self, py: Python<'py>, expr: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, [u64; 4])> {
+        let (form, counts) = self.lock().rewrite_counted(&prim_of(expr)?);
+        Ok((convert::to_py(py, form.into())?, [counts.nodes, counts.tried, counts.applied, counts.assumed]))
     }
 
     fn _can_prove(&self, condition: &Bound<'_, PyAny>) -> PyResult<bool> {
