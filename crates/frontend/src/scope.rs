@@ -177,7 +177,8 @@ impl Scope<'_> {
             }
         };
         let notes: Vec<String> = own.iter().zip(wanted).enumerate().map(unproven).collect();
-        if own.len() != wanted.len() || notes.iter().all(String::is_empty) {
+        let differs = own.iter().zip(wanted).any(|(a, b)| dims::differ(a, b));
+        if differs || own.len() != wanted.len() || notes.iter().all(String::is_empty) {
             return self.agree(tensor, wanted);
         }
         let ty = Type::tensor(wanted.iter().cloned(), self.dtype(&tensor));
