@@ -99,10 +99,11 @@ pub unsafe extern "C" fn hardware(
 ///
 /// # Safety
 /// As for [`at`].
-unsafe fn ask<T: HandleKind, R>(device: *const Handle<T>, answer: impl FnOnce(&'static T) -> R, otherwise: R) -> R
-where
-    T: 'static,
-{
+unsafe fn ask<T: HandleKind + 'static, R>(
+    device: *const Handle<T>,
+    answer: impl FnOnce(&'static T) -> R,
+    otherwise: R,
+) -> R {
     // SAFETY: the caller's promise; devices live for ever.
     unsafe { at(device, "device") }.map_or(otherwise, answer)
 }
