@@ -12,6 +12,12 @@ use relaxide_tir::te;
 
 use crate::{Check, NodeError, Result, constant, dims};
 
+/// Words in the text of a check that is about these lengths alone: a program that is compiled for others needs none there.
+pub const COMPILED_FOR: &str = "the model was compiled for";
+
+/// What makes a tensor's dimensions those that are wanted.
+type Agree = fn(&mut Scope<'_>, Expr, &[PrimExpr]) -> Result<Expr>;
+
 /// The program under construction.
 pub struct Scope<'b> {
     builder: &'b mut BlockBuilder,
@@ -159,6 +165,26 @@ impl Scope<'_> {
         self.bind_type(tensor, ty)
     }
 
+    /// As [`Scope::agree`], for dimensions that may differ where the model runs: a program for one call's lengths alone does without
+    /// this check, which [`COMPILED_FOR`] in its text says.
+    pub fn take_as_equal(&mut self, tensor: Expr, wanted: &[PrimExpr]) -> Result<Expr> {
+        let own = self.dims(&tensor)?;
+        let unproven = |(axis, (a, b)): (usize, (&PrimExpr, &PrimExpr))| match dims::equal(a, b) {
+            true => String::new(),
+            false => {
+                let dim = self.named_dim(&tensor, axis);
+                format!("{COMPILED_FOR} equal lengths here: {dim} is {{{axis}}} and not {b}")
+            }
+        };
+        let notes: Vec<String> = own.iter().zip(wanted).enumerate().map(unproven).collect();
+        let differs = own.iter().zip(wanted).any(|(a, b)| dims::differ(a, b));
+        if differs || own.len() != wanted.len() || notes.iter().all(String::is_empty) {
+            return self.agree(tensor, wanted);
+        }
+        let ty = Type::tensor(wanted.iter().cloned(), self.dtype(&tensor));
+        Ok(self.builder.match_cast_with(notes, tensor, ty)?)
+    }
+
     /// A value whose type is checked when the program runs.
     pub fn bind_type(&mut self, value: Expr, ty: Type) -> Result<Expr> {
         Ok(self.builder.match_cast(value, ty)?)
@@ -233,6 +259,15 @@ impl Scope<'_> {
 
     /// Makes dimension `axes[i]` of tensor `i` the same for all, by proof or by a check when the program runs.
     pub fn agree_on(&mut self, tensors: &mut [Expr], axes: &[usize]) -> Result<PrimExpr> {
+        self.make_equal(tensors, axes, |scope, tensor, wanted| scope.agree(tensor, wanted))
+    }
+
+    /// The same as [`Scope::take_as_equal`] does.
+    pub fn take_as_equal_on(&mut self, tensors: &mut [Expr], axes: &[usize]) -> Result<PrimExpr> {
+        self.make_equal(tensors, axes, |scope, tensor, wanted| scope.take_as_equal(tensor, wanted))
+    }
+
+    fn make_equal(&mut self, tensors: &mut [Expr], axes: &[usize], agree: Agree) -> Result<PrimExpr> {
         let mut best: Option<PrimExpr> = None;
         for (tensor, &axis) in tensors.iter().zip(axes) {
             let dims = self.dims(tensor)?;
@@ -245,7 +280,7 @@ impl Scope<'_> {
         for (tensor, &axis) in tensors.iter_mut().zip(axes) {
             let mut wanted = self.dims(tensor)?;
             wanted[axis] = best.clone();
-            *tensor = self.agree(tensor.clone(), &wanted)?;
+            *tensor = agree(self, tensor.clone(), &wanted)?;
         }
         Ok(best)
     }
@@ -284,7 +319,7 @@ impl Scope<'_> {
             }
         }
         for (i, tensor) in tensors.iter_mut().enumerate() {
-            *tensor = self.agree(tensor.clone(), &agreed[i])?;
+            *tensor = self.take_as_equal(tensor.clone(), &agreed[i])?;
             if agreed[i].iter().zip(&spread[i]).any(|(a, b)| !dims::equal(a, b)) {
                 *tensor = self.spread(tensor.clone(), spread[i].clone())?;
             }
@@ -316,7 +351,8 @@ impl Scope<'_> {
         let open = dims.iter().enumerate().filter(|(_, d)| d.as_int().is_none());
         let checks: Vec<Check> = open
             .map(|(axis, d)| {
-                let what = "an axis of one element would go away, and with it the number of axes that the model was compiled for";
+                let what =
+                    format!("an axis of one element would go away, and with it the number of axes that {COMPILED_FOR}");
                 Check::new(prim::ne(d, 1), what).with([(self.named_dim(&tensor, axis), d.clone())])
             })
             .collect();

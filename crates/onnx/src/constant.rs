@@ -1,11 +1,13 @@
 //! Constants: from the file's tensors to the program's, and out again as numbers.
 
+use std::collections::BTreeMap;
+
 use half::{bf16, f16};
 use prost::bytes::Bytes;
 use relaxide_ffi::{DataType, SmallFloat, Tensor, packing};
 
 use crate::error::TensorError;
-use crate::external::{Beside, FilePart};
+use crate::external::{Beside, FilePart, Source};
 use crate::proto::{ElementType, TensorProto};
 
 /// The program's element type for one of the file; `None` where there is none.
@@ -47,16 +49,21 @@ pub fn dtype_of(element: i64) -> Result<DataType, TensorError> {
 
 /// Makes the constant that a tensor of the file describes. External data is looked for beside the model only.
 pub fn from_proto(proto: &TensorProto, beside: Option<&Beside>) -> Result<Tensor, TensorError> {
+    from_file(proto, Source { beside, files: &BTreeMap::new() })
+}
+
+/// The same, with files that are in memory.
+pub(crate) fn from_file(proto: &TensorProto, source: Source<'_>) -> Result<Tensor, TensorError> {
     let dtype = dtype_of(proto.data_type.into())?;
     let bad_dims = || TensorError::Dims(proto.dims.clone());
     let count = proto.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?)).ok_or_else(bad_dims)?;
     let expected = usize::try_from(count).ok().and_then(|count| dtype.bytes_of(count)).ok_or_else(bad_dims)? as u64;
     if proto.data_location == 1 && !dtype.is_packed() {
-        let part = external(proto, expected, beside)?;
+        let part = external(proto, expected, source)?;
         check_size(part.len(), expected)?;
         return part.into_tensor(&proto.dims, dtype).map_err(|e| TensorError::Make(e.to_string()));
     }
-    let bytes = data(proto, dtype, expected, beside)?;
+    let bytes = data(proto, dtype, expected, source)?;
     check_size(bytes.len(), expected)?;
     if dtype.is_packed() {
         return made(&turned(dtype, &bytes), proto, dtype);
@@ -81,9 +88,9 @@ fn turned(dtype: DataType, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The elements as little-endian bytes, wherever the file holds them.
-fn data(proto: &TensorProto, dtype: DataType, expected: u64, beside: Option<&Beside>) -> Result<Bytes, TensorError> {
+fn data(proto: &TensorProto, dtype: DataType, expected: u64, source: Source<'_>) -> Result<Bytes, TensorError> {
     if proto.data_location == 1 {
-        return Ok(external(proto, expected, beside)?.into_bytes());
+        return Ok(external(proto, expected, source)?.into_bytes());
     }
     if !proto.raw_data.is_empty() {
         return Ok(proto.raw_data.clone());
@@ -102,19 +109,24 @@ fn data(proto: &TensorProto, dtype: DataType, expected: u64, beside: Option<&Bes
 }
 
 /// The elements in another file. Where the model does not say how many bytes they take, it is those that they need.
-fn external(proto: &TensorProto, expected: u64, beside: Option<&Beside>) -> Result<FilePart, TensorError> {
+fn external(proto: &TensorProto, expected: u64, source: Source<'_>) -> Result<FilePart, TensorError> {
     let entry = |key: &str| proto.external_data.iter().find(|e| e.key == key).map(|e| e.value.as_str());
     let location = entry("location").unwrap_or_default();
     let refuse = |reason: &str| TensorError::External { location: location.to_string(), reason: reason.to_string() };
-    let Some(beside) = beside else {
-        return Err(refuse("the model was given as bytes; open it from its file to load data beside it"));
-    };
     let number = |key: &str| entry(key).map_or(Ok(None), |v| v.parse::<usize>().map(Some)).map_err(|_| refuse(key));
     let (start, length) = (number("offset")?.unwrap_or(0), number("length")?);
-    let file = beside.file(location).map_err(|why| refuse(&why.to_string()))?;
     let needed = usize::try_from(expected).map_err(|_| refuse("it is larger than memory"))?;
-    let part = FilePart::map(&file, start, length.unwrap_or(needed));
-    let part = part.map_err(|e| refuse(&format!("cannot read it: {e}")))?;
+    let length = length.unwrap_or(needed);
+    let part = match (source.files.get(location), source.beside) {
+        (Some(bytes), _) => FilePart::of_bytes(bytes, start, length),
+        (None, Some(beside)) => {
+            let file = beside.file(location).map_err(|why| refuse(&why.to_string()))?;
+            FilePart::map(&file, start, length).map_err(|e| refuse(&format!("cannot read it: {e}")))?
+        }
+        (None, None) => {
+            return Err(refuse("the model was given as bytes; open it from its file to load data beside it"));
+        }
+    };
     part.ok_or_else(|| refuse("the file is shorter than the model says"))
 }
 

@@ -3,6 +3,7 @@
 //! A part of such a file is mapped by itself, and where it begins at a multiple of what kernels expect, the constant is the mapped
 //! memory: a model whose weights are larger than memory can be imported, and who writes them elsewhere copies from file to file.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -24,6 +25,15 @@ pub struct Beside {
     folder: PathBuf,
     /// The folders that a file may lie in, without links.
     within: Vec<PathBuf>,
+}
+
+/// Where the bytes of weights are that a model does not hold itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'m> {
+    /// Files.
+    pub beside: Option<&'m Beside>,
+    /// Contents of files that are in memory, by the names that the model uses.
+    pub files: &'m BTreeMap<String, Bytes>,
 }
 
 /// Why a file beside a model is not read.
@@ -71,8 +81,13 @@ impl Beside {
     }
 }
 
-/// A part of a file, mapped into memory; `None` where it has no bytes.
-pub(crate) struct FilePart(Option<MmapMut>);
+/// A part of a file.
+pub(crate) enum FilePart {
+    /// Mapped into memory.
+    Mapped(MmapMut),
+    /// In memory already.
+    Bytes(Bytes),
+}
 
 /// What a tensor keeps.
 struct Keep {
@@ -88,33 +103,45 @@ impl FilePart {
             return Ok(None);
         }
         if length == 0 {
-            return Ok(Some(FilePart(None)));
+            return Ok(Some(FilePart::Bytes(Bytes::new())));
         }
         // SAFETY: the map is private to this process, also where it is written to. A process that truncates the file
         // meanwhile can make reads fail with a signal, as for any mapped file.
         let map = unsafe { MmapOptions::new().offset(start as u64).len(length).map_copy(&file) }?;
-        Ok(Some(FilePart(Some(map))))
+        Ok(Some(FilePart::Mapped(map)))
+    }
+
+    /// `length` bytes of a file in memory from `start` on. `None` if it is shorter.
+    pub(crate) fn of_bytes(bytes: &Bytes, start: usize, length: usize) -> Option<FilePart> {
+        let end = start.checked_add(length).filter(|end| *end <= bytes.len())?;
+        Some(FilePart::Bytes(bytes.slice(start..end)))
     }
 
     /// How many bytes there are.
     pub(crate) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |map| map.len())
+        match self {
+            FilePart::Mapped(map) => map.len(),
+            FilePart::Bytes(bytes) => bytes.len(),
+        }
     }
 
     /// The bytes.
     pub(crate) fn into_bytes(self) -> Bytes {
-        self.0.map_or_else(Bytes::new, Bytes::from_owner)
+        match self {
+            FilePart::Mapped(map) => Bytes::from_owner(map),
+            FilePart::Bytes(bytes) => bytes,
+        }
     }
 
     /// A tensor of the bytes, which the caller has counted: over the map where it is aligned, a copy elsewhere.
     pub(crate) fn into_tensor(self, shape: &[i64], dtype: DataType) -> Result<Tensor, Error> {
         let count = shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?));
         let fits = |map: &MmapMut| count.and_then(|count| dtype.bytes_of(count)) == Some(map.len());
-        let map = match self.0 {
-            Some(map) if map.as_ptr().addr().is_multiple_of(ALIGNMENT) && fits(&map) => map,
+        let map = match self {
+            FilePart::Mapped(map) if map.as_ptr().addr().is_multiple_of(ALIGNMENT) && fits(&map) => map,
             // Sizes that do not fit are refused there.
-            Some(map) => return Tensor::from_bytes(&map, shape, dtype),
-            None => return Tensor::from_bytes(&[], shape, dtype),
+            FilePart::Mapped(map) => return Tensor::from_bytes(&map, shape, dtype),
+            FilePart::Bytes(bytes) => return Tensor::from_bytes(&bytes, shape, dtype),
         };
         let data = map.as_ptr().cast_mut().cast();
         // SAFETY: the map is private memory of as many bytes as the shape and the type take, and the tensor keeps it.

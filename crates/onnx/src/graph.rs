@@ -11,8 +11,10 @@ use relaxide_relax::BlockBuilder;
 
 use crate::constant;
 use crate::error::{Location, NodeError, Problem};
+use crate::external::Source;
 use crate::flow::branch::{self, Facts, Split};
 use crate::functions::Calls;
+use crate::given::GivenWeights;
 use crate::long_dims;
 use crate::model::{Model, canonical_domain};
 use crate::names::{Known, Names, Visibility};
@@ -99,16 +101,20 @@ impl<'m> Graphs<'m> {
         std::mem::take(&mut self.notes).into_iter().map(|note| note.problem).collect()
     }
 
-    /// Gives names to constants of a graph.
-    pub fn initializers(&mut self, protos: &[TensorProto]) {
-        let beside = self.model.beside.as_ref();
+    /// Gives names to constants of a graph; some are given apart from the model.
+    pub fn initializers(&mut self, protos: &[TensorProto], given: Option<&GivenWeights>) {
+        let source = Source { beside: self.model.beside.as_ref(), files: &self.model.given.files };
         let mut read = 0;
         // What is wrong, and with which of them: a file that is missing is missing for all.
         let mut failed: IndexMap<String, Vec<&str>> = IndexMap::new();
         for proto in protos {
-            let made = match text::is_text(proto) {
-                true => text::constant(proto).map_err(|error| error.to_string()),
-                false => constant::from_proto(proto, beside).map(Value::Constant).map_err(|error| error.to_string()),
+            let own = given.and_then(|given| given.tensors.get(&proto.name));
+            let made = match (own, text::is_text(proto)) {
+                (Some(own), _) => Ok(Value::Constant(own.tensor.clone())),
+                (None, true) => text::constant(proto).map_err(|error| error.to_string()),
+                (None, false) => {
+                    constant::from_file(proto, source).map(Value::Constant).map_err(|error| error.to_string())
+                }
             };
             let known = match made {
                 Ok(value) => Known::Value(value),
@@ -144,7 +150,7 @@ impl<'m> Graphs<'m> {
         visibility: Visibility,
     ) -> Option<Vec<Value>> {
         self.names.open(visibility);
-        self.initializers(&graph.initializer);
+        self.initializers(&graph.initializer, None);
         for (info, value) in graph.input.iter().zip(inputs) {
             self.names.set(&info.name, Known::Value(value));
         }

@@ -49,7 +49,7 @@ pub fn import(model: &Model, options: &ImportOptions) -> Result<IRModule, Import
     let mut importer = Importer::new(model, options);
     importer.graphs.names.open(Visibility::Open);
     importer.check_model();
-    importer.graphs.initializers(&model.graph.initializer);
+    importer.graphs.initializers(&model.graph.initializer, Some(&model.given));
     importer.inputs();
     if importer.graphs.noted() == 0 {
         importer.run()
@@ -102,6 +102,9 @@ impl<'m> Importer<'m> {
         if let Some(sparse) = self.model.graph.sparse_initializer.first() {
             let name = sparse.values.as_ref().map(|v| v.name.clone()).unwrap_or_default();
             self.problem(Location::Initializer(name), "sparse tensors are not supported", None);
+        }
+        for (name, reason) in self.model.given.problems(&self.model.graph.initializer) {
+            self.problem(Location::Initializer(name), reason, None);
         }
     }
 

@@ -27,6 +27,7 @@ mod error;
 mod external;
 mod flow;
 mod functions;
+mod given;
 mod graph;
 mod import;
 mod long_dims;
@@ -51,9 +52,12 @@ mod value;
 
 use relaxide_frontend::dims;
 
+pub use relaxide_frontend::COMPILED_FOR;
+
 pub use constant::from_proto;
 pub use error::{ImportError, Location, ModelError, NodeError, Problem, TensorError};
 pub use external::Beside;
+pub use given::{GivenTensor, GivenWeights};
 pub use import::{OUTPUT_NAMES, TEXT_INPUTS, identifier, import};
 pub use model::Model;
 pub use options::{ImportOptions, InputDim, InputNames, Weights};

@@ -14,6 +14,7 @@ use prost::bytes::Bytes;
 use crate::budget::{self, Budget};
 use crate::error::ModelError;
 use crate::external::Beside;
+use crate::given::GivenWeights;
 use crate::proto::{FunctionProto, GraphProto, ModelProto};
 
 /// A decoded model.
@@ -25,6 +26,8 @@ pub struct Model {
     pub frame: ModelProto,
     /// Where files with external data are looked for.
     pub beside: Option<Beside>,
+    /// Weights that are not those of the file.
+    pub given: GivenWeights,
     /// The file's bytes, where they were mapped here.
     map: Option<Arc<Mmap>>,
 }
@@ -64,7 +67,7 @@ impl Model {
         budget::check(&bytes, budget)?;
         let mut frame = ModelProto::decode(bytes).map_err(|e| ModelError::Decode { reason: e.to_string() })?;
         let graph = frame.graph.take().ok_or(ModelError::Empty { reason: "it has no graph" })?;
-        Ok(Model { graph, frame, beside: None, map: None })
+        Ok(Model { graph, frame, beside: None, given: GivenWeights::default(), map: None })
     }
 
     /// Gives the memory back that what was read of the file takes: it is in the way once the weights have been copied. What is

@@ -366,6 +366,9 @@ pub struct Dimension {
     /// Number or name; absent where nothing is known.
     #[prost(oneof = "DimensionValue", tags = "1, 2")]
     pub value: Option<DimensionValue>,
+    /// What it stands for (`DATA_BATCH`), where the file says it.
+    #[prost(string, tag = "3")]
+    pub denotation: String,
 }
 
 /// The number or the name of a dimension.

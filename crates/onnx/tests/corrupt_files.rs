@@ -7,7 +7,7 @@ use relaxide_onnx::proto::*;
 
 /// A small model with a bit of everything that is decoded.
 fn sample() -> Vec<u8> {
-    let dim = |value| Dimension { value: Some(value) };
+    let dim = |value| Dimension { value: Some(value), ..Dimension::default() };
     let shape = TensorShapeProto { dim: vec![dim(DimensionValue::Param("n".into())), dim(DimensionValue::Value(3))] };
     let tensor = TensorTypeProto { elem_type: 1, shape: Some(shape) };
     let ty = Some(TypeProto { value: Some(TypeKind::Tensor(tensor)) });

@@ -175,7 +175,7 @@ mod signature {
     use relaxide_onnx::Extent;
 
     fn tensor_type(element: ElementType, dims: &[Option<DimensionValue>]) -> TypeProto {
-        let dim = dims.iter().map(|value| Dimension { value: value.clone() }).collect();
+        let dim = dims.iter().map(|value| Dimension { value: value.clone(), ..Dimension::default() }).collect();
         let shape = Some(TensorShapeProto { dim });
         TypeProto { value: Some(TypeKind::Tensor(TensorTypeProto { elem_type: element as i32, shape })) }
     }

@@ -20,15 +20,25 @@ use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::env::Log;
+use crate::weights::Given;
 
 /// A file that was written within so long may be written again without its times telling.
 const SETTLED: Duration = Duration::from_secs(2);
 /// How many bytes are kept where `RELAXIDE_CACHE_LIMIT` does not say.
 const LIMIT: u64 = 4 << 30;
 
+/// Where a model comes from, and what is given beside it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Where.
+    pub place: Place,
+    /// What is given beside it.
+    pub given: Given,
+}
+
 /// Where a model comes from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum Place {
     /// A file.
     File(PathBuf),
     /// Bytes, and the folder with the files that belong to them, if the caller names one.
@@ -38,9 +48,9 @@ pub enum Source {
 impl Source {
     /// The folder with the files that belong to it.
     pub fn folder(&self) -> Option<&Path> {
-        match self {
-            Source::File(path) => Some(path.parent().unwrap_or(Path::new(""))),
-            Source::Memory(_, folder) => folder.as_deref(),
+        match &self.place {
+            Place::File(path) => Some(path.parent().unwrap_or(Path::new(""))),
+            Place::Memory(_, folder) => folder.as_deref(),
         }
     }
 }
@@ -54,12 +64,13 @@ pub struct Entry {
 /// The place of a model under options; none without a cache.
 pub fn entry(source: &Source, options: &str, log: &Log) -> Option<Entry> {
     let folder = folder(log)?;
-    let content = match source {
-        Source::Memory(bytes, _) => hex(&Sha256::digest(bytes)),
+    let content = match &source.place {
+        Place::Memory(bytes, _) => hex(&Sha256::digest(bytes)),
         // The import says what is wrong with a file that cannot be read.
-        Source::File(path) => digest_of_file(&folder, path).ok()?,
+        Place::File(path) => digest_of_file(&folder, path).ok()?,
     };
-    let key = [&content, options, package(), &processor()].join("\0");
+    let given = source.given.described().ok()?;
+    let key = [&content, options, package(), &processor(), &given].join("\0");
     let library = folder.join(format!("{}.so", digest(&key)));
     Some(Entry { folder, library })
 }
@@ -227,6 +238,6 @@ fn digest(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -10,19 +10,21 @@
 //!
 //! | file | what of the interface |
 //! | --- | --- |
-//! | `table` | the order of the functions, and what those answer that are not here |
-//! | `env`, `options`, `run_options` | what is said before |
+//! | `table`, `compile_api` | the order of the functions, and what those answer that are not here |
+//! | `env`, `options`, `run_options`, `weights` | what is said before |
 //! | `session`, `run`, `binding` | what runs |
 //! | `model`, `cache` | from a model to a program |
 //! | `content`, `value`, `element`, `type_info` | values and their types |
-//! | `memory`, `metadata`, `machine`, `pairs` | the rest |
+//! | `memory`, `metadata`, `machine`, `device`, `pairs`, `profile` | the rest |
 #![deny(missing_docs)]
 #![allow(clippy::missing_safety_doc, reason = "the contract is the same for all functions, and stated once above")]
 
 mod binding;
 mod border;
 mod cache;
+mod compile_api;
 mod content;
+mod device;
 mod element;
 mod env;
 mod handle;
@@ -32,6 +34,7 @@ mod metadata;
 mod model;
 mod options;
 mod pairs;
+mod profile;
 mod run;
 mod run_options;
 mod session;
@@ -39,6 +42,7 @@ mod status;
 mod table;
 mod type_info;
 mod value;
+mod weights;
 
 use std::ffi::{c_char, c_int};
 use std::io::Write;

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use relaxide::ffi::Any;
+use prost::bytes::Bytes;
+use relaxide::ffi::{Any, Ref};
 use relaxide::onnx::proto::TypeProto;
 use relaxide::onnx::{Beside, Extent, Model, Signature};
-use relaxide::{CompileOptions, DimSpec, Error, OnnxOptions, VirtualMachine};
+use relaxide::vm::ProfileReport;
+use relaxide::{CompileOptions, DimSpec, Error, OnnxOptions, VirtualMachine, Vm};
 
-use crate::cache::{self, Source};
+use crate::cache::{self, Place, Source};
 use crate::env::Log;
 use crate::status::{Code, Result, Status, invalid, not_here};
 
@@ -64,14 +66,28 @@ impl Program {
         let views: Vec<_> = args.iter().map(Any::as_view).collect();
         self.0.invoke("main", &views)
     }
+
+    /// Runs it once more, for the times of its functions; nothing where its machine keeps none.
+    pub fn profile(&self, args: &[Any]) -> std::result::Result<Option<Ref<ProfileReport>>, relaxide::ffi::Error> {
+        let views: Vec<_> = args.iter().map(Any::as_view).collect();
+        match self.0.inner() {
+            Vm::Relax(vm) => vm.profile("main", &views).map(|(_, report)| Some(report)),
+            Vm::Relay(_) => Ok(None),
+        }
+    }
 }
 
 /// Reads a model.
 pub fn open(source: &Source) -> Result<Model> {
-    let (bytes, folder) = match source {
-        Source::File(path) => return relaxide::open_onnx(path).map_err(|error| of_reading(&error)),
-        Source::Memory(bytes, folder) => (bytes, folder),
+    let mut model = match &source.place {
+        Place::File(path) => relaxide::open_onnx(path).map_err(|error| of_reading(&error))?,
+        Place::Memory(bytes, folder) => from_memory(bytes, folder.as_deref())?,
     };
+    source.given.put(&mut model);
+    Ok(model)
+}
+
+fn from_memory(bytes: &Bytes, folder: Option<&Path>) -> Result<Model> {
     if bytes.is_empty() {
         return Err(invalid("the model has no bytes"));
     }
@@ -81,7 +97,7 @@ pub fn open(source: &Source) -> Result<Model> {
     }
     let mut model = Model::from_bytes(bytes.clone()).map_err(|error| of_reading(&error.into()))?;
     // What lies in a folder is found as beside a file there.
-    model.beside = folder.as_ref().map(|folder| Beside::model(&folder.join("model.onnx")));
+    model.beside = folder.map(|folder| Beside::model(&folder.join("model.onnx")));
     Ok(model)
 }
 

@@ -13,6 +13,7 @@ use crate::env::{Log, LoggingFunction};
 use crate::handle::{Handle, HandleKind, at, at_mut, put_new, release};
 use crate::pairs::{OrtKeyValuePairs, Pairs};
 use crate::status::{OrtStatus, Result, guard, invalid, not_here};
+use crate::weights::Given;
 
 /// The options of a session.
 #[derive(Clone, Debug)]
@@ -21,6 +22,10 @@ pub struct SessionOptions {
     pub intra_op: c_int,
     /// Lengths of named dimensions.
     pub dims: BTreeMap<String, i64>,
+    /// Weights and files beside the model, and dimensions that are fixed by what they stand for.
+    pub given: Given,
+    /// How the file of a profile begins, where there is to be one.
+    pub profile: Option<String>,
     /// Entries by key.
     pub entries: BTreeMap<String, String>,
     /// Where the session's warnings go, if not where the environment's go.
@@ -43,6 +48,8 @@ impl Default for SessionOptions {
         SessionOptions {
             intra_op: 0,
             dims: BTreeMap::new(),
+            given: Given::default(),
+            profile: None,
             entries: BTreeMap::new(),
             log: None,
             cancelled: Arc::default(),
@@ -56,7 +63,7 @@ impl Default for SessionOptions {
 ///
 /// # Safety
 /// As for [`at_mut`].
-unsafe fn change(
+pub unsafe fn change(
     options: *mut OrtSessionOptions,
     body: impl FnOnce(&mut SessionOptions) -> Result<()>,
 ) -> *mut OrtStatus {
@@ -294,10 +301,29 @@ pub unsafe extern "C" fn set_load_cancelled(options: *mut OrtSessionOptions, is_
     })
 }
 
-/// `EnableProfiling`, `RunOptionsEnableProfiling`.
-pub unsafe extern "C" fn enable_profiling(_options: *mut c_void, _prefix: *const c_char) -> *mut OrtStatus {
+pub unsafe extern "C" fn enable_profiling(options: *mut OrtSessionOptions, prefix: *const c_char) -> *mut OrtStatus {
+    let set = |options: &mut SessionOptions| {
+        // SAFETY: the interface's contract.
+        options.profile = Some(unsafe { text(prefix, "profile_file_prefix")? }.into());
+        Ok(())
+    };
+    // SAFETY: as above.
+    unsafe { change(options, set) }
+}
+
+pub unsafe extern "C" fn disable_profiling(options: *mut OrtSessionOptions) -> *mut OrtStatus {
+    let set = |options: &mut SessionOptions| {
+        options.profile = None;
+        Ok(())
+    };
+    // SAFETY: the interface's contract.
+    unsafe { change(options, set) }
+}
+
+/// `RunOptionsEnableProfiling`.
+pub unsafe extern "C" fn enable_run_profiling(_options: *mut c_void, _prefix: *const c_char) -> *mut OrtStatus {
     guard(|| {
-        Err(not_here("EnableProfiling: a session writes no profile; use `relaxide profile MODEL --html page.html`"))
+        Err(not_here("RunOptionsEnableProfiling: sessions write profiles, and single runs none; use EnableProfiling"))
     })
 }
 

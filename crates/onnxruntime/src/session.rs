@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use prost::bytes::Bytes;
 use relaxide::ffi::{Any, Array, signal};
-use relaxide::onnx::{Extent, ValueSignature};
+use relaxide::onnx::{COMPILED_FOR, Extent, ValueSignature};
 
 use crate::border::{array, array_mut, check_place, put, text};
-use crate::cache::Source;
+use crate::cache::{Place, Source};
 use crate::content::Content;
 use crate::env::{Log, OrtEnv, set_threads};
 use crate::handle::{Handle, HandleKind, at, put_new, release};
@@ -19,6 +19,7 @@ use crate::memory::{OrtAllocator, OrtMemoryInfo, allocate_text, host};
 use crate::metadata::{Metadata, OrtModelMetadata};
 use crate::model::{self, Head, Program, ShapeOptions};
 use crate::options::{OrtSessionOptions, SessionOptions};
+use crate::profile::Profile;
 use crate::status::{Code, OrtStatus, Result, Status, guard, invalid};
 use crate::type_info::{OrtTypeInfo, TypeInfo};
 
@@ -32,6 +33,8 @@ pub struct Session {
     program: RwLock<Loaded>,
     /// Programs for some lengths of the inputs alone, by these; nothing where there is none.
     exact: Mutex<BTreeMap<Lengths, Option<Arc<Program>>>>,
+    /// The profile under way.
+    profile: Mutex<Option<Arc<Profile>>>,
 }
 
 /// The lengths of all inputs.
@@ -55,7 +58,9 @@ impl HandleKind for Session {
 
 impl Session {
     /// Makes a session.
-    pub fn new(source: Source, options: &SessionOptions, log: &Arc<Log>) -> Result<Session> {
+    pub fn new(place: Place, options: &SessionOptions, log: &Arc<Log>) -> Result<Session> {
+        let profile = options.profile.as_deref().map(|prefix| Arc::new(Profile::new(prefix)));
+        let source = Source { place, given: options.given.clone() };
         let log = Arc::clone(options.log.as_ref().unwrap_or(log));
         let model = model::open(&source)?;
         let head = model::head(&model);
@@ -64,7 +69,21 @@ impl Session {
         let program = model::program(&source, &model, &head, &shaping, &log, &options.cancelled)?;
         let source = is_open(&head.signature.inputs).then_some(source);
         let program = RwLock::new(Loaded { program: Arc::new(program), is_loose: false });
-        Ok(Session { head, source, dims: shaping.dims, log, program, exact: Mutex::default() })
+        if let Some(profile) = &profile {
+            profile.session("session_initialization", 0.0);
+        }
+        let profile = Mutex::new(profile);
+        Ok(Session { head, source, dims: shaping.dims, log, program, exact: Mutex::default(), profile })
+    }
+
+    /// The profile under way.
+    pub fn profile(&self) -> Option<Arc<Profile>> {
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The same, which ends with that.
+    pub fn take_profile(&self) -> Option<Arc<Profile>> {
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The inputs, in order.
@@ -115,20 +134,32 @@ impl Session {
         }
         let args = given.iter().map(Content::argument).collect::<Result<Vec<_>>>()?;
         let lengths = self.lengths(&given);
+        let profile = self.profile();
+        let since = profile.as_ref().map_or(0.0, |profile| profile.now());
         let known = lengths.as_ref().and_then(|lengths| self.exact().get(lengths).cloned().flatten());
-        let program = known.map_or_else(|| self.program_for(&given), Ok)?;
+        let mut program = known.map_or_else(|| self.program_for(&given), Ok)?;
         let compute = |program: &Program| signal::stoppable(stop, || program.run(&args));
         let of_run = |error: relaxide::ffi::Error| match error.kind() {
             signal::CANCELLED => ended(),
             _ => Status::from(error),
         };
         let result = match compute(&program) {
-            Err(error) if error.kind() != signal::CANCELLED => match lengths.and_then(|own| self.specialize(own)) {
-                Some(exact) => compute(&exact).map_err(of_run)?,
-                None => return Err(of_run(error)),
-            },
+            // Only what was compiled for some lengths can be compiled for others.
+            Err(error) if error.message().contains(COMPILED_FOR) => {
+                match lengths.and_then(|own| self.specialize(own)) {
+                    Some(exact) => program = exact,
+                    None => return Err(of_run(error)),
+                }
+                compute(&program).map_err(of_run)?
+            }
             result => result.map_err(of_run)?,
         };
+        if let Some(profile) = &profile {
+            profile.session("model_run", since);
+            if let Some(report) = program.profile(&args)? {
+                profile.kernels(&report, since);
+            }
+        }
         drop(args);
         let results = match self.outputs() {
             [_] => vec![result],
@@ -269,7 +300,7 @@ fn is_open(inputs: &[ValueSignature]) -> bool {
 /// The handles are live or null.
 unsafe fn make(
     env: *const OrtEnv,
-    source: Source,
+    place: Place,
     options: *const OrtSessionOptions,
     out: *mut *mut OrtSession,
 ) -> Result<()> {
@@ -278,8 +309,8 @@ unsafe fn make(
     unsafe {
         let env = at(env, "env")?;
         let session = match options.is_null() {
-            true => Session::new(source, &SessionOptions::default(), &env.log)?,
-            false => Session::new(source, at(options, "session options")?, &env.log)?,
+            true => Session::new(place, &SessionOptions::default(), &env.log)?,
+            false => Session::new(place, at(options, "session options")?, &env.log)?,
         };
         put_new(out, session)
     }
@@ -292,7 +323,7 @@ pub unsafe extern "C" fn create(
     out: *mut *mut OrtSession,
 ) -> *mut OrtStatus {
     // SAFETY: the interface's contract.
-    guard(|| unsafe { make(env, Source::File(PathBuf::from(text(path, "model_path")?)), options, out) })
+    guard(|| unsafe { make(env, Place::File(PathBuf::from(text(path, "model_path")?)), options, out) })
 }
 
 /// The entry that names the folder with the files that belong to a model in memory.
@@ -312,7 +343,7 @@ pub unsafe extern "C" fn create_from_array(
             true => None,
             false => at(options, "session options")?.entries.get(FOLDER).map(PathBuf::from),
         };
-        make(env, Source::Memory(bytes, folder), options, out)
+        make(env, Place::Memory(bytes, folder), options, out)
     })
 }
 

@@ -9,7 +9,8 @@ use std::ffi::c_void;
 use crate::options::PROVIDER_HELP as PROVIDERS;
 use crate::status::{OrtStatus, guard, not_here};
 use crate::{
-    binding, env, machine, memory, metadata, options, pairs, run, run_options, session, status, type_info, value,
+    binding, compile_api, device, env, machine, memory, metadata, options, pairs, profile, run, run_options, session,
+    status, type_info, value, weights,
 };
 
 /// The version of the interface that the table is laid out for; those before it are its beginning.
@@ -24,12 +25,10 @@ unsafe impl Sync for OrtApi {}
 
 const OPERATORS: &str = "operators of ONNX Runtime's libraries cannot be used; a model's own functions can";
 const SPARSE: &str = "sparse tensors are not supported; give dense ones";
-const WEIGHTS: &str = "weights are compiled in; save them in the model, or in files beside it";
+const SOURCES: &str = "what is compiled is kept in the cache, and sessions are made of the ONNX file with its weights";
 const ADAPTERS: &str = "adapters cannot be added to a compiled model; save the model with their weights";
 const THREADS: &str = "threads are the runtime's own; SetIntraOpNumThreads says how many";
 const ALLOCATORS: &str = "memory of sessions is the runtime's own; GetAllocatorWithDefaultOptions gives its allocator";
-const PROFILES: &str = "a session writes no profile; use `relaxide profile MODEL --html page.html`";
-const DENOTATIONS: &str = "dimensions are known by name; use AddFreeDimensionOverrideByName";
 const OPAQUE: &str = "opaque values are for operators of libraries, which cannot be used";
 const GRAPHS: &str = "models are not taken apart here; use the package `onnx`";
 
@@ -81,7 +80,7 @@ table! {
     CloneSessionOptions => [options::clone_options]
     SetSessionExecutionMode => [options::set_execution_mode]
     EnableProfiling => [options::enable_profiling]
-    DisableProfiling => [options::accept]
+    DisableProfiling => [options::disable_profiling]
     EnableMemPattern => [options::enable_memory_pattern]
     DisableMemPattern => [options::disable_memory_pattern]
     EnableCpuMemArena => [options::accept]
@@ -145,7 +144,7 @@ table! {
     AllocatorFree => [memory::allocator_free]
     AllocatorGetInfo => [memory::allocator_info]
     GetAllocatorWithDefaultOptions => [memory::get_default_allocator]
-    AddFreeDimensionOverride => [no DENOTATIONS]
+    AddFreeDimensionOverride => [weights::fix_denoted]
     GetValue => [value::get_value]
     GetValueCount => [value::value_count]
     CreateValue => [value::create_value]
@@ -176,7 +175,7 @@ table! {
     GetSequenceElementType => [type_info::sequence_element_type]
     ReleaseMapTypeInfo => [type_info::release_map]
     ReleaseSequenceTypeInfo => [type_info::release_sequence]
-    SessionEndProfiling => [no PROFILES]
+    SessionEndProfiling => [profile::end]
     SessionGetModelMetadata => [session::metadata]
     ModelMetadataGetProducerName => [metadata::producer]
     ModelMetadataGetGraphName => [metadata::graph_name]
@@ -212,11 +211,11 @@ table! {
     TensorAt => [value::tensor_at]
     CreateAndRegisterAllocator => [memory::create_and_register_allocator]
     SetLanguageProjection => [env::accept_env]
-    SessionGetProfilingStartTimeNs => [no PROFILES]
+    SessionGetProfilingStartTimeNs => [profile::start_time]
     SetGlobalIntraOpNumThreads => [env::set_global_intra_op]
     SetGlobalInterOpNumThreads => [env::accept_threading]
     SetGlobalSpinControl => [env::accept_threading]
-    AddInitializer => [no WEIGHTS]
+    AddInitializer => [weights::add_initializer]
     CreateEnvWithCustomLoggerAndGlobalThreadPools => [env::create_with_logger_and_threads]
     SessionOptionsAppendExecutionProvider_CUDA => [no PROVIDERS]
     SessionOptionsAppendExecutionProvider_ROCM => [no PROVIDERS]
@@ -276,7 +275,7 @@ table! {
     GetCUDAProviderOptionsAsString => [no PROVIDERS]
     ReleaseCUDAProviderOptions => [nothing]
     SessionOptionsAppendExecutionProvider_MIGraphX => [no PROVIDERS]
-    AddExternalInitializers => [no WEIGHTS]
+    AddExternalInitializers => [weights::add_external_initializers]
     CreateOpAttr => [no OPERATORS]
     ReleaseOpAttr => [nothing]
     CreateOp => [no OPERATORS]
@@ -346,7 +345,7 @@ table! {
     SessionOptionsAppendExecutionProvider_VitisAI => [no PROVIDERS]
     KernelContext_GetScratchBuffer => [no OPERATORS]
     KernelInfoGetAllocator => [no OPERATORS]
-    AddExternalInitializersFromFilesInMemory => [no WEIGHTS]
+    AddExternalInitializersFromFilesInMemory => [weights::add_files]
     // Version 20.
     CreateLoraAdapter => [no ADAPTERS]
     CreateLoraAdapterFromArray => [no ADAPTERS]
@@ -363,7 +362,7 @@ table! {
     GetModelEditorApi => [nothing]
     CreateTensorWithDataAndDeleterAsOrtValue => [value::create_tensor_with_deleter]
     SessionOptionsSetLoadCancellationFlag => [options::set_load_cancelled]
-    GetCompileApi => [nothing]
+    GetCompileApi => [compile_api::table]
     CreateKeyValuePairs => [pairs::create]
     AddKeyValuePair => [pairs::add]
     GetKeyValue => [pairs::get]
@@ -372,20 +371,20 @@ table! {
     ReleaseKeyValuePairs => [pairs::release_pairs]
     RegisterExecutionProviderLibrary => [no PROVIDERS]
     UnregisterExecutionProviderLibrary => [no PROVIDERS]
-    GetEpDevices => [no PROVIDERS]
-    SessionOptionsAppendExecutionProvider_V2 => [no PROVIDERS]
+    GetEpDevices => [device::list]
+    SessionOptionsAppendExecutionProvider_V2 => [device::append]
     SessionOptionsSetEpSelectionPolicy => [options::set_selection_policy]
-    SessionOptionsSetEpSelectionPolicyDelegate => [no PROVIDERS]
-    HardwareDevice_Type => [nothing]
-    HardwareDevice_VendorId => [nothing]
-    HardwareDevice_Vendor => [nothing]
-    HardwareDevice_DeviceId => [nothing]
-    HardwareDevice_Metadata => [nothing]
-    EpDevice_EpName => [nothing]
-    EpDevice_EpVendor => [nothing]
-    EpDevice_EpMetadata => [nothing]
-    EpDevice_EpOptions => [nothing]
-    EpDevice_Device => [nothing]
+    SessionOptionsSetEpSelectionPolicyDelegate => [device::set_delegate]
+    HardwareDevice_Type => [device::hardware_type]
+    HardwareDevice_VendorId => [device::hardware_number]
+    HardwareDevice_Vendor => [device::hardware_vendor]
+    HardwareDevice_DeviceId => [device::hardware_number]
+    HardwareDevice_Metadata => [device::hardware_metadata]
+    EpDevice_EpName => [device::provider]
+    EpDevice_EpVendor => [device::provider_vendor]
+    EpDevice_EpMetadata => [device::provider_metadata]
+    EpDevice_EpOptions => [device::provider_options]
+    EpDevice_Device => [device::hardware_of]
     GetEpApi => [nothing]
     // Version 23.
     GetTensorSizeInBytes => [value::tensor_bytes]
@@ -444,7 +443,7 @@ table! {
     ExternalInitializerInfo_GetFileOffset => [nothing]
     ExternalInitializerInfo_GetByteSize => [nothing]
     GetRunConfigEntry => [run_options::get_config]
-    EpDevice_MemoryInfo => [nothing]
+    EpDevice_MemoryInfo => [device::memory_info]
     CreateSharedAllocator => [no ALLOCATORS]
     GetSharedAllocator => [memory::create_allocator]
     ReleaseSharedAllocator => [no ALLOCATORS]
@@ -452,7 +451,7 @@ table! {
     GetSessionOptionsConfigEntries => [options::config_entries]
     SessionGetMemoryInfoForInputs => [session::input_memory_infos]
     SessionGetMemoryInfoForOutputs => [session::output_memory_infos]
-    SessionGetEpDeviceForInputs => [no PROVIDERS]
+    SessionGetEpDeviceForInputs => [device::of_inputs]
     CreateSyncStreamForEpDevice => [no PROVIDERS]
     SyncStream_GetHandle => [nothing]
     ReleaseSyncStream => [nothing]
@@ -467,9 +466,9 @@ table! {
     KernelInfo_GetOperatorType => [no OPERATORS]
     KernelInfo_GetOperatorSinceVersion => [no OPERATORS]
     GetInteropApi => [nothing]
-    SessionGetEpDeviceForOutputs => [no PROVIDERS]
-    GetNumHardwareDevices => [no PROVIDERS]
-    GetHardwareDevices => [no PROVIDERS]
+    SessionGetEpDeviceForOutputs => [device::of_outputs]
+    GetNumHardwareDevices => [device::hardware_count]
+    GetHardwareDevices => [device::hardware]
     GetHardwareDeviceEpIncompatibilityDetails => [no PROVIDERS]
     DeviceEpIncompatibilityDetails_GetReasonsBitmask => [no PROVIDERS]
     DeviceEpIncompatibilityDetails_GetNotes => [no PROVIDERS]
@@ -487,7 +486,7 @@ table! {
     RunOptionsSetSyncStream => [nothing]
     GetTensorElementTypeAndShapeDataReference => [value::type_and_shape_reference]
     // Version 25.
-    RunOptionsEnableProfiling => [options::enable_profiling]
+    RunOptionsEnableProfiling => [options::enable_run_profiling]
     RunOptionsDisableProfiling => [run_options::accept]
     KernelInfoGetAttributeArray_string => [no OPERATORS]
     SetPerSessionThreadPoolCallbacks => [no THREADS]
@@ -499,7 +498,7 @@ table! {
     GetExperimentalFunction => [nothing]
     KernelContext_GetSyncStream => [no OPERATORS]
     // Version 29.
-    SessionOptionsSetWeightlessSourceModelBuffer => [no WEIGHTS]
+    SessionOptionsSetWeightlessSourceModelBuffer => [no SOURCES]
     // Version 30.
     KernelContext_GetPreallocatedOutput => [no OPERATORS]
     // Version 31.

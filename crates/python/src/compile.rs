@@ -127,6 +127,8 @@ fn compile(py: Python<'_>, module: &IRModule, options: &Bound<'_, PyDict>) -> Py
 }
 
 #[pyfunction]
+#[pyo3(signature = (source, shapes, ranges, opset, keep_params_in_input, sanitize_input_names, apart = None))]
+#[allow(clippy::too_many_arguments, reason = "options of Python's function, one by one")]
 fn from_onnx(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
@@ -135,6 +137,7 @@ fn from_onnx(
     opset: Option<i64>,
     keep_params_in_input: bool,
     sanitize_input_names: bool,
+    apart: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<IRModule> {
     let mut given = Vec::new();
     for (name, dims) in shapes.iter() {
@@ -144,13 +147,8 @@ fn from_onnx(
     let dims =
         ranges.iter().map(|(name, lengths)| range(&name.extract::<String>()?, &lengths)).collect::<PyResult<_>>()?;
     let options = relaxide::OnnxOptions { shapes: given, dims, opset, keep_params_in_input, sanitize_input_names };
-    let imported = if let Ok(bytes) = source.cast::<PyBytes>() {
-        let bytes = bytes.as_bytes();
-        py.detach(|| relaxide::import_onnx_bytes(bytes, &options))
-    } else {
-        let path: PathBuf = source.extract()?;
-        py.detach(|| relaxide::import_onnx_file(&path, &options))
-    };
+    let model = crate::onnx::model(py, source, apart)?;
+    let imported = py.detach(|| relaxide::import_onnx_model(&model, &options));
     imported.map(|module| IRModule::of(Ref::new(module))).map_err(compiler)
 }
 

@@ -31,6 +31,7 @@ fn tensor_type(dims: &[&str]) -> Option<TypeProto> {
             Ok(value) => DimensionValue::Value(value),
             Err(_) => DimensionValue::Param(dim.to_string()),
         }),
+        ..Dimension::default()
     };
     let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
     Some(TypeProto { value: Some(TypeKind::Tensor(TensorTypeProto { elem_type: ElementType::Float as i32, shape })) })
@@ -95,7 +96,7 @@ pub fn unsupported() -> Vec<u8> {
 
 /// Eight floats, or a scalar of another type.
 fn info(name: &str, element: ElementType) -> ValueInfoProto {
-    let dim = Dimension { value: Some(DimensionValue::Value(8)) };
+    let dim = Dimension { value: Some(DimensionValue::Value(8)), ..Dimension::default() };
     let dim = if element == ElementType::Float { vec![dim] } else { Vec::new() };
     let tensor = TensorTypeProto { elem_type: element as i32, shape: Some(TensorShapeProto { dim }) };
     ValueInfoProto { name: name.into(), r#type: Some(TypeProto { value: Some(TypeKind::Tensor(tensor)) }) }
@@ -149,7 +150,9 @@ pub fn nested() -> Vec<u8> {
 pub fn table() -> Vec<u8> {
     let ids = TensorTypeProto {
         elem_type: ElementType::Int64 as i32,
-        shape: Some(TensorShapeProto { dim: vec![Dimension { value: Some(DimensionValue::Param("n".into())) }] }),
+        shape: Some(TensorShapeProto {
+            dim: vec![Dimension { value: Some(DimensionValue::Param("n".into())), ..Dimension::default() }],
+        }),
     };
     let bytes = file(vec![node("Gather", &["rows", "ids"], "y")], vec![weight("rows", &[7, 4])], &[]);
     let mut model = ModelProto::decode(&bytes[..]).unwrap();

@@ -4,10 +4,11 @@ import os
 
 from .. import _core
 from ..compiler import compile
-from ..relax.frontend.onnx import from_onnx
+from ..relax.frontend.onnx import imported
 from ..relax.vm import VirtualMachine
 from ..runtime import cpu, load_module
 from . import _cache
+from ._apart import Apart
 from ._errors import Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile, NotImplemented
 
 
@@ -37,32 +38,35 @@ def source_of(path_or_bytes):
     raise TypeError(f"a session is made of a path or of the bytes of a model, not of {type(path_or_bytes).__name__}")
 
 
-def compiled(source, dims, loose=False, lengths=None):
+def compiled(source, dims, loose=False, lengths=None, apart=None):
     """A model with some named dimensions fixed.
 
     With ``loose``, dimensions of equal names in several inputs are not taken to be equal: files exist in which they are not.
-    ``lengths`` are those of all inputs, by name, where the program is for these alone.
+    ``lengths`` are those of all inputs, by name, where the program is for these alone. ``apart`` is what is given beside the
+    model (:class:`Apart`).
     """
-    head = signature(source)
-    folder = os.path.dirname(source) if isinstance(source, str) else ""
-    beside = [_identity(os.path.join(folder, name)) for name in head["files"]] if isinstance(source, str) else []
-    place = _cache.entry(source, {"dims": dims, "loose": loose, "beside": beside, **({"lengths": lengths} if lengths else {})})
+    apart = apart or Apart()
+    head = signature(source, apart)
+    folder = os.path.dirname(source) if isinstance(source, str) else apart.folder
+    beside = [] if folder is None else [_identity(os.path.join(folder, name)) for name in head["files"]]
+    options = {"dims": dims, "loose": loose, "beside": beside, **({"lengths": lengths} if lengths else {}), **apart.described()}
+    place = _cache.entry(source, options)
     kept = place.find() if place else None
     if kept is not None:
         try:
             return Compiled(head, VirtualMachine(load_module(kept), cpu()))
         except (OSError, RuntimeError, ValueError):
             place.drop()  # It was damaged, or is for another processor.
-    executable = _compile(source, lengths or _shapes(head, dims, loose))
+    executable = _compile(source, lengths or _shapes(head, dims, loose), apart)
     if place:
         place.keep(executable.export_library)
     return Compiled(head, VirtualMachine(executable, cpu()))
 
 
-def signature(source):
+def signature(source, apart):
     """What a model says of itself."""
     try:
-        return _core.onnx_signature(source)
+        return _core.onnx_signature(source, apart.parts())
     except FileNotFoundError as error:
         raise NoSuchFile(f"{source}: the file does not exist") from error
     except (OSError, PermissionError) as error:
@@ -93,9 +97,9 @@ def _shapes(head, dims, loose):
     return shapes
 
 
-def _compile(source, shapes):
+def _compile(source, shapes, apart):
     try:
-        return compile(from_onnx(source, shapes))
+        return compile(imported(source, shapes, apart=apart.parts()))
     except NotImplementedError as error:
         raise NotImplemented(str(error)) from error
     except MemoryError:

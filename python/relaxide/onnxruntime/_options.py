@@ -2,7 +2,9 @@
 
 import enum
 
-from ._errors import Fail, NotImplemented
+from ._apart import Apart
+from ._errors import Fail, InvalidArgument, NotImplemented
+from ._values import OrtValue
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -76,6 +78,7 @@ class SessionOptions(_Config):
         self.use_deterministic_compute = False
         self.use_per_session_threads = True
         self._dims = {}
+        self._apart = Apart()
 
     @property
     def optimized_model_filepath(self):
@@ -88,8 +91,10 @@ class SessionOptions(_Config):
             raise NotImplemented("optimized models are not written; `relaxide compile MODEL -o model.so` writes a library")
 
     def add_session_config_entry(self, key, value):
-        """Keep an entry, which nothing here reads."""
+        """Keep an entry. One is read: the folder of the files that belong to a model in memory."""
         self._add(key, value)
+        if key == "session.model_external_initializers_file_folder_path":
+            self._apart.folder = value
 
     def get_session_config_entry(self, key):
         """The entry of a key."""
@@ -102,10 +107,10 @@ class SessionOptions(_Config):
         self._dims[str(name)] = int(value)
 
     def add_free_dimension_override_by_denotation(self, denotation, value):
-        """Refused: dimensions are known by name here."""
-        raise NotImplemented(
-            f"dimension {denotation!r} cannot be fixed by its denotation; use add_free_dimension_override_by_name"
-        )
+        """Fix the dimensions that a model says to stand for something (``DATA_BATCH``)."""
+        if int(value) < 0:
+            raise Fail(f"dimension {denotation!r} cannot be {value}: it must not be negative")
+        self._apart.denoted[str(denotation)] = int(value)
 
     def add_provider(self, name, options=None):
         """Kept for its name: everything runs on the processor."""
@@ -127,16 +132,29 @@ class SessionOptions(_Config):
         """Kept for its name: there is nothing to choose from."""
 
     def add_initializer(self, name, ort_value):
-        """Refused: weights are compiled in."""
-        raise NotImplemented(f"the weight {name!r} cannot be replaced: weights are compiled into the model")
+        """Give a weight that is used in the place of the model's own of that name."""
+        self._add_weight(name, ort_value, False)
 
     def add_external_initializers(self, names, ort_values):
-        """Refused: weights are compiled in."""
-        raise NotImplemented(f"the weights {', '.join(names)} cannot be given apart: save them in the model, or in files beside it")
+        """Give weights that the model has in files beside it, so that these need not be there."""
+        if len(names) != len(ort_values):
+            raise InvalidArgument(f"there are {len(names)} names of weights, and {len(ort_values)} weights")
+        for name, value in zip(names, ort_values):
+            self._add_weight(name, value, True)
 
     def add_external_initializers_from_files_in_memory(self, names, buffers, lengths):
-        """Refused: weights are compiled in."""
-        raise NotImplemented(f"the files {', '.join(names)} cannot be given apart: put them beside the model")
+        """Give the contents of files that the model's weights lie in, so that these need not be there."""
+        if not len(names) == len(buffers) == len(lengths):
+            raise InvalidArgument(f"there are {len(names)} names of files, {len(buffers)} buffers and {len(lengths)} lengths")
+        for name, buffer, length in zip(names, buffers, lengths):
+            self._apart.files[str(name)] = bytes(memoryview(buffer).cast("B")[:length])
+
+    def _add_weight(self, name, value, external):
+        if not isinstance(value, OrtValue):
+            raise TypeError(f"the weight {name!r} is an OrtValue, not {type(value).__name__}")
+        if not value.is_tensor() or value.data_type() == "tensor(string)":
+            raise NotImplemented(f"the weight {name!r} is a {value.data_type()}; only tensors of numbers are given apart")
+        self._apart.weights[str(name)] = (value, external)
 
     def register_custom_ops_library(self, path):
         """Refused: libraries of operators hold kernels for ONNX Runtime."""

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from .. import _onnx_values
+from .. import _core, _onnx_values
 from ..runtime import set_num_threads
 from . import _compiled
 from ._binding import IOBinding
@@ -78,7 +78,8 @@ class InferenceSession:
         if self._options.intra_op_num_threads > 0:
             set_num_threads(self._options.intra_op_num_threads)
         self._profile = Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
-        self._model = _compiled.compiled(source, self._options._dims)
+        self._apart = self._options._apart
+        self._model = _compiled.compiled(source, self._options._dims, apart=self._apart)
         if self._profile:
             self._profile.session("session_initialization", 0)
         self._is_loose = False
@@ -245,7 +246,9 @@ class InferenceSession:
         except (MemoryError, KeyboardInterrupt):
             raise
         except Exception as error:
-            exact = self._specialize(self._lengths(args))
+            # Only what was compiled for some lengths can be compiled for others.
+            assumed = _core.ONNX_COMPILED_FOR in str(error)
+            exact = self._specialize(self._lengths(args)) if assumed else None
             if exact is None:
                 raise RuntimeException(str(error)) from error
         try:
@@ -276,7 +279,7 @@ class InferenceSession:
                 return None
             shapes = {arg.name: list(shape) for arg, shape in zip(self._inputs, lengths)}
             try:
-                self._exact[lengths] = _compiled.compiled(self._source, self._options._dims, lengths=shapes)
+                self._exact[lengths] = _compiled.compiled(self._source, self._options._dims, lengths=shapes, apart=self._apart)
             except OnnxRuntimeError:  # What the program for any length said is what is wrong.
                 self._exact[lengths] = None
             return self._exact[lengths]
@@ -309,7 +312,7 @@ class InferenceSession:
         """Compile the model once more, without taking dimensions of equal names to be equal."""
         with self._lock:
             if not self._is_loose:
-                self._model = _compiled.compiled(self._source, self._options._dims, loose=True)
+                self._model = _compiled.compiled(self._source, self._options._dims, loose=True, apart=self._apart)
                 self._is_loose = True
 
 

@@ -117,8 +117,10 @@ pub(crate) fn write_device_function(
     }
     body.stmt(&func.body)?;
     body.leave(0);
-    // Registers are shared out among as many threads.
-    let block = launch.threads.map(|threads| format!(" \"nvvm.maxntid\"=\"{threads}\"")).unwrap_or_default();
+    // Registers are shared out among as many threads. Told that one block is enough, the driver's compiler keeps values in registers that it
+    // would put into memory to make room for more blocks.
+    let bounds = |threads| format!(" \"nvvm.maxntid\"=\"{threads}\" \"nvvm.minctasm\"=\"1\"");
+    let block = launch.threads.map(bounds).unwrap_or_default();
     let text = body.f.finish(&format!("define ptx_kernel void @{name}({}) #0{block}", params.join(", ")));
     module.function(&text);
     if let Some(function) = module.needed_of_host() {

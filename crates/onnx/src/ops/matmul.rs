@@ -51,7 +51,7 @@ fn agree_on_batch(scope: &mut Scope, pair: &mut [Expr; 2]) -> Result<()> {
         match dims::relation(&a, &b) {
             Relation::Equal => continue,
             Relation::TakenAsEqual => {
-                scope.agree_on(pair, &axes)?;
+                scope.take_as_equal_on(pair, &axes)?;
                 continue;
             }
             Relation::Apart => {

@@ -25,6 +25,7 @@ pub fn tensor(element: ElementType, dims: &[&str]) -> TypeProto {
             Ok(n) => DimensionValue::Value(n),
             Err(_) => DimensionValue::Param(d.to_string()),
         }),
+        ..Dimension::default()
     };
     let shape = TensorShapeProto { dim: dims.iter().map(dim).collect() };
     TypeProto { value: Some(TypeKind::Tensor(TensorTypeProto { elem_type: element as i32, shape: Some(shape) })) }

@@ -43,6 +43,11 @@ def from_onnx(
     IRModule
         With one function, ``main``.
     """
+    return imported(model, shape_dict, opset, keep_params_in_input, sanitize_input_names, dims)
+
+
+def imported(model, shape_dict, opset=None, keep_params_in_input=False, sanitize_input_names=True, dims=None, apart=None):
+    """As :func:`from_onnx`, with what is given apart from the model."""
     if isinstance(model, (str, os.PathLike)):
         source = os.fspath(model)
     elif isinstance(model, (bytes, bytearray)):
@@ -52,7 +57,7 @@ def from_onnx(
     else:
         raise TypeError(f"expected an ONNX model, bytes or a path, got {type(model).__name__}")
     shapes = {name: list(shape) for name, shape in (shape_dict or {}).items()}
-    return _core.from_onnx(source, shapes, dict(dims or {}), opset, keep_params_in_input, sanitize_input_names)
+    return _core.from_onnx(source, shapes, dict(dims or {}), opset, keep_params_in_input, sanitize_input_names, apart)
 
 
 def _serialized(model):
