@@ -84,14 +84,12 @@ impl Values for Analyzer {
     }
 }
 
+/// Variables, and which are in their place.
+pub(super) type Renamed = Vec<(Ref<Var>, Ref<Var>)>;
+
 /// A statement that counts in a type where it does, and which of the names that are defined around it (`given`) it has in that type: under
 /// new ones, which the caller defines.
-pub(super) fn narrowed(
-    body: &Stmt,
-    given: &[Ref<Var>],
-    dtype: DataType,
-    values: &mut dyn Values,
-) -> (Stmt, Vec<(Ref<Var>, Ref<Var>)>) {
+pub(super) fn narrowed(body: &Stmt, given: &[Ref<Var>], dtype: DataType, values: &mut dyn Values) -> (Stmt, Renamed) {
     let mut needs = Needs { dtype, values, wide: false, fits: HashMap::new(), visited: HashSet::new() };
     given.iter().for_each(|var| needs.define(var));
     needs.visit_stmt(body);

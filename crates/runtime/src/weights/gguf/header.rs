@@ -199,7 +199,7 @@ impl Claim {
             .filter(|size| size.checked_mul(kind.elements()).is_some_and(|n| n < 1 << 56))
             .ok_or_else(unfit)?;
         let offset = self.offset;
-        if offset % alignment != 0 {
+        if !offset.is_multiple_of(alignment) {
             return Err(EntryError::Offset { offset, alignment });
         }
         if offset.checked_add(size).is_none_or(|end| end > data) {
