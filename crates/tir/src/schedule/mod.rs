@@ -24,6 +24,7 @@
 pub mod affine;
 mod below_maximum;
 mod caches;
+mod channel_groups;
 mod compact;
 mod declare;
 pub mod group;
@@ -196,6 +197,7 @@ fn lay_out(mut program: Program, target: &Target, record: &mut Record<'_>) -> Re
         separate::run(&mut program);
     }
     let work = group::plan(&program);
+    let work = channel_groups::run(work);
     let work = compact::run(&mut program, work);
     let machine = Machine::of(target);
     let work = rows::join(&program, work, &machine, record)?;

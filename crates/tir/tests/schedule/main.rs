@@ -297,6 +297,8 @@ struct Conv {
     dilation: i64,
     pad: (i64, i64),
     depthwise: bool,
+    /// Groups of channels, where it is not depthwise.
+    groups: i64,
     symbolic: bool,
 }
 
@@ -309,7 +311,7 @@ impl Conv {
         let (ph, pw) = self.pad;
         let (sh, sw) = self.stride;
         let data = te::placeholder("data", [n.clone(), int(ic), h.clone(), w.clone()], F32);
-        let weight_ic = if self.depthwise { 1 } else { ic };
+        let weight_ic = if self.depthwise { 1 } else { ic / self.groups };
         let weight = te::placeholder("weight", [oc, weight_ic, kh, kw], F32);
         let bias = te::placeholder("bias", [oc], F32);
         let padded = te::compute("pad", [n.clone(), int(ic), &h + 2 * ph, &w + 2 * pw], |i| {
@@ -327,7 +329,11 @@ impl Conv {
         let conv = te::compute("conv", shape.clone(), |i| {
             let y = &i[2] * sh + ry.var() * self.dilation;
             let x = &i[3] * sw + rx.var() * self.dilation;
-            let channel = if self.depthwise { i[1].clone() } else { rc.var() };
+            let channel = match self.groups {
+                _ if self.depthwise => i[1].clone(),
+                1 => rc.var(),
+                groups => prim::floordiv(&i[1], int(oc / groups)) * weight_ic + rc.var(),
+            };
             let image = if unpadded { &data } else { &padded };
             let product =
                 image.at(&[i[0].clone(), channel, y, x]) * weight.at(&[i[1].clone(), rc.var(), ry.var(), rx.var()]);
@@ -348,6 +354,7 @@ const PLAIN: Conv = Conv {
     dilation: 1,
     pad: (1, 1),
     depthwise: false,
+    groups: 1,
     symbolic: false,
 };
 
@@ -368,6 +375,23 @@ fn convolutions_of_every_stride_padding_and_dilation() {
             Conv { kernel: (1, 1), pad: (0, 0), stride: (2, 2), ..plain }.case("matmul"),
             Conv { kernel: (5, 7), pad: (2, 3), stride: (2, 2), channels: (1, 3), ..plain }.case("conv"),
             Conv { image: (1, 1), channels: (3, 6), symbolic: true, ..plain }.case("conv"),
+        ]);
+    }
+    check(cases);
+}
+
+#[test]
+fn groups_of_channels_are_convolutions() {
+    let mut cases = Vec::new();
+    for symbolic in [false, true] {
+        let plain = Conv { symbolic, groups: 2, channels: (4, 14), ..PLAIN };
+        cases.extend([
+            plain.case("conv"),
+            Conv { n: 2, groups: 3, channels: (3, 21), stride: (2, 2), ..plain }.case("conv"),
+            Conv { channels: (30, 14), image: (3, 5), ..plain }.case("conv"),
+            Conv { kernel: (1, 1), pad: (0, 0), channels: (8, 16), ..plain }.case("matmul"),
+            // Too few for a tile of registers.
+            Conv { groups: 4, channels: (8, 8), ..plain }.case("depthwise"),
         ]);
     }
     check(cases);
