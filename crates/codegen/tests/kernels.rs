@@ -21,6 +21,8 @@ mod scalable;
 mod small_elements;
 #[path = "kernels/webassembly.rs"]
 mod webassembly;
+#[path = "kernels/words.rs"]
+mod words;
 
 use harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};
 use relaxide_codegen::{CodegenError, CompileSettings};

@@ -2,29 +2,23 @@
 //! where sums of two products do.
 
 use relaxide_codegen::assembly;
-use relaxide_ir::{Buffer, DataType, PrimExpr, Ref, Target, prim};
-use relaxide_tir::{PrimFunc, Stmt};
+use relaxide_ir::{DataType, Ref, Target};
+use relaxide_tir::PrimFunc;
 
-use super::harness::{Kernels, Tensor, emulated, has_c_compiler, kernel};
+use super::harness::{Kernels, Tensor, emulated};
+use super::words::{WORDS, on_this_machine, products};
 
 const U32: DataType = DataType::uint(32);
 const I32: DataType = DataType::int(32);
-const WORDS: i64 = 48;
 const SIGNS: [[DataType; 2]; 4] = [[U32, I32], [I32, U32], [U32, U32], [I32, I32]];
 
-/// `C[i] = dot_bytes(A[i], B[i], C[i])`, so many lanes at once.
-fn products(name: &str, [left, right]: [DataType; 2], lanes: i64) -> PrimFunc {
-    let [a, b, c] = [("A", left), ("B", right), ("C", I32)].map(|(name, dtype)| Buffer::new(name, dtype, [WORDS]));
-    let i = relaxide_ir::Var::dim("i");
-    let start = PrimExpr::from(&i) * lanes;
-    let index = if lanes == 1 { start } else { prim::ramp(start, 1, lanes) };
-    let at = |buffer: &Ref<Buffer>| prim::load(buffer, [index.clone()]);
-    let sum = prim::call(I32.with_lanes(lanes as u16), "tirx.dot_bytes", vec![at(&a), at(&b), at(&c)]);
-    kernel(name, &[a.clone(), b.clone(), c.clone()], &[], Stmt::serial(i, WORDS / lanes, Stmt::store(&c, [index], sum)))
+/// A kernel for a pair of signs.
+fn signed(name: &str, [left, right]: [DataType; 2], lanes: i64) -> PrimFunc {
+    products(name, "tirx.dot_bytes", [left, right, I32], lanes)
 }
 
 fn kernels() -> Vec<(PrimFunc, [DataType; 2])> {
-    let named = |(n, (signs, lanes))| (products(&format!("dot{n}"), signs, lanes), signs);
+    let named = |(n, (signs, lanes))| (signed(&format!("dot{n}"), signs, lanes), signs);
     SIGNS.into_iter().flat_map(|signs| [1, 2, 4, 8, 16].map(|lanes| (signs, lanes))).enumerate().map(named).collect()
 }
 
@@ -75,25 +69,11 @@ fn funcs() -> Vec<PrimFunc> {
 
 #[test]
 fn products_of_bytes_are_exact() {
-    check(&Kernels::compile(&funcs()), "on the host");
     #[cfg(target_arch = "x86_64")]
-    {
-        let processors = [
-            ("x86-64-v2", std::is_x86_feature_detected!("sse4.2")),
-            ("x86-64-v3", std::is_x86_feature_detected!("avx2")),
-            ("x86-64-v4", std::is_x86_feature_detected!("avx512bw")),
-            ("x86-64-v3 -mattr=+avxvnni", std::arch::is_x86_feature_detected!("avxvnni")),
-        ];
-        for (name, _) in processors.into_iter().filter(|(_, runs)| *runs) {
-            let target: Target = format!("llvm -mcpu={name}").parse().unwrap();
-            check(&Kernels::compile_for(&funcs(), &target), name);
-        }
-    }
-    if has_c_compiler() {
-        check(&Kernels::compile_c(&funcs()), "in C");
-    } else {
-        eprintln!("skipped: there is no compiler of C");
-    }
+    let has = std::arch::is_x86_feature_detected!("avxvnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has = false;
+    on_this_machine(&funcs(), ("x86-64-v3 -mattr=+avxvnni", has), check);
 }
 
 #[test]
@@ -116,7 +96,7 @@ fn so_they_are_on_emulated_machines() {
 #[test]
 fn processors_use_what_they_have_for_them() {
     let text = |target: &str, signs: usize, lanes: i64| {
-        assembly(&[Ref::new(products("dot", SIGNS[signs], lanes))], &target.parse().unwrap()).unwrap()
+        assembly(&[Ref::new(signed("dot", SIGNS[signs], lanes))], &target.parse().unwrap()).unwrap()
     };
     let has = |target: &str, signs: usize, lanes: i64, instruction: &str| {
         let text = text(target, signs, lanes);

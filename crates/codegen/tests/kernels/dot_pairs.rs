@@ -1,35 +1,23 @@
 //! Products of pairs of bfloat16: every number of lanes, by the instruction for them and without it.
 
 use relaxide_codegen::assembly;
-use relaxide_ir::{Buffer, DataType, PrimExpr, Ref, Target, prim};
-use relaxide_tir::{PrimFunc, Stmt};
+use relaxide_ir::{DataType, Ref};
+use relaxide_tir::PrimFunc;
 
-use super::harness::{Kernels, Tensor, has_c_compiler, kernel};
+use super::harness::{Kernels, Tensor};
+use super::words::{WORDS, on_this_machine, products};
 
 const U32: DataType = DataType::uint(32);
 const F32: DataType = DataType::float(32);
-const WORDS: i64 = 48;
 const LANES: [i64; 5] = [1, 2, 4, 8, 16];
 
-/// `C[i] = dot_pairs(A[i], B[i], C[i])`, so many lanes at once.
-fn products(lanes: i64) -> PrimFunc {
-    let [a, b, c] = [("A", U32), ("B", U32), ("C", F32)].map(|(name, dtype)| Buffer::new(name, dtype, [WORDS]));
-    let i = relaxide_ir::Var::dim("i");
-    let start = PrimExpr::from(&i) * lanes;
-    let index = if lanes == 1 { start } else { prim::ramp(start, 1, lanes) };
-    let at = |buffer: &Ref<Buffer>| prim::load(buffer, [index.clone()]);
-    let sum = prim::call(F32.with_lanes(lanes as u16), "tirx.dot_pairs", vec![at(&a), at(&b), at(&c)]);
-    let name = format!("dot{lanes}");
-    kernel(
-        &name,
-        &[a.clone(), b.clone(), c.clone()],
-        &[],
-        Stmt::serial(i, WORDS / lanes, Stmt::store(&c, [index], sum)),
-    )
+/// A kernel with so many lanes.
+fn paired(lanes: i64) -> PrimFunc {
+    products(&format!("dot{lanes}"), "tirx.dot_pairs", [U32, U32, F32], lanes)
 }
 
 fn funcs() -> Vec<PrimFunc> {
-    LANES.map(products).into()
+    LANES.map(paired).into()
 }
 
 /// Small whole numbers and quarters, so that sums are exact in any order.
@@ -57,30 +45,16 @@ fn check(compiled: &Kernels, what: &str) {
 
 #[test]
 fn products_of_pairs_are_exact_where_sums_are() {
-    check(&Kernels::compile(&funcs()), "on the host");
     #[cfg(target_arch = "x86_64")]
-    {
-        let processors = [
-            ("x86-64-v2", std::is_x86_feature_detected!("sse4.2")),
-            ("x86-64-v3", std::is_x86_feature_detected!("avx2")),
-            ("x86-64-v4", std::is_x86_feature_detected!("avx512bw")),
-            ("x86-64-v4 -mattr=+avx512bf16", std::is_x86_feature_detected!("avx512bf16")),
-        ];
-        for (name, _) in processors.into_iter().filter(|(_, runs)| *runs) {
-            let target: Target = format!("llvm -mcpu={name}").parse().unwrap();
-            check(&Kernels::compile_for(&funcs(), &target), name);
-        }
-    }
-    if has_c_compiler() {
-        check(&Kernels::compile_c(&funcs()), "in C");
-    } else {
-        eprintln!("skipped: there is no compiler of C");
-    }
+    let has = std::arch::is_x86_feature_detected!("avx512bf16");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has = false;
+    on_this_machine(&funcs(), ("x86-64-v4 -mattr=+avx512bf16", has), check);
 }
 
 #[test]
 fn processors_use_their_instruction() {
-    let text = |target: &str| assembly(&[Ref::new(products(16))], &target.parse().unwrap()).unwrap();
+    let text = |target: &str| assembly(&[Ref::new(paired(16))], &target.parse().unwrap()).unwrap();
     assert!(text("llvm -mtriple=x86_64-linux-gnu -mcpu=cooperlake").contains("vdpbf16ps"));
     assert!(text("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4").contains("vdpbf16ps"));
     assert!(!text("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4").contains("vdpbf16ps"));
