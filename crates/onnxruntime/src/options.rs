@@ -167,6 +167,14 @@ pub unsafe extern "C" fn set_intra_op_threads(options: *mut OrtSessionOptions, c
     unsafe { change(options, set) }
 }
 
+/// The length that a dimension is fixed to.
+pub fn length_of(dimension: &str, length: i64) -> Result<i64> {
+    if length < 0 {
+        return Err(invalid(format!("dimension {dimension:?} cannot be {length}: it must not be negative")));
+    }
+    Ok(length)
+}
+
 pub unsafe extern "C" fn fix_dimension(
     options: *mut OrtSessionOptions,
     name: *const c_char,
@@ -175,10 +183,7 @@ pub unsafe extern "C" fn fix_dimension(
     let set = |options: &mut SessionOptions| {
         // SAFETY: the interface's contract.
         let name = unsafe { text(name, "dim_name")? };
-        if length < 0 {
-            return Err(invalid(format!("dimension {name:?} cannot be {length}: it must not be negative")));
-        }
-        options.dims.insert(name.into(), length);
+        options.dims.insert(name.into(), length_of(name, length)?);
         Ok(())
     };
     // SAFETY: the interface's contract.

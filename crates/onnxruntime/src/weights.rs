@@ -15,7 +15,7 @@ use crate::border::{array, text, texts};
 use crate::cache::hex;
 use crate::content::Content;
 use crate::handle::at;
-use crate::options::{OrtSessionOptions, SessionOptions, change};
+use crate::options::{OrtSessionOptions, SessionOptions, change, length_of};
 use crate::status::{OrtStatus, Result, invalid, not_here};
 use crate::value::OrtValue;
 
@@ -123,10 +123,7 @@ pub unsafe extern "C" fn fix_denoted(
     let set = |options: &mut SessionOptions| {
         // SAFETY: the interface's contract.
         let denotation = unsafe { text(denotation, "dim_denotation")? };
-        if length < 0 {
-            return Err(invalid(format!("dimension {denotation:?} cannot be {length}: it must not be negative")));
-        }
-        options.given.denoted.insert(denotation.into(), length);
+        options.given.denoted.insert(denotation.into(), length_of(denotation, length)?);
         Ok(())
     };
     // SAFETY: as above.
