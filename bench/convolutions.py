@@ -1,9 +1,10 @@
-"""Times the convolutions of ResNet-50 and MobileNetV2, each with bias and activation, beside ONNX Runtime.
+"""Times the convolutions of ResNet-50, MobileNetV2 or a file, each with bias and activation, beside ONNX Runtime.
 
 Of ONNX Runtime only the convolution's own kernel counts, as its profiler sees it, without the changes of layout around it;
-of Relaxide the whole call. Both know all shapes. A network's sum counts every convolution as often as the network has it.
+of Relaxide the whole call. Both know all shapes. A network's sum counts every convolution as often as the network has it. Of a file (`x.onnx`,
+with known shapes) those with square images and kernels without dilation are timed.
 
-usage: convolutions.py [--networks resnet50,mobilenetv2] [--threads 1,2] [--rounds 9] [--all]
+usage: convolutions.py [--networks resnet50,mobilenetv2,FILE] [--threads 1,2] [--rounds 9] [--all]
 """
 
 import argparse
@@ -82,7 +83,30 @@ def mobilenetv2():
     yield Conv(inputs, 1280, 1, 1, size)
 
 
+def of_file(path):
+    """Convolutions of an ONNX file, in order."""
+    import onnx
+
+    graph = onnx.shape_inference.infer_shapes(onnx.load(path)).graph
+    shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in [*graph.value_info, *graph.input]}
+    shapes |= {weight.name: list(weight.dims) for weight in graph.initializer}
+    for node in graph.node:
+        if node.op_type != "Conv":
+            continue
+        attributes = {a.name: a for a in node.attribute}
+        image, weight = shapes[node.input[0]], shapes[node.input[1]]
+        groups = attributes["group"].i if "group" in attributes else 1
+        [stride, dilation] = [max(attributes[a].ints) if a in attributes else 1 for a in ("strides", "dilations")]
+        if len(image) == 4 and image[2] == image[3] and weight[2] == weight[3] and dilation == 1:
+            yield Conv(image[1], weight[0], weight[2], stride, image[2], groups)
+
+
 NETWORKS = {"resnet50": resnet50, "mobilenetv2": mobilenetv2}
+
+
+def convolutions(network):
+    """The convolutions of a network by its name or its file."""
+    return of_file(network) if network.endswith(".onnx") else NETWORKS[network]()
 
 
 def model(conv):
@@ -175,13 +199,13 @@ def main():
     arguments = parser.parse_args()
     if arguments.serve:
         contender, network, threads = arguments.serve
-        convs = list(dict.fromkeys(NETWORKS[network]()))
+        convs = list(dict.fromkeys(convolutions(network)))
         return serve(lambda: RUNNERS[contender](convs, int(threads)), int(threads))
 
     print("sums of medians in ms; time is Relaxide's over ONNX Runtime's: below 1, Relaxide is faster\n")
     for threads in map(int, arguments.threads.split(",")):
         for network in arguments.networks.split(","):
-            counts = collections.Counter(NETWORKS[network]())
+            counts = collections.Counter(convolutions(network))
             entries = [Contender(name, [__file__, "--serve", name, network, str(threads)]) for name in RUNNERS]
             for entry in entries:
                 if entry.refused:
@@ -199,7 +223,7 @@ def main():
                     print(f"  {count} x {str(conv):28}{rates} {mine[conv] / theirs[conv]:6.2f}")
             sums = [sum(times[conv] * count for conv, count in counts.items()) for times in (mine, theirs)]
             print(
-                f"{network:12} {threads} threads: Relaxide {sums[0]:.2f}, ONNX Runtime {sums[1]:.2f}, "
+                f"{pathlib.Path(network).stem:12} {threads} threads: Relaxide {sums[0]:.2f}, ONNX Runtime {sums[1]:.2f}, "
                 f"time {sums[0] / sums[1]:.2f}",
                 flush=True,
             )

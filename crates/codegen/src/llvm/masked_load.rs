@@ -19,11 +19,7 @@ impl Body<'_, '_> {
     pub(super) fn masked_load_at(&mut self, pointer: &Val, memory: Ty, mask: &Val) -> Val {
         let bytes = memory.kind.bytes() as u32;
         let lanes = REGISTER / bytes.max(1);
-        if std::env::var_os("NOMEND").is_some()
-            || !self.kernel.masks_are_vectors
-            || bytes < LEAST
-            || memory.lanes <= lanes
-        {
+        if !self.kernel.masks_are_vectors || bytes < LEAST || memory.lanes <= lanes {
             return self.load_under_mask(pointer, memory, mask);
         }
         let whole = memory.with_lanes(memory.lanes.next_multiple_of(lanes));

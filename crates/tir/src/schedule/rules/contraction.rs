@@ -140,7 +140,8 @@ pub fn step(e: &PrimExpr, var: &Ref<Var>) -> Option<i64> {
     }
 }
 
-fn is_zero(e: &PrimExpr) -> bool {
+/// Whether a number is zero.
+pub fn is_zero(e: &PrimExpr) -> bool {
     match e {
         PrimExpr::Int(imm) => imm.value == 0,
         PrimExpr::Float(imm) => imm.value == 0.0,

@@ -12,6 +12,8 @@ mod elementwise;
 mod fallback;
 mod independent;
 mod interleave;
+mod lifted_choice;
+mod masked_depthwise;
 mod matmul;
 mod merge;
 mod reduction;
@@ -46,6 +48,7 @@ const MAPS: &[Entry<Stage>] = &[
 
 const REDUCTIONS: &[Entry<Reduce>] = &[
     Entry { name: "conv", apply: apply::<conv::Convolution> },
+    Entry { name: "masked_depthwise", apply: apply::<masked_depthwise::MaskedDepthwise> },
     Entry { name: "depthwise", apply: apply::<depthwise::Depthwise> },
     Entry { name: "matmul", apply: apply::<matmul::MatrixProduct> },
     Entry { name: "separable", apply: apply::<separable::Separable> },

@@ -186,7 +186,7 @@ pub fn identity(op: BinaryOp, dtype: DataType) -> Result<PrimExpr, Refusal> {
 }
 
 /// One number from the lanes of a vector.
-fn all_lanes(op: BinaryOp, vector: PrimExpr) -> Result<PrimExpr, Refusal> {
+pub(super) fn all_lanes(op: BinaryOp, vector: PrimExpr) -> Result<PrimExpr, Refusal> {
     let dtype = vector.dtype();
     if dtype.lanes == 1 {
         return Ok(vector);

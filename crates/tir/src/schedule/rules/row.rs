@@ -25,6 +25,7 @@ use super::super::lanes::Lanes;
 use super::super::nest::{Tail, Tile};
 use super::super::prefetch::Prefetch;
 use super::super::{Cx, Refusal, nest};
+use super::lifted_choice::lifted;
 use crate::Stmt;
 
 /// Where a row is stored, and along which axis it runs.
@@ -49,6 +50,9 @@ impl Row<'_> {
     /// Stores `start .. start + extent` of a value.
     pub fn emit(&self, cx: &mut Cx, start: &PrimExpr, extent: &PrimExpr, value: &PrimExpr) -> Result<Stmt, Refusal> {
         let Some((condition, t, f)) = choice(value) else {
+            if let Some(value) = lifted(self.axis, value, extent.as_int(), self.lanes) {
+                return self.emit(cx, start, extent, &value);
+            }
             let (value, binds) = Hoist::run(self.axis, value, self.map);
             let store = |tile: Tile| self.store(cx, &tile, &value);
             let loops = match self.tail {

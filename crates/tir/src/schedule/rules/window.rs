@@ -105,6 +105,11 @@ impl Windowed {
         Ok(Windowed { x, y, image, image_x, image_y, channels, outer, phases, row_step, row_phases, c })
     }
 
+    /// The image over its column and its row, the two variables, and all other axes.
+    pub fn image(&self) -> (&PrimExpr, &Ref<Var>, &Ref<Var>) {
+        (&self.image, &self.image_x, &self.image_y)
+    }
+
     /// Elements of a workspace row, one phase of it, in which every row begins at a vector: the output's row in whole vectors,
     /// and the kernel's reach.
     pub fn pitch_in_vectors(&self, lanes: i64) -> PrimExpr {

@@ -19,8 +19,9 @@ const LEAST_ROWS: i64 = 4;
 const BLOCKS: i64 = 4;
 /// Numbers of parts into which channels may be divided, the best first.
 const PARTS: [i64; 3] = [8, 4, 2];
-/// Channels of a part at least.
+/// Channels of a part at least: of heavy weights, and of images whose rows are not divided.
 const LEAST_CHANNELS: i64 = 32;
+const LEAST_CHANNELS_OF_WHOLE_IMAGES: i64 = 8;
 /// Elements of the sums that wait to be finished, for all rows of a register tile: they stay in the first-level cache.
 const SUMS: i64 = 12 << 10;
 
@@ -90,9 +91,15 @@ impl Nest {
         let lanes = rule::lanes(choices, machine.lanes(dtype));
         let weights = product(reduce.stage.reduce.iter().map(|a| &a.extent).chain([&channel.extent])).as_int();
         let is_heavy = weights.is_some_and(|n| n.saturating_mul(i64::from(dtype.bits / 8)) > machine.l2_share());
-        let (parts, is_shared) = parts(channel, window, is_heavy, choices);
         let pitch = window.pitch();
         let pitch = if pitch.as_int().is_some() { pitch } else { PrimExpr::from(&Var::dim("pitch")) };
+        let why = match () {
+            () if is_heavy => Some(WhyParts::HeavyWeights),
+            () if window.y.is_none() => Some(WhyParts::OneRow),
+            () if BlockRows::are_uneven(machine, window, &pitch) => Some(WhyParts::UnevenRows),
+            () => None,
+        };
+        let (parts, is_shared) = parts(channel, why, choices);
         let block = BlockRows::decide(machine, window, &pitch, parts, choices);
         let most = match block {
             BlockRows::Known(rows) => int(rows),
@@ -120,34 +127,55 @@ impl Nest {
     }
 }
 
+/// Why channels are divided, and not rows alone.
+#[derive(Clone, Copy, PartialEq)]
+enum WhyParts {
+    /// Each block of rows would read weights that no cache keeps.
+    HeavyWeights,
+    /// Rows give too few tasks.
+    OneRow,
+    /// Rows divide into no equal blocks, and a cache keeps the whole image.
+    UnevenRows,
+}
+
 /// Into how many parts the channels are divided, all equal, so that they share one kernel; and whether they share a workspace.
-fn parts(channel: &Axis, window: &Windowed, is_heavy: bool, choices: &mut Choices<'_>) -> (i64, bool) {
+fn parts(channel: &Axis, why: Option<WhyParts>, choices: &mut Choices<'_>) -> (i64, bool) {
     let channels = channel.extent.as_int();
     let divides = |parts: &i64| channels.is_some_and(|n| n % parts == 0 && n >= *parts);
-    let fits = |parts: &i64| divides(parts) && channels.is_some_and(|n| n / parts >= LEAST_CHANNELS);
-    let pays = is_heavy || window.y.is_none();
+    let least = match why {
+        Some(WhyParts::UnevenRows) => LEAST_CHANNELS_OF_WHOLE_IMAGES,
+        _ => LEAST_CHANNELS,
+    };
+    let fits = |parts: &i64| divides(parts) && channels.is_some_and(|n| n / parts >= least);
     let parts = choices.choose(Guess {
         name: "parts",
-        value: if pays { PARTS.into_iter().find(fits).unwrap_or(1) } else { 1 },
+        value: why.and_then(|_| PARTS.into_iter().find(fits)).unwrap_or(1),
         domain: Domain::list([1].into_iter().chain(PARTS.into_iter().filter(divides))),
-        reason: match pays {
-            true => "rows give too few tasks, or each block of rows would read weights that no cache keeps",
-            false => "blocks of rows are enough tasks, and caches keep the weights",
+        reason: match why {
+            Some(WhyParts::HeavyWeights | WhyParts::OneRow) => {
+                "rows give too few tasks, or each block of rows would read weights that no cache keeps"
+            }
+            Some(WhyParts::UnevenRows) => {
+                "rows divide into no equal blocks, and vectors fill best along the whole image"
+            }
+            None => "blocks of rows are enough tasks, and caches keep the weights",
         },
         limit: "parts are equal: the number of output channels is a multiple of how many there are",
     });
     if parts == 1 {
         return (1, false);
     }
+    let shares = matches!(why, Some(WhyParts::HeavyWeights | WhyParts::UnevenRows));
     let is_shared = choices.choose(Guess {
         name: "shared",
-        value: i64::from(is_heavy),
+        value: i64::from(shares),
         domain: Domain::flag(),
-        reason: match is_heavy {
-            true => {
+        reason: match why {
+            Some(WhyParts::HeavyWeights) => {
                 "no cache keeps the weights, so threads fill one workspace together and each reads its part of them"
             }
-            false => "the weights are few enough to be read with each block",
+            Some(WhyParts::UnevenRows) => "the image is copied once for all parts",
+            _ => "the weights are few enough to be read with each block",
         },
         limit: "each task has a workspace (0), or those of a block share one (1)",
     });
@@ -194,6 +222,16 @@ impl BlockRows {
             limit: "more threads than that share an image's parts and not its rows",
         });
         BlockRows::Fitting { image_bytes, least, blocks }
+    }
+
+    /// Whether an image of known size divides into no equal blocks for threads to share, and a cache keeps its workspace whole.
+    fn are_uneven(machine: &Machine, window: &Windowed, pitch: &PrimExpr) -> bool {
+        let image_bytes = machine.l2_block();
+        let rows = |blocks| BlockRows::Fitting { image_bytes, least: LEAST_ROWS, blocks }.rows(window, pitch).as_int();
+        let (Some(height), Some(block), Some(whole)) = (height_of(window).as_int(), rows(BLOCKS), rows(1)) else {
+            return false;
+        };
+        height % block != 0 && whole == height
     }
 
     /// How many rows they are.

@@ -10,20 +10,24 @@
 //!         for tile of 6 rows:  register tile, A broadcast in natural order
 //! ```
 //!
+//! Where the sums are so short that all panels of a chunk stay in that cache, tiles of rows come first: a tile writes longer runs of the output.
 //! Packing costs a load and a store for each vector that is then used once a row: it is left out where the rows are few and
 //! B is contiguous. Rows known only at run time choose then. A register tile of one row has eight vectors. One row with a B whose own rows
 //! are summed is left to the rule of reductions, which reads them as they lie.
+//!
+//! Columns that are left behind the last whole vector are summed along the depth where they are few ([`edge`]).
 //!
 //! Parameters: columns a chunk: one panel, four from 1024 columns on (longer runs of B a row, still enough chunks for all
 //! threads); row blocks of 16 tiles where the columns alone are too few to share. Roof: two multiply-adds a cycle.
 
 mod decide;
 mod depth;
+mod edge;
 mod packed;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, ge, int, min, mul, select, sub, substitute};
+use relaxide_ir::prim::{PrimExpr, VarMap, add, eq, floordiv, ge, int, min, mul, select, sub, substitute};
 
 use super::super::affine::{ceil_div, product};
 use super::super::inline::freshen_lets;
@@ -36,6 +40,7 @@ use super::register_tile::{self, RegisterTile, Rows, Shape, Sums};
 use super::rule::Rule;
 use crate::Stmt;
 use decide::Decided;
+use edge::Edge;
 
 /// Rows of a register tile at most. Each step reads all of them, often a power of two apart: then their lines share one set of
 /// the first-level cache, which has room for eight.
@@ -51,6 +56,8 @@ pub struct Found {
     /// The axis that the register tile's rows walk; others that only the row operand has are batch axes.
     row: Option<Axis>,
     outer: Vec<Axis>,
+    /// Columns behind those of `c`, which fill no vector.
+    edge: Option<Edge>,
 }
 
 impl Found {
@@ -73,9 +80,13 @@ impl Rule for MatrixProduct {
         if c.has_one_row() && !c.column_is_contiguous() && c.has_rows_of_terms(lanes) {
             return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
         }
+        let edge = Edge::of(machine, &c, lanes);
+        if let Some(edge) = &edge {
+            c.x.extent = int(edge.first);
+        }
         let row = c.rows.pop();
         let outer: Vec<Axis> = c.batch.iter().chain(&c.rows).chain(&c.columns).cloned().collect();
-        Ok(Found { c, row, outer })
+        Ok(Found { c, row, outer, edge })
     }
 
     fn decide(machine: &Machine, found: &Found, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
@@ -83,9 +94,9 @@ impl Rule for MatrixProduct {
     }
 
     fn emit(cx: &mut Cx, found: &Found, decided: &Decided) -> Result<Stmt, Refusal> {
-        let Found { c, row, outer } = found.clone();
+        let Found { c, row, outer, edge } = found.clone();
         let (Decided { lanes, shape, .. }, nothing) = (*decided, VarMap::new());
-        MatmulNest { c, lanes, shape, row, outer, decided: *decided, nothing }.emit(cx)
+        MatmulNest { c, lanes, shape, row, outer, edge, decided: *decided, nothing }.emit(cx)
     }
 }
 
@@ -96,6 +107,7 @@ struct MatmulNest {
     shape: Shape,
     row: Option<Axis>,
     outer: Vec<Axis>,
+    edge: Option<Edge>,
     decided: Decided,
     /// Other axes stand for themselves.
     nothing: VarMap,
@@ -147,7 +159,9 @@ impl MatmulNest {
             Some(size) => ceil_div(&self.rows(), size),
             None => int(1),
         };
-        for (var, extent) in [(&block_axis, blocks), (&chunk_axis, chunks)] {
+        // What is left of the last vector is a task of its own.
+        let with_edge = add(&chunks, int(i64::from(self.edge.is_some())));
+        for (var, extent) in [(&block_axis, blocks), (&chunk_axis, with_edge)] {
             axes.push(Axis { var: var.clone(), extent });
         }
         let (tasks, binds) = nest::fuse(&axes, &p);
@@ -179,7 +193,14 @@ impl MatmulNest {
             body.push(Stmt::bind(m0, mul(PrimExpr::from(&block_axis), block)));
         }
         body.push(Stmt::bind(height, m_rest));
-        body.push(if packed { self.packed(cx, &part, &chunk)? } else { self.direct(cx, &part)? });
+        let whole_vectors = if packed { self.packed(cx, &part, &chunk)? } else { self.direct(cx, &part)? };
+        body.push(match &self.edge {
+            None => whole_vectors,
+            Some(edge) => {
+                let is_edge = eq(PrimExpr::from(&chunk_axis), chunks);
+                Stmt::if_else(is_edge, self.edge(cx, &part, edge)?, whole_vectors)
+            }
+        });
 
         let extents = self.c.reduce.stage.spatial.iter().chain(&self.c.inner).map(|a| &a.extent);
         let work = floordiv(product(extents), int(4));

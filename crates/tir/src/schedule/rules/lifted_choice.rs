@@ -1,0 +1,103 @@
+//! Lazy choices within a value, lifted to its root, where [`Row`](super::row::Row) decides them outside of the loop.
+//!
+//! ```text
+//! max(if_then_else(c < 64, A[c, x], B[c - 64, x]) * s[c], 0)
+//! ```
+//! becomes
+//! ```text
+//! if_then_else(c < 64, max(A[c, x] * s[c], 0), max(B[c - 64, x] * s[c], 0))
+//! ```
+//!
+//! A choice that stays inside is made of masks: each lane pays for all sides, and a concatenation of many tensors has as many.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::Var;
+use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor, call};
+
+use super::super::affine::{uses, uses_any};
+use super::row::{choice, conjuncts, interval};
+
+/// Sides that a value is written for at most: each is a loop of its own.
+const MOST_SIDES: usize = 64;
+/// Rows shorter than so many vectors are not cut where a choice moves along them: the pieces would be parts of vectors.
+const FEWEST_VECTORS: i64 = 4;
+
+/// A value whose root is the first of its choices that a row decides outside of its loop; `None` where it has none, or too many sides.
+/// `extent` is the length of the row where it is known, and `lanes` of a vector.
+pub fn lifted(axis: &Ref<Var>, value: &PrimExpr, extent: Option<i64>, lanes: i64) -> Option<PrimExpr> {
+    let mut search =
+        Search { axis, cuts: extent.is_none_or(|n| n >= FEWEST_VECTORS * lanes), bound: Vec::new(), found: None };
+    search.visit_prim(value);
+    let condition = search.found?;
+    if sides(value) > MOST_SIDES {
+        return None;
+    }
+    let [t, f] = [true, false].map(|holds| Decide { condition: &condition, holds }.mutate_prim(value));
+    Some(call(value.dtype(), "tirx.if_then_else", vec![condition.clone(), t, f]))
+}
+
+/// How many values there are once every choice is decided.
+fn sides(value: &PrimExpr) -> usize {
+    struct Count(usize);
+    impl PrimVisitor for Count {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            match choice(e) {
+                Some((_, t, f)) => self.0 = self.0.saturating_mul(sides(t).saturating_add(sides(f))),
+                None => self.walk_prim(e),
+            }
+        }
+    }
+    let mut count = Count(1);
+    count.visit_prim(value);
+    count.0
+}
+
+/// Looks for the condition of a choice that may be made outside of the loop.
+struct Search<'a> {
+    axis: &'a Ref<Var>,
+    /// Whether the row may be cut where a condition changes along it.
+    cuts: bool,
+    /// Names of `let`s around the place where the walk is.
+    bound: Vec<Ref<Var>>,
+    found: Option<PrimExpr>,
+}
+
+impl PrimVisitor for Search<'_> {
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        if self.found.is_some() {
+            return;
+        }
+        match (e, choice(e)) {
+            // A choice within a side may hold only where that side is taken.
+            (_, Some((condition, _, _))) => {
+                let moving: Vec<_> = conjuncts(condition).into_iter().filter(|c| uses(c, self.axis)).collect();
+                let decided = moving.is_empty() || self.cuts && interval(self.axis, &moving).is_some();
+                if decided && !uses_any(condition, &self.bound) {
+                    self.found = Some(condition.clone());
+                }
+            }
+            (PrimExpr::Let(n), None) => {
+                self.visit_prim(&n.value);
+                self.bound.push(n.var.clone());
+                self.visit_prim(&n.body);
+                self.bound.pop();
+            }
+            (_, None) => self.walk_prim(e),
+        }
+    }
+}
+
+/// Takes one side of every choice with a condition.
+struct Decide<'a> {
+    condition: &'a PrimExpr,
+    holds: bool,
+}
+
+impl PrimMutator for Decide<'_> {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match choice(e) {
+            Some((condition, t, f)) if condition == self.condition => self.mutate_prim(if self.holds { t } else { f }),
+            _ => self.remake_prim(e),
+        }
+    }
+}

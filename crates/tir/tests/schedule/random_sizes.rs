@@ -1,0 +1,110 @@
+//! Kernels of random sizes, whatever rule takes them: what is unrolled, masked or cut off depends on every number.
+
+use super::*;
+
+/// Random numbers of a seed.
+struct Random(u64);
+
+impl Random {
+    fn from(&mut self, low: i64, high: i64) -> i64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        low + ((self.0 >> 33) % (high - low + 1) as u64) as i64
+    }
+}
+
+/// The problems on both machines, each case on each.
+fn check_all(cases: &[Case]) {
+    let problems = ["x86-64-v3", "x86-64-v4"].map(Target::llvm).into_iter().flat_map(|target| {
+        cases.iter().filter_map(move |case| {
+            let prepared = Prepared::of(case);
+            let scheduled = schedule::apply(&prepared.func, &target).expect("a schedule");
+            let rules: Vec<_> = scheduled.notes.iter().map(|n| n.rule).collect();
+            prepared.difference(&scheduled.func).map(|problem| format!("{rules:?}: {problem}"))
+        })
+    });
+    let problems: Vec<String> = problems.collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// A convolution whose output is not empty.
+fn convolution(random: &mut Random, depthwise: bool) -> Conv {
+    loop {
+        let kernel = (random.from(1, 5), random.from(1, 5));
+        let (dilation, pad) = (random.from(1, 2), (random.from(0, 3), random.from(0, 3)));
+        let image = (random.from(1, 17), random.from(1, 40));
+        let channels = if depthwise { (2, 2) } else { (random.from(1, 6), random.from(1, 36)) };
+        let stride = (random.from(1, 3), random.from(1, 2));
+        let fits = |image: i64, kernel: i64, pad: i64| image + 2 * pad > (kernel - 1) * dilation;
+        if kernel != (1, 1) && fits(image.0, kernel.0, pad.0) && fits(image.1, kernel.1, pad.1) {
+            return Conv { n: random.from(1, 2), channels, image, kernel, stride, dilation, pad, depthwise, ..PLAIN };
+        }
+    }
+}
+
+#[test]
+fn depthwise_convolutions_of_random_sizes() {
+    let mut random = Random(1);
+    check_all(&(0..90).map(|_| convolution(&mut random, true).case("")).collect::<Vec<_>>());
+}
+
+#[test]
+fn images_that_threads_share_by_channels_of_random_sizes() {
+    let mut random = Random(2);
+    check_all(&(0..40).map(|_| convolution(&mut random, false).case("")).collect::<Vec<_>>());
+}
+
+#[test]
+fn strided_images_larger_than_what_is_unrolled() {
+    let plain = Conv { depthwise: true, channels: (2, 2), stride: (2, 2), ..PLAIN };
+    check_all(&[
+        Conv { image: (60, 41), ..plain }.case(""),
+        Conv { image: (33, 90), pad: (2, 0), ..plain }.case(""),
+        Conv { image: (64, 64), kernel: (2, 3), pad: (0, 1), ..plain }.case(""),
+    ]);
+}
+
+#[test]
+fn products_with_a_few_columns_behind_the_last_vector() {
+    let mut random = Random(3);
+    let mut cases = Vec::new();
+    for columns in [9, 17, 18, 33, 49, 50, 65, 113] {
+        let (rows, depth) = (random.from(1, 40), random.from(30, 90));
+        cases.push(matmul(false, (random.from(1, 2), rows, columns, depth), random.from(0, 1) == 1));
+    }
+    check_all(&cases);
+}
+
+/// `f` of concatenated tensors, and of tensors that are chosen within each other.
+#[test]
+fn choices_within_a_value() {
+    let mut random = Random(4);
+    let cases = (0..24).map(|_| {
+        let (parts, axis, width) = (random.from(2, 5), random.from(0, 1) as usize, random.from(3, 70));
+        let sizes: Vec<i64> = (0..parts).map(|_| random.from(1, 40)).collect();
+        let total: i64 = sizes.iter().sum();
+        let of = |size: i64| if axis == 0 { [size, width] } else { [width, size] };
+        let tensors: Vec<te::Tensor> =
+            sizes.iter().enumerate().map(|(n, size)| te::placeholder(&format!("A{n}"), of(*size), F32)).collect();
+        let scale = te::placeholder("scale", [of(total)[0]], F32);
+        let joined = te::compute("joined", of(total), |i| {
+            let mut end = total - sizes[sizes.len() - 1];
+            let at = |tensor: &te::Tensor, start: i64| {
+                let mut index = i.to_vec();
+                index[axis] = &i[axis] - start;
+                tensor.at(&index)
+            };
+            let mut value = at(&tensors[tensors.len() - 1], end);
+            for (tensor, size) in tensors.iter().zip(&sizes).rev().skip(1) {
+                value = prim::if_then_else(prim::lt(&i[axis], int(end)), at(tensor, end - size), value);
+                end -= size;
+            }
+            value
+        });
+        let out = te::compute("out", of(total), |i| {
+            relu(joined.at(i) * scale.at(&[i[0].clone()])) + joined.at(i) * prim::constant(F32, 0.5)
+        });
+        let args = tensors.into_iter().chain([scale, out]).collect();
+        Dims::new(false).case(format!("{sizes:?} along {axis}, {width} wide"), "elementwise", args)
+    });
+    check_all(&cases.collect::<Vec<_>>());
+}
