@@ -48,8 +48,6 @@ pub struct Decided {
     pub(super) ahead: i64,
     /// Whether register tiles ask for the next panel.
     pub(super) ask_next: bool,
-    /// Whether a tile of rows goes through all panels of a chunk before the next one.
-    pub(super) rows_first: bool,
     /// Whether full tiles of rows have code of their own, which ends without a loop over the rows.
     pub(super) apart: bool,
 }
@@ -92,19 +90,6 @@ impl Decided {
             limit: "it is no (0) or yes (1)",
         });
         let depth = product(found.c.inner.iter().map(|a| &a.extent)).as_int();
-        let element = i64::from(found.c.column.dtype().bits).max(8) / 8;
-        let chunk = panels * shape.vectors * lanes * element;
-        let stay = panels > 1 && depth.is_some_and(|depth| depth * chunk <= machine.l1_block() * 3 / 4);
-        let rows_first = choices.choose(Guess {
-            name: "rows_first",
-            value: i64::from(stay && depth_block.is_none()),
-            domain: Domain::list(if depth_block.is_none() { vec![0, 1] } else { vec![0] }),
-            reason: match stay {
-                true => "all panels of a chunk stay in the first-level cache, and longer runs of the output are written at once",
-                false => "one panel stays in the first-level cache, and all tiles of rows read it",
-            },
-            limit: "panels come first (0), as they do where the depth is cut, or rows (1)",
-        });
         let is_shallow = depth.is_some_and(|depth| depth < DEEP);
         let apart = choices.choose(Guess {
             name: "apart",
@@ -127,7 +112,6 @@ impl Decided {
             depth_block,
             ahead,
             ask_next: ask_next == 1,
-            rows_first: rows_first == 1,
             apart: apart == 1,
         }
     }

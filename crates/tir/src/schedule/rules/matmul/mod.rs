@@ -10,7 +10,6 @@
 //!         for tile of 6 rows:  register tile, A broadcast in natural order
 //! ```
 //!
-//! Where the sums are so short that all panels of a chunk stay in that cache, tiles of rows come first: a tile writes longer runs of the output.
 //! Packing costs a load and a store for each vector that is then used once a row: it is left out where the rows are few and
 //! B is contiguous. Rows known only at run time choose then. A register tile of one row has eight vectors. One row with a B whose own rows
 //! are summed is left to the rule of reductions, which reads them as they lie.

@@ -114,9 +114,6 @@ impl MatmulNest {
         first: Option<PrimExpr>,
         sums: Option<&Ref<Buffer>>,
     ) -> Result<Stmt, Refusal> {
-        if self.decided.rows_first {
-            return self.rows_through_panels(cx, part, panels, first);
-        }
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
             let pack = self.pack(cx, part, panels, &tile)?;
             let pack = first.iter().fold(pack, |pack, first| Stmt::when(first.clone(), pack));
@@ -127,47 +124,13 @@ impl MatmulNest {
                 let (bind, ask) = next.map_or((None, None), |(bind, ask)| (Some(bind), Some(ask)));
                 let beside = ask.as_ref().map(|ask| ask as &dyn Fn(&VarMap) -> Stmt);
                 let manner = Manner { sums: sums.as_ref(), by_row, beside };
-                let tile = self.packed_tile(cx, part, panels, (rows, &tile), manner)?;
+                let tile = self.tile(cx, rows, &tile, manner, &mut |_, j, map| {
+                    let index = self.place(part, panels, &tile, j, &substitute(&self.depth_index(), map));
+                    Ok(load(&panels.buffer, [index]))
+                })?;
                 Ok(Stmt::seq(bind.into_iter().chain([tile])))
             })?;
             Ok(Stmt::seq([pack, tiles]))
-        })
-    }
-
-    /// All panels, packed where this is the `first` block of rows; then each tile of rows goes through all of them.
-    fn rows_through_panels(
-        &self,
-        cx: &mut Cx,
-        part: &Part,
-        panels: &Panels,
-        first: Option<PrimExpr>,
-    ) -> Result<Stmt, Refusal> {
-        let (lanes, vectors) = (self.lanes, self.shape.vectors);
-        let pack = nest::tiles_then_vectors(part.x0.clone(), &part.count, lanes, vectors, |tile| {
-            self.pack(cx, part, panels, &tile)
-        })?;
-        let pack = first.into_iter().fold(pack, |pack, first| Stmt::when(first, pack));
-        let by_row = !self.decided.apart && part.height.as_int().is_none();
-        let tiles = self.many_rows(part, |rows| {
-            nest::tiles_then_vectors(part.x0.clone(), &part.count, lanes, vectors, |tile| {
-                self.packed_tile(cx, part, panels, (rows, &tile), Manner { by_row, ..Manner::default() })
-            })
-        })?;
-        Ok(Stmt::seq([pack, tiles]))
-    }
-
-    /// A register tile that reads a panel.
-    fn packed_tile(
-        &self,
-        cx: &mut Cx,
-        part: &Part,
-        panels: &Panels,
-        (rows, tile): (&Rows, &Tile),
-        manner: Manner<'_>,
-    ) -> Result<Stmt, Refusal> {
-        self.tile(cx, rows, tile, manner, &mut |_, j, map| {
-            let index = self.place(part, panels, tile, j, &substitute(&self.depth_index(), map));
-            Ok(load(&panels.buffer, [index]))
         })
     }
 
