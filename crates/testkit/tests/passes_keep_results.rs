@@ -41,6 +41,7 @@ const PASSES: &[(&str, f64)] = &[
     ("FuseTransposeMatmul", 1e-5),
     ("ReadPermutedMatrix", 1e-5),
     ("WinogradConv2D", 1e-4),
+    ("PackWeights", 1e-5),
     ("FoldBatchnormToConv2D", 1e-5),
     ("FoldScaleToConv2D", 1e-5),
     ("DecomposeOpsForInference", 1e-5),

@@ -55,6 +55,7 @@ mod narrow_weights;
 mod normalize;
 mod optimize_layout_transform;
 mod outline;
+mod pack_weights;
 mod partition;
 mod pipeline;
 mod private_calls;
@@ -125,6 +126,7 @@ pub static PASSES: &[PassInfo] = &[
     fold_conv::BATCHNORM,
     fold_conv::SCALE,
     winograd::PASS,
+    pack_weights::PASS,
     decompose_inference::PASS,
     common_subexpr::PASS,
     lambda_lift::PASS,

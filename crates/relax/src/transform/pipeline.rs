@@ -58,6 +58,7 @@ const BEST: &[&str] = &[
     "ReadPermutedMatrix",
     "FoldConstant",
     "WinogradConv2D",
+    "PackWeights",
     "LegalizeOps",
     "AnnotateTIROpPattern",
     "FoldConstant",

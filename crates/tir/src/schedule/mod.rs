@@ -25,6 +25,7 @@ pub mod affine;
 mod below_maximum;
 mod caches;
 mod channel_groups;
+mod column_panels;
 mod compact;
 mod declare;
 pub mod group;
@@ -37,6 +38,7 @@ pub mod overrides;
 pub mod parameters;
 mod pass;
 mod prefetch;
+mod quotients;
 mod record;
 mod recurrence;
 pub mod rows;
@@ -197,7 +199,7 @@ fn lay_out(mut program: Program, target: &Target, record: &mut Record<'_>) -> Re
         separate::run(&mut program);
     }
     let work = group::plan(&program);
-    let work = channel_groups::run(work);
+    let work = column_panels::run(channel_groups::run(work));
     let work = compact::run(&mut program, work);
     let machine = Machine::of(target);
     let work = rows::join(&program, work, &machine, record)?;

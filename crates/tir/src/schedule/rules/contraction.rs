@@ -79,6 +79,13 @@ impl Contraction {
         step(&self.column, &self.x.var) == Some(1)
     }
 
+    /// Whether the column operand lies as register tiles read it: its rows follow each other without gaps, and are no longer than `most`.
+    pub fn column_is_panel(&self, most: i64) -> bool {
+        let [k] = self.inner.as_slice() else { return false };
+        let width = self.x.extent.as_int();
+        self.column_is_contiguous() && width.is_some_and(|n| n <= most) && step(&self.column, &k.var) == width
+    }
+
     /// Whether the row operand has one row, so that each element of the column operand is used once.
     pub fn has_one_row(&self) -> bool {
         self.rows.iter().all(|a| a.extent.is_int(1))

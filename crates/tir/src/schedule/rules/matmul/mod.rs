@@ -211,13 +211,15 @@ impl MatmulNest {
     fn direct(&self, cx: &mut Cx, part: &Part) -> Result<Stmt, Refusal> {
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
             self.few_rows(part, &tile, |rows| {
-                self.tile(cx, rows, &tile, Manner::default(), &mut |cx, j, map| {
-                    let base = tile.at(j, self.lanes);
-                    Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), map)
-                        .vector(&self.c.column)
-                })
+                self.tile(cx, rows, &tile, Manner::default(), &mut |cx, j, map| self.vector(cx, &tile, j, map))
             })
         })
+    }
+
+    /// A vector of B where it lies, with the reduction axes replaced as the map says.
+    fn vector(&self, cx: &mut Cx, tile: &Tile, j: i64, map: &VarMap) -> Result<PrimExpr, Refusal> {
+        let base = tile.at(j, self.lanes);
+        Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), map).vector(&self.c.column)
     }
 
     /// Where a point of the reduction axes lies in the depth of a panel.

@@ -7,6 +7,8 @@
 //!         for 6 rows:  register tile              # its steps ask for the next panel's part of B
 //! ```
 //!
+//! A matrix that lies in such panels is read where it is.
+//!
 //! A deep product is cut: `P` has a part for each block of the depth, and the 96 rows' sums wait between blocks.
 //!
 //! ```text
@@ -30,7 +32,7 @@ use super::depth::DepthBlocks;
 use super::{Manner, MatmulNest, Part};
 use crate::Stmt;
 use crate::schedule::affine::{ceil_div, flat_index, loads, product};
-use crate::schedule::lanes::{Lanes, splat};
+use crate::schedule::lanes::splat;
 use crate::schedule::machine::elements_in_line;
 use crate::schedule::nest::Tile;
 use crate::schedule::prefetch::request;
@@ -50,10 +52,15 @@ impl MatmulNest {
         if let Some(blocks) = self.decided.depth_block.and_then(|size| DepthBlocks::of(&self.c, size)) {
             return self.packed_in_blocks(cx, part, width, &blocks);
         }
-        let dtype = self.c.column.dtype();
-        let panels = Panels { buffer: Buffer::new("panels", dtype, [mul(int(width), self.depth())]), start: int(0) };
-        let tiles = self.row_blocks(part, |rows, first| self.panels(cx, rows, &panels, first, None))?;
-        Ok(Stmt::seq([Stmt::alloc(&panels.buffer), tiles]))
+        let panels = self.panels_of(mul(int(width), self.depth()), int(0));
+        let tiles = self.row_blocks(part, |rows, first| self.panels(cx, rows, panels.as_ref(), first, None))?;
+        Ok(Stmt::seq(panels.iter().map(|panels| Stmt::alloc(&panels.buffer)).chain([tiles])))
+    }
+
+    /// Memory for so many elements of panels; none where the matrix lies in them.
+    fn panels_of(&self, elements: PrimExpr, start: PrimExpr) -> Option<Panels> {
+        let is_panel = self.c.column_is_panel(self.shape.vectors * self.lanes);
+        (!is_panel).then(|| Panels { buffer: Buffer::new("panels", self.c.column.dtype(), [elements]), start })
     }
 
     fn depth(&self) -> PrimExpr {
@@ -61,9 +68,8 @@ impl MatmulNest {
     }
 
     fn packed_in_blocks(&self, cx: &mut Cx, part: &Part, width: i64, blocks: &DepthBlocks) -> Result<Stmt, Refusal> {
-        let (elements, dtype) = (self.c.column.dtype(), self.c.reduce.stage.output.dtype);
-        let buffer = Buffer::new("panels", elements, [int(width * blocks.size * blocks.count)]);
-        let panels = Panels { buffer, start: mul(blocks.start(), int(width)) };
+        let dtype = self.c.reduce.stage.output.dtype;
+        let panels = self.panels_of(int(width * blocks.size * blocks.count), mul(blocks.start(), int(width)));
         let rows = self.decided.block_tiles * self.shape.rows;
         let rows = part.height.as_int().filter(|height| *height < rows).unwrap_or(rows);
         let rows = (rows + self.shape.rows - 1) / self.shape.rows * self.shape.rows;
@@ -75,10 +81,11 @@ impl MatmulNest {
 
         let block = MatmulNest { c: blocks.contraction(&self.c), ..self.clone() };
         let tiles = self.row_blocks(part, |rows, first| {
-            let add_up = over_depth(block.panels(cx, rows, &panels, first, Some(&sums))?);
+            let add_up = over_depth(block.panels(cx, rows, panels.as_ref(), first, Some(&sums))?);
             Ok(Stmt::seq([self.clear(&sums), add_up, self.emit_epilogue(cx, rows, &sums)?]))
         })?;
-        Ok(Stmt::seq([Stmt::alloc(&panels.buffer), Stmt::alloc(&sums), tiles]))
+        let memory = panels.iter().map(|panels| &panels.buffer).chain([&sums]).map(Stmt::alloc);
+        Ok(Stmt::seq(memory.chain([tiles])))
     }
 
     /// A part's rows in blocks of as many as a second-level cache has room for. The body is told when a block is the first,
@@ -104,27 +111,29 @@ impl MatmulNest {
         Ok(Stmt::serial(at, ceil_div(&part.height, block), body))
     }
 
-    /// Panels one after the other, each packed, where this is the `first` block of rows, and then read by register tiles;
-    /// `sums` are what they add to, where the panels are not the whole depth.
+    /// Panels one after the other, each packed, where this is the `first` block of rows and the matrix does not lie in panels, and then read by
+    /// register tiles; `sums` are what they add to, where the panels are not the whole depth.
     fn panels(
         &self,
         cx: &mut Cx,
         part: &Part,
-        panels: &Panels,
+        panels: Option<&Panels>,
         first: Option<PrimExpr>,
         sums: Option<&Ref<Buffer>>,
     ) -> Result<Stmt, Refusal> {
         nest::tiles_then_vectors(part.x0.clone(), &part.count, self.lanes, self.shape.vectors, |tile| {
-            let pack = self.pack(cx, part, panels, &tile)?;
+            let pack = panels.map_or_else(|| Ok(Stmt::nop()), |panels| self.pack(cx, part, panels, &tile))?;
             let pack = first.iter().fold(pack, |pack, first| Stmt::when(first.clone(), pack));
             let by_row = !self.decided.apart && part.height.as_int().is_none();
             let tiles = self.many_rows(part, |rows| {
                 let sums = sums.map(|buffer| self.sums(part, buffer, &tile, rows));
-                let next = self.next_panel(cx, part, &tile, rows);
+                // Where the matrix lies in panels, the next one follows, and the processor guesses it.
+                let next = panels.and_then(|_| self.next_panel(cx, part, &tile, rows));
                 let (bind, ask) = next.map_or((None, None), |(bind, ask)| (Some(bind), Some(ask)));
                 let beside = ask.as_ref().map(|ask| ask as &dyn Fn(&VarMap) -> Stmt);
                 let manner = Manner { sums: sums.as_ref(), by_row, beside };
-                let tile = self.tile(cx, rows, &tile, manner, &mut |_, j, map| {
+                let tile = self.tile(cx, rows, &tile, manner, &mut |cx, j, map| {
+                    let Some(panels) = panels else { return self.vector(cx, &tile, j, map) };
                     let index = self.place(part, panels, &tile, j, &substitute(&self.depth_index(), map));
                     Ok(load(&panels.buffer, [index]))
                 })?;
@@ -223,9 +232,7 @@ impl MatmulNest {
             self.c.inner.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
         let k = substitute(&self.depth_index(), &map);
         let copy = |j| -> Result<Stmt, Refusal> {
-            let base = tile.at(j, self.lanes);
-            let value = Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), &map)
-                .vector(&self.c.column)?;
+            let value = self.vector(cx, tile, j, &map)?;
             Ok(Stmt::store(&panels.buffer, [self.place(part, panels, tile, j, &k)], value))
         };
         let mut steps: Vec<Stmt> = (0..tile.vectors).map(copy).collect::<Result<_, _>>()?;

@@ -1,0 +1,87 @@
+//! Axes that an operand sees by their quotient (and remainder) by a number, as two axes.
+
+use relaxide_ffi::Ref;
+use relaxide_ir::Var;
+use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, VarMap, add, int, mul, substitute};
+
+use super::group::Reduce;
+use super::stage::Axis;
+
+/// Puts variables in the place of an axis's quotients and, if it is asked to, remainders.
+pub struct Quotients {
+    axis: Ref<Var>,
+    outer: Ref<Var>,
+    /// What takes the place of remainders; they are left where there is nothing.
+    inner: Option<Ref<Var>>,
+    /// What the axis is divided by, once that was met.
+    by: Option<i64>,
+    /// Whether the axis stands elsewhere, or is divided by another number.
+    is_elsewhere: bool,
+}
+
+impl Quotients {
+    /// Those of an expression that has the axis nowhere else; remainders count where `remainders` says so.
+    pub fn of(e: &PrimExpr, axis: &Ref<Var>, remainders: bool) -> Option<Quotients> {
+        let inner = remainders.then(|| Var::dim(axis.name.clone()));
+        let mut quotients =
+            Quotients { axis: axis.clone(), outer: Var::dim("outer"), inner, by: None, is_elsewhere: false };
+        quotients.mutate_prim(e);
+        (quotients.by.is_some() && !quotients.is_elsewhere).then_some(quotients)
+    }
+
+    /// What the axis is divided by.
+    pub fn by(&self) -> Option<i64> {
+        self.by
+    }
+
+    /// A reduction over the quotient and the remainder of an axis of its output, where they make up all of the axis.
+    pub fn split(self, reduce: &Reduce) -> Option<Reduce> {
+        let at = reduce.stage.spatial.iter().position(|axis| axis.var == self.axis)?;
+        let (count, size) = (reduce.stage.spatial[at].extent.as_int()?, self.by?);
+        if count % size != 0 {
+            return None;
+        }
+        let outer = Axis { var: self.outer.clone(), extent: int(count / size) };
+        let inner = self.inner.clone().unwrap_or_else(|| Var::dim(self.axis.name.clone()));
+        let inner = Axis { var: inner, extent: int(size) };
+        let place = add(mul(PrimExpr::from(&outer.var), int(size)), PrimExpr::from(&inner.var));
+        let map: VarMap = [(self.axis.clone(), place)].into();
+        let mut quotients = self;
+        let mut rewritten = |e: &PrimExpr| substitute(&quotients.mutate_prim(e), &map);
+        let mut new = reduce.clone();
+        new.stage.value = rewritten(&reduce.stage.value);
+        new.epilogue = rewritten(&reduce.epilogue);
+        new.stage.indices = reduce.stage.indices.iter().map(&mut rewritten).collect();
+        new.indices = reduce.indices.iter().map(&mut rewritten).collect();
+        if let Some(reduction) = &mut new.stage.reduction {
+            reduction.init = rewritten(&reduction.init);
+        }
+        new.stage.spatial.splice(at..=at, [outer, inner]);
+        Some(new)
+    }
+}
+
+impl PrimMutator for Quotients {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            PrimExpr::Binary(n)
+                if matches!(&n.a, PrimExpr::Var(var) if *var == self.axis)
+                    && n.b.as_int().is_some_and(|by| by > 1 && self.by.is_none_or(|known| known == by)) =>
+            {
+                let var = match n.op {
+                    BinaryOp::FloorDiv => Some(&self.outer),
+                    BinaryOp::FloorMod => self.inner.as_ref(),
+                    _ => None,
+                };
+                let Some(var) = var else { return self.remake_prim(e) };
+                self.by = n.b.as_int();
+                PrimExpr::from(var)
+            }
+            PrimExpr::Var(var) => {
+                self.is_elsewhere |= *var == self.axis;
+                e.clone()
+            }
+            _ => self.remake_prim(e),
+        }
+    }
+}
