@@ -105,6 +105,21 @@ def test_a_profile_has_an_event_for_each_run_and_its_kernels(both, tmp_path):
         session.run({"x": tensor(api, X)})
 
 
+def test_a_single_run_has_a_profile(both, tmp_path):
+    for i, api in enumerate(both):
+        session = With(api, product().SerializeToString(), lambda options: None)
+        options = api.get("CreateRunOptions")
+        prefix = str(tmp_path / f"run{i}")
+        api.do("RunOptionsEnableProfiling", options, prefix)
+        session.run({"x": tensor(api, X)}, options=options)
+        api.do("RunOptionsDisableProfiling", options)
+        session.run({"x": tensor(api, X)}, options=options)
+        [path] = tmp_path.glob(f"run{i}*.json")
+        events = json.load(open(path))
+        kernels = [event for event in events if event["cat"] == "Node" and event["name"].endswith("_kernel_time")]
+        assert kernels and all(kernel["dur"] >= 0 for kernel in kernels)
+
+
 def test_the_processor_is_the_device_that_can_be_chosen(both):
     for api in both:
         env = api.get("CreateEnv", 3, "tests")

@@ -67,12 +67,12 @@ impl Program {
         self.0.invoke("main", &views)
     }
 
-    /// Runs it once more, for the times of its functions; nothing where its machine keeps none.
-    pub fn profile(&self, args: &[Any]) -> std::result::Result<Option<Ref<ProfileReport>>, relaxide::ffi::Error> {
+    /// Runs it and says what its functions took, which costs time of its own; no report where its machine makes none.
+    pub fn profile(&self, args: &[Any]) -> std::result::Result<(Any, Option<Ref<ProfileReport>>), relaxide::ffi::Error> {
         let views: Vec<_> = args.iter().map(Any::as_view).collect();
         match self.0.inner() {
-            Vm::Relax(vm) => vm.profile("main", &views).map(|(_, report)| Some(report)),
-            Vm::Relay(_) => Ok(None),
+            Vm::Relax(vm) => vm.profile("main", &views).map(|(result, report)| (result, Some(report))),
+            Vm::Relay(_) => self.0.invoke("main", &views).map(|result| (result, None)),
         }
     }
 }

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use prost::bytes::Bytes;
 use relaxide::ffi::{Any, Array, signal};
-use relaxide::onnx::{COMPILED_FOR, Extent, ValueSignature};
+use relaxide::onnx::{Extent, ValueSignature};
+use relaxide::vm::SHAPE_GUARD_ERROR;
 
 use crate::border::{array, array_mut, check_place, put, text};
 use crate::cache::{Place, Source};
@@ -20,6 +21,7 @@ use crate::metadata::{Metadata, OrtModelMetadata};
 use crate::model::{self, Head, Program, ShapeOptions};
 use crate::options::{OrtSessionOptions, SessionOptions};
 use crate::profile::Profile;
+use crate::run_options::RunControl;
 use crate::status::{Code, OrtStatus, Result, Status, guard, invalid};
 use crate::type_info::{OrtTypeInfo, TypeInfo};
 
@@ -120,9 +122,9 @@ impl Session {
         format!("Invalid input name: {name}; the model has {}", listed(self.inputs()))
     }
 
-    /// Computes outputs, given by their numbers, of values by the names of inputs. Work stops when `stop` is set.
-    pub fn run(&self, feed: &[(&str, Content)], wanted: &[usize], stop: &Arc<AtomicBool>) -> Result<Vec<Content>> {
-        if stop.load(Ordering::Relaxed) {
+    /// Computes outputs, given by their numbers, of values by the names of inputs.
+    pub fn run(&self, feed: &[(&str, Content)], wanted: &[usize], control: &RunControl) -> Result<Vec<Content>> {
+        if control.stop.load(Ordering::Relaxed) {
             return Err(ended());
         }
         feed.iter().try_for_each(|(name, _)| self.check_input(name))?;
@@ -133,33 +135,7 @@ impl Session {
             given.push(found.ok_or_else(|| invalid(format!("Missing Input: {}", input.name)))?.1.clone());
         }
         let args = given.iter().map(Content::argument).collect::<Result<Vec<_>>>()?;
-        let lengths = self.lengths(&given);
-        let profile = self.profile();
-        let since = profile.as_ref().map_or(0.0, |profile| profile.now());
-        let known = lengths.as_ref().and_then(|lengths| self.exact().get(lengths).cloned().flatten());
-        let mut program = known.map_or_else(|| self.program_for(&given), Ok)?;
-        let compute = |program: &Program| signal::stoppable(stop, || program.run(&args));
-        let of_run = |error: relaxide::ffi::Error| match error.kind() {
-            signal::CANCELLED => ended(),
-            _ => Status::from(error),
-        };
-        let result = match compute(&program) {
-            // Only what was compiled for some lengths can be compiled for others.
-            Err(error) if error.message().contains(COMPILED_FOR) => {
-                match lengths.and_then(|own| self.specialize(own)) {
-                    Some(exact) => program = exact,
-                    None => return Err(of_run(error)),
-                }
-                compute(&program).map_err(of_run)?
-            }
-            result => result.map_err(of_run)?,
-        };
-        if let Some(profile) = &profile {
-            profile.session("model_run", since);
-            if let Some(report) = program.profile(&args)? {
-                profile.kernels(&report, since);
-            }
-        }
+        let result = self.compute(&given, &args, control)?;
         drop(args);
         let results = match self.outputs() {
             [_] => vec![result],
@@ -173,11 +149,46 @@ impl Session {
         wanted.iter().map(output).collect()
     }
 
+    /// What the program gives, watched where a profile is asked for.
+    fn compute(&self, given: &[Content], args: &[Any], control: &RunControl) -> Result<Any> {
+        let of_run = control.profile.as_deref().map(|prefix| Arc::new(Profile::new(prefix)));
+        let profiles: Vec<Arc<Profile>> = self.profile().into_iter().chain(of_run.clone()).collect();
+        let begun: Vec<f64> = profiles.iter().map(|profile| profile.now()).collect();
+        let lengths = self.lengths(given);
+        let known = lengths.as_ref().and_then(|lengths| self.exact().get(lengths).cloned().flatten());
+        let program = known.map_or_else(|| self.program_for(given), Ok)?;
+        let compute = |program: &Program| {
+            signal::stoppable(&control.stop, || match profiles.is_empty() {
+                true => program.run(args).map(|result| (result, None)),
+                false => program.profile(args),
+            })
+        };
+        let failed = |error: relaxide::ffi::Error| match error.kind() {
+            signal::CANCELLED => ended(),
+            _ => Status::from(error),
+        };
+        let computed = match compute(&program) {
+            Err(error) if error.kind() == SHAPE_GUARD_ERROR => match lengths.and_then(|own| self.specialize(own)) {
+                Some(exact) => compute(&exact),
+                None => Err(error),
+            },
+            computed => computed,
+        };
+        let (result, report) = computed.map_err(failed)?;
+        for (profile, since) in profiles.iter().zip(begun) {
+            profile.session("model_run", since);
+            if let Some(report) = &report {
+                profile.kernels(report, since);
+            }
+        }
+        of_run.map_or(Ok(result), |profile| profile.write().map(|_| result))
+    }
+
     /// The program for values of such shapes.
     fn program_for(&self, given: &[Content]) -> Result<Arc<Program>> {
-        let (mut lengths, mut fits) = (BTreeMap::new(), true);
+        let (mut named, mut fits) = (Vec::new(), true);
         for (input, value) in self.inputs().iter().zip(given) {
-            fits &= self.fits(input, value, &mut lengths)?;
+            fits &= self.fits(input, value, &mut named)?;
         }
         let loaded = self.program.read().unwrap_or_else(PoisonError::into_inner);
         if fits || loaded.is_loose {
@@ -229,47 +240,17 @@ impl Session {
     }
 
     /// Refuses a value of another type, rank or length; false where a name stands for two lengths.
-    fn fits<'a>(
-        &'a self,
-        input: &'a ValueSignature,
-        value: &Content,
-        lengths: &mut BTreeMap<&'a str, i64>,
-    ) -> Result<bool> {
-        let name = &input.name;
+    fn fits<'a>(&'a self, input: &'a ValueSignature, value: &Content, named: &mut Vec<(&'a str, i64)>) -> Result<bool> {
         if !input.type_name.starts_with("tensor(") {
             return Ok(true);
         }
-        let given = value.type_name();
+        let (name, given) = (&input.name, value.type_name());
         if given != input.type_name {
             let expected = &input.type_name;
             return Err(invalid(format!("Unexpected input data type of {name}: got {given}, expected {expected}")));
         }
         let shape = value.shape().unwrap_or_default();
-        if shape.len() != input.shape.len() {
-            // A model that says nothing of the rank is told by its program.
-            if input.shape.is_empty() {
-                return Ok(true);
-            }
-            let (got, expected) = (shape.len(), input.shape.len());
-            return Err(invalid(format!("Invalid rank for input: {name} Got: {got} Expected: {expected}")));
-        }
-        let mut fits = true;
-        for (axis, (got, extent)) in shape.iter().zip(&input.shape).enumerate() {
-            let expected = match extent {
-                Extent::Known(length) => Some(length),
-                Extent::Named(dim) => {
-                    fits &= *lengths.entry(dim).or_insert(*got) == *got;
-                    self.dims.get(dim)
-                }
-                Extent::Unknown => None,
-            };
-            if let Some(expected) = expected.filter(|expected| *expected != got) {
-                return Err(invalid(format!(
-                    "Got invalid dimensions for input: {name}; index: {axis} Got: {got} Expected: {expected}"
-                )));
-            }
-        }
-        Ok(fits)
+        input.fits(shape, &self.dims, named).map_err(|misfit| invalid(misfit.to_string()))
     }
 
     fn type_info(&self, value: &ValueSignature) -> TypeInfo {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use relaxide::onnx::{Beside, COMPILED_FOR, Extent, GivenTensor, Model, ValueSignature};
+use relaxide::onnx::{Beside, Extent, GivenTensor, Model, ValueSignature};
 
 use crate::error::{compiler, to_py};
 
@@ -97,6 +97,5 @@ fn values<'py>(py: Python<'py>, values: &[ValueSignature]) -> PyResult<Bound<'py
 
 /// Adds the function to the extension.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add("ONNX_COMPILED_FOR", COMPILED_FOR)?;
     m.add_function(wrap_pyfunction!(onnx_signature, m)?)
 }

@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 
 from .. import _onnx_values
-from ._errors import InvalidArgument
-from ._values import ELEMENTS, OrtValue, checked_device, element_of
+from ._typed import taken_text
+from ._values import ELEMENTS, OrtValue, checked_device, element_of, taken_dims
 
 
 class IOBinding:
@@ -34,7 +34,7 @@ class IOBinding:
 
     def bind_ortvalue_input(self, name, ortvalue):
         """Take an input from a value."""
-        self._inputs[self._input(name)] = ortvalue
+        self._inputs[self._input(name)] = _value(ortvalue)
 
     def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
         """Ask for an output, in memory of the caller's where an address is given."""
@@ -48,7 +48,7 @@ class IOBinding:
 
     def bind_ortvalue_output(self, name, ortvalue):
         """Put an output into a value."""
-        self._outputs[self._output(name)] = ortvalue
+        self._outputs[self._output(name)] = _value(ortvalue)
 
     def synchronize_inputs(self):
         """Wait for copies of inputs; there are none on the processor."""
@@ -87,12 +87,15 @@ class IOBinding:
             if bound is None:
                 results.append(OrtValue(value))
             elif isinstance(bound, OrtValue):
-                bound.update_inplace(OrtValue(value))
+                made = OrtValue(value)
+                if made.data_type() != bound.data_type():
+                    raise RuntimeError(f"output {name} is {made.data_type()}, and the value that is bound {bound.data_type()}")
+                bound.update_inplace(made)
                 results.append(bound)
             else:
                 array = _onnx_values.to_numpy(value)
                 if array.shape != bound.shape or array.dtype != bound.dtype:
-                    raise InvalidArgument(
+                    raise RuntimeError(
                         f"output {name} is {array.dtype}{list(array.shape)}, and its memory {bound.dtype}{list(bound.shape)}"
                     )
                 np.copyto(bound, array)
@@ -100,10 +103,16 @@ class IOBinding:
         self._results = results
 
 
+def _value(given):
+    if not isinstance(given, OrtValue):
+        raise TypeError(f"an OrtValue is bound, not {type(given).__name__}")
+    return given
+
+
 def _known(name, args, what):
     names = [arg.name for arg in args]
-    if name not in names:
-        raise InvalidArgument(f"Invalid {what} name: {name}; the model has {', '.join(names) or 'none'}")
+    if taken_text(name, f"the name of an {what}") not in names:
+        raise RuntimeError(f"Invalid {what} name: {name}; the model has {', '.join(names) or 'none'}")
     return name
 
 
@@ -111,12 +120,12 @@ def _array_at(address, shape, element_type):
     """An array over memory that the caller answers for."""
     element = element_of(element_type)
     if element == "string":
-        raise InvalidArgument("texts have no memory to bind: use bind_cpu_input or bind_ortvalue_input")
+        raise RuntimeError("texts have no memory to bind: use bind_cpu_input or bind_ortvalue_input")
     dtype = np.dtype(ELEMENTS[element][1])
-    shape = tuple(int(dim) for dim in shape)
+    shape = tuple(taken_dims(shape))
     size = int(np.prod(shape, dtype="int64")) * dtype.itemsize
     if size and not address:
-        raise InvalidArgument("the address of the memory is zero")
+        raise RuntimeError("the address of the memory is zero")
     if not size:
         return np.empty(shape, dtype)
     memory = (ctypes.c_ubyte * size).from_address(int(address))

@@ -7,6 +7,7 @@ from ..compiler import compile
 from ..relax.frontend.onnx import imported
 from ..relax.vm import VirtualMachine
 from ..runtime import cpu, load_module
+from ..runtime.profiling import Report
 from . import _cache
 from ._apart import Apart
 from ._errors import Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile, NotImplemented
@@ -18,15 +19,17 @@ class Compiled:
     def __init__(self, head, machine):
         #: What the model says of itself: see ``_core.onnx_signature``.
         self.head = head
-        self._main = machine["main"]
-        self._machine = machine
+        #: The function.
+        self.main = machine["main"]
+        self._profiled = machine.module["profile_run"]
 
     def __call__(self, args):
-        return self._main(*args)
+        return self.main(*args)
 
-    def trace(self, args):
-        """Every call of a run of its own, as ``runtime.profiling.Report.chrome_trace`` writes them."""
-        return self._machine.profile("main", *args).chrome_trace()
+    def profile(self, args):
+        """What it gives, and every call of that run, as ``runtime.profiling.Report.chrome_trace`` writes them."""
+        result, report = self._profiled("main", *args)
+        return result, Report(report).chrome_trace()
 
 
 def source_of(path_or_bytes):
