@@ -208,7 +208,6 @@ def _members(kind):
 
 VALUES = {
     "a value": lambda w: w.value(X),
-    "a value of texts": lambda w: w.value(np.array(["a", "b"])),
     "an array": const(X),
     "None": const(None),
     "1": const(1),
@@ -264,7 +263,6 @@ def _values():
     asked = "shape data_type element_type has_value is_tensor is_sparse_tensor is_tensor_sequence tensor_size_in_bytes device_name numpy as_sparse_tensor __dlpack_device__"
     several = {
         "a matrix": lambda w: w.value(X),
-        "texts": lambda w: w.value(np.array(["a", "b"])),
         "float16": lambda w: w.value(X.astype("float16")),
         "bool": lambda w: w.value(X > 1),
         "no axes": lambda w: w.value(np.float64(2).reshape(())),
@@ -363,6 +361,8 @@ def _sessions():
     yield Call("run with options", lambda w, options: w.session().run(None, {"x": X, "y": X}, options), options=RUN_OPTIONS)
     yield Call("run of kinds", lambda w, feed: w.session("kinds").run(None, feed), feed=KIND_FEEDS)
     yield Call("run of a weight", lambda w, feed: w.session("weighted").run(None, feed), feed={"without": const({"x": X}), "with": const({"x": X, "w": X[1]}), "of two axes": const({"x": X, "w": X})})
+    dims = pool(1, 2, 3, -1, 0)
+    yield Call("fixed dimensions", _fixed, dim=pool("n", "m"), length=dims)
     yield Call("run of nothing", lambda w, feed: w.session("constant").run(None, feed), feed=pool({}, {"x": 1}, None))
     ort_values = lambda w, names, feed: w.session().run_with_ort_values(names, feed)  # noqa: E731
     yield Call("run_with_ort_values", ort_values, names=NAMES, feed=FEEDS)
@@ -401,6 +401,14 @@ def _sessions():
     more = pool({}, {"providers": None}, {"nobody": 1}, {"disabled_optimizers": ["ConstantFolding"]}, {"enable_fallback": 0}, {"read_config_from_model": 1})
     yield Call("InferenceSession", made, model=models, options={"None": const(None)}, more=pool({}))
     yield Call("InferenceSession with options", made, model={"constant": const(MODELS["constant"])}, options=options, more=more)
+
+
+def _fixed(world, dim, length):
+    """What a session says and does of a model with a dimension that is fixed."""
+    options = world.ort.SessionOptions()
+    options.add_free_dimension_override_by_name(dim, length)
+    session = world.ort.InferenceSession(MODELS["sums"], options, providers=["CPUExecutionProvider"])
+    return [session.get_inputs(), session.get_outputs(), session.run(None, {"x": X, "y": X})]
 
 
 def _written(world):

@@ -55,7 +55,7 @@ pub unsafe extern "C" fn bind_input(
     guard(|| unsafe {
         let (binding, name, value) = (at_mut(binding, "binding")?, text(name, "name")?, at(value, "value")?);
         let session = at(binding.session, "session")?;
-        if !session.has_input(name) {
+        if !session.has_input(name) && !session.has_weight(name) {
             return Err(Status::new(Code::Fail, session.no_input(name)));
         }
         binding.inputs.retain(|(bound, _)| bound != name);

@@ -1,6 +1,6 @@
 //! Sessions: a model, compiled, that takes values by name and gives values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +30,8 @@ pub struct Session {
     head: Head,
     /// Kept where the model may have to be compiled once more.
     source: Option<Source>,
+    /// Sessions of the same model in which some weights are inputs, by the names of these.
+    opened: Mutex<BTreeMap<Vec<String>, Arc<Session>>>,
     dims: BTreeMap<String, i64>,
     log: Arc<Log>,
     program: RwLock<Loaded>,
@@ -64,18 +66,61 @@ impl Session {
         let profile = options.profile.as_deref().map(|prefix| Arc::new(Profile::new(prefix)));
         let source = Source { place, given: options.given.clone() };
         let log = Arc::clone(options.log.as_ref().unwrap_or(log));
-        let model = model::open(&source)?;
-        let head = model::head(&model);
         set_threads(options.intra_op)?;
         let shaping = ShapeOptions { dims: options.dims.clone(), ..ShapeOptions::default() };
-        let program = model::program(&source, &model, &head, &shaping, &log, &options.cancelled)?;
-        let source = is_open(&head.signature.inputs).then_some(source);
-        let program = RwLock::new(Loaded { program: Arc::new(program), is_loose: false });
+        let session = Session::compile(source, shaping, log, &options.cancelled)?;
         if let Some(profile) = &profile {
             profile.session("session_initialization", 0.0);
         }
-        let profile = Mutex::new(profile);
-        Ok(Session { head, source, dims: shaping.dims, log, program, exact: Mutex::default(), profile })
+        Ok(Session { profile: Mutex::new(profile), ..session })
+    }
+
+    fn compile(
+        source: Source,
+        shaping: ShapeOptions,
+        log: Arc<Log>,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Session> {
+        let model = model::open(&source)?;
+        let head = model::head(&model);
+        let program = model::program(&source, &model, &head, &shaping, &log, cancelled)?;
+        let is_kept = is_open(&head.signature.inputs) || !head.signature.overridable.is_empty();
+        let program = RwLock::new(Loaded { program: Arc::new(program), is_loose: false });
+        Ok(Session {
+            head,
+            source: is_kept.then_some(source),
+            opened: Mutex::default(),
+            dims: shaping.dims,
+            log,
+            program,
+            exact: Mutex::default(),
+            profile: Mutex::default(),
+        })
+    }
+
+    /// The session in which these weights are inputs.
+    fn with_open(&self, names: Vec<String>) -> Result<Arc<Session>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = match (opened.get(&names), &self.source) {
+            (Some(session), _) => Arc::clone(session),
+            (None, Some(source)) => {
+                let mut source = source.clone();
+                source.given.opened.clone_from(&names);
+                let shaping = ShapeOptions { dims: self.dims.clone(), ..ShapeOptions::default() };
+                let session = Arc::new(Session::compile(source, shaping, Arc::clone(&self.log), &Arc::default())?);
+                opened.insert(names, Arc::clone(&session));
+                session
+            }
+            (None, None) => return Err(Status::new(Code::Fail, "the model is not kept")),
+        };
+        *session.profile.lock().unwrap_or_else(PoisonError::into_inner) = self.profile();
+        Ok(session)
+    }
+
+    /// Names of what is given that are those of weights.
+    fn given_weights(&self, feed: &[(&str, Content)]) -> Vec<String> {
+        let names: BTreeSet<&str> = feed.iter().map(|(name, _)| *name).filter(|name| self.has_weight(name)).collect();
+        names.into_iter().map(String::from).collect()
     }
 
     /// The profile under way.
@@ -117,6 +162,12 @@ impl Session {
         self.inputs().iter().any(|input| input.name == name)
     }
 
+    /// Whether there is a weight of a name that the file lists among its inputs, so that it may be given.
+    pub fn has_weight(&self, name: &str) -> bool {
+        let is_opened = self.source.as_ref().is_some_and(|source| source.given.opened.iter().any(|own| own == name));
+        !is_opened && self.head.signature.overridable.iter().any(|weight| weight.name == name)
+    }
+
     /// What is said of the name of an input that is not there.
     pub fn no_input(&self, name: &str) -> String {
         format!("Invalid input name: {name}; the model has {}", listed(self.inputs()))
@@ -126,6 +177,10 @@ impl Session {
     pub fn run(&self, feed: &[(&str, Content)], wanted: &[usize], control: &RunControl) -> Result<Vec<Content>> {
         if control.stop.load(Ordering::Relaxed) {
             return Err(ended());
+        }
+        let weights = self.given_weights(feed);
+        if !weights.is_empty() {
+            return self.with_open(weights)?.run(feed, wanted, control);
         }
         feed.iter().try_for_each(|(name, _)| self.check_input(name))?;
         let mut given = Vec::new();

@@ -25,12 +25,15 @@ class IOBinding:
 
     def bind_cpu_input(self, name, arr_on_cpu):
         """Take an input from an array."""
-        self._inputs[self._input(name)] = OrtValue.ortvalue_from_numpy(arr_on_cpu)
+        name = self._input(name)
+        self._inputs[name] = OrtValue.ortvalue_from_numpy(arr_on_cpu)
 
     def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
         """Take an input from memory, which must stay until the run has ended."""
+        shape = taken_dims(shape)
         checked_device(device_type, device_id)
-        self._inputs[self._input(name)] = OrtValue.ortvalue_from_numpy(_array_at(buffer_ptr, shape, element_type))
+        name = self._input(name)
+        self._inputs[name] = OrtValue.ortvalue_from_numpy(_array_at(buffer_ptr, shape, element_type))
 
     def bind_ortvalue_input(self, name, ortvalue):
         """Take an input from a value."""
@@ -38,12 +41,12 @@ class IOBinding:
 
     def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
         """Ask for an output, in memory of the caller's where an address is given."""
+        if buffer_ptr is not None and (element_type is None or shape is None):
+            raise ValueError("memory for an output needs its element_type and shape")
         checked_device(device_type, device_id)
         if buffer_ptr is None:
             self._outputs[self._output(name)] = None
             return
-        if element_type is None or shape is None:
-            raise ValueError("memory for an output needs its element_type and shape")
         self._outputs[self._output(name)] = _array_at(buffer_ptr, shape, element_type)
 
     def bind_ortvalue_output(self, name, ortvalue):
@@ -74,7 +77,7 @@ class IOBinding:
         self._results.clear()
 
     def _input(self, name):
-        return _known(name, self._session.get_inputs(), "input")
+        return _known(name, self._session.get_inputs() + self._session.get_overridable_initializers(), "input")
 
     def _output(self, name):
         return _known(name, self._session.get_outputs(), "output")

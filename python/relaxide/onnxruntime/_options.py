@@ -96,6 +96,13 @@ class SessionOptions(_Config):
         self._providers = []
         self._cancelled = False
 
+    def _opening(self, names):
+        """The same with some of the model's weights as inputs, and without a profile of its own."""
+        made = SessionOptions()
+        made._values = self._values | {"enable_profiling": False}
+        made._entries, made._dims, made._apart = self._entries, self._dims, self._apart.opening(names)
+        return made
+
     @property
     def optimized_model_filepath(self):
         """Always empty: what is compiled is no ONNX model."""
@@ -176,11 +183,13 @@ class SessionOptions(_Config):
         if not isinstance(name, str) or not isinstance(value, OrtValue):
             raise RuntimeError(f"the weight {name!r} is an OrtValue, not {type(value).__name__}")
         if not value.is_tensor() or value.data_type() == "tensor(string)":
-            raise NotImplemented(f"the weight {name!r} is a {value.data_type()}; only tensors of numbers are given apart")
+            raise RuntimeError(f"the weight {name!r} is a {value.data_type()}; only tensors of numbers are given apart")
         self._apart.weights[str(name)] = (value, external)
 
     def register_custom_ops_library(self, path):
         """Refused: libraries of operators hold kernels for ONNX Runtime."""
+        if path is None:
+            raise RuntimeError("the path of a library is None")
         if not os.path.exists(taken_text(path, "the path of a library")):
             raise Fail(f"there is no library {path}")
         raise NotImplemented(f"{path}: operators of ONNX Runtime's libraries cannot be used; a model's own functions can")

@@ -95,9 +95,12 @@ class InferenceSession:
         self._every = list(range(len(self._outputs)))
         described = [(arg.name, arg.type, _element_of(arg.type), arg.shape) for arg in self._inputs]
         self._usual = _core.OnnxRun(described, len(self._outputs), self._options._dims, InvalidArgument, _onnx_values.to_numpy)
+        # Weights that may be given, and sessions in which some of them are inputs, by the names of these.
+        self._weights = frozenset(name for name, *_ in head["overridable"]).difference(self._apart.opened)
+        self._opened = {}
         # A model in memory is kept only where it may have to be compiled once more.
         is_open = any(not isinstance(dim, int) for arg in self._inputs for dim in arg.shape)
-        self._source = source if is_open else None
+        self._source = source if is_open or self._weights else None
 
     def get_inputs(self):
         """The inputs, in order."""
@@ -182,10 +185,12 @@ class InferenceSession:
 
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
         """As :meth:`run`, from values to values."""
+        self._check_missing(input_dict_ort_values)
         for value in input_dict_ort_values.values():
             if not isinstance(value, OrtValue):
                 raise TypeError(f"run_with_ort_values takes OrtValue, not {type(value).__name__}: run takes arrays")
-        return [OrtValue(value) for value in self._call(output_names, input_dict_ort_values, run_options)]
+        values = self._call(output_names, input_dict_ort_values, run_options)
+        return [OrtValue(value, kind=self._outputs[i].type) for value, i in zip(values, self._wanted(output_names))]
 
     def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
         """Run in a thread of its own, which calls ``callback(results, user_data, error)`` at the end.
@@ -250,9 +255,15 @@ class InferenceSession:
 
     def set_tuning_results(self, results, *, error_on_invalid=False):
         """Kept for its name: nothing here is tuned by them."""
+        if not isinstance(results, list):
+            raise TypeError(f"results is a list, not {type(results).__name__}")
 
     def set_ep_dynamic_options(self, options):
         """Kept for its name: the processor has none."""
+        if not isinstance(options, dict):
+            raise TypeError(f"options is a dictionary of texts, not {type(options).__name__}")
+        if not options:
+            raise RuntimeError("there are no options to set")
 
     def _call(self, output_names, feed, run_options):
         if run_options is not None:
@@ -260,9 +271,11 @@ class InferenceSession:
                 raise TypeError(f"run_options is RunOptions, not {type(run_options).__name__}")
             if run_options.terminate:
                 raise Fail("the run was ended by RunOptions.terminate")
-        missing = [name for name in self._by_name if name not in feed]
-        if missing:
-            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+        self._check_missing(feed)
+        for name in feed:
+            taken_text(name, "the name of an input")
+        if not self._weights.isdisjoint(feed):
+            return self._opening(self._weights.intersection(feed))._call(output_names, feed, run_options)
         wanted = self._wanted(output_names)
         args = self._arguments(feed)
         try:
@@ -273,6 +286,20 @@ class InferenceSession:
             raise RuntimeException(str(error)) from error
         outputs = [result] if len(self._outputs) == 1 else list(result)
         return [outputs[i] for i in wanted]
+
+    def _check_missing(self, feed):
+        missing = [name for name in self._by_name if name not in feed]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+
+    def _opening(self, names):
+        """A session in which some of the model's weights are inputs."""
+        with self._lock:
+            if names not in self._opened:
+                self._opened[names] = InferenceSession(self._source, self._options._opening(names))
+        opened = self._opened[names]
+        opened._profile = self._profile
+        return opened
 
     def _run(self, args):
         try:
@@ -331,7 +358,7 @@ class InferenceSession:
 
     def _arguments(self, feed):
         for name in feed:
-            if taken_text(name, "the name of an input") not in self._by_name:
+            if name not in self._by_name:
                 raise InvalidArgument(f"Invalid input name: {name}; the model has {', '.join(self._by_name) or 'none'}")
         args = [_argument(arg, feed[arg.name]) for arg in self._inputs]
         if not self._usual.fits(args) and not self._is_loose:
@@ -363,13 +390,29 @@ def _argument(arg, value):
         return _onnx_values.to_runtime(value, share=True)
     if isinstance(value, (int, float, complex, np.generic)):
         raise RuntimeError(f"{arg.name} is an array or a list, not {type(value).__name__}: numpy.asarray makes one of a number")
-    element = arg.type[len("tensor(") : -1]
-    if not hasattr(value, "dtype") and not hasattr(value, "__dlpack__") and element in ELEMENTS and element != "string":
-        value = np.asarray(value, ELEMENTS[element][1])
-    value = _onnx_values.shared(value) if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__") else value
-    value = _onnx_values.to_runtime(value, share=True)
+    try:
+        value = _tensor_of(value, arg.type[len("tensor(") : -1])
+    except (AttributeError, BufferError, TypeError, ValueError) as error:
+        raise RuntimeError(f"{arg.name} cannot be {arg.type}: {error}") from error
+    if isinstance(value, np.ndarray):
+        raise InvalidArgument(f"Unexpected input data type of {arg.name}: got an array of {value.dtype}, expected {arg.type}")
     _check_element(arg, element_of_tensor(value))
     return value
+
+
+def _tensor_of(value, element):
+    """An array, or what becomes one, as a tensor; the array itself where its elements are texts or objects, and these are not wanted."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "OUST":
+            if element != "string":
+                return value
+            return _onnx_values.to_runtime(value if value.dtype.kind != "O" else value.astype(str))
+        return _onnx_values.shared(value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("=")))
+    if hasattr(value, "dtype") or hasattr(value, "__dlpack__"):
+        return _onnx_values.shared(value) if hasattr(value, "__dlpack__") else _onnx_values.to_runtime(value, share=True)
+    if element == "string":
+        return _onnx_values.to_runtime(np.asarray(value).astype(str))
+    return _onnx_values.to_runtime(np.asarray(value, ELEMENTS[element][1]) if element in ELEMENTS else value, share=True)
 
 
 def _check_element(arg, given):

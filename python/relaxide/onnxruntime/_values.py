@@ -4,6 +4,7 @@ import numpy as np
 
 from .. import _onnx_values
 from .._core import Tensor, tensor_over_array
+from ..ffi import from_dlpack as _from_dlpack
 from ..runtime import DataType
 from ..runtime import empty as _empty
 from ..runtime import tensor as _tensor
@@ -55,11 +56,15 @@ class OrtAllocatorType(Numbered):
     ORT_ARENA_ALLOCATOR = 1
 
 
+#: Kinds of devices by their names, with their number and who makes them. The first is here; the others are described, and have no values.
+_DEVICES = {"cpu": (0, 0), "cuda": (1, 4318), "dml": (1, 5140), "npu": (3, 0), "webgpu": (1, 0), "cann": (3, 6629), "gpu": (1, 0)}
+
+
 class OrtDevice:
-    """A device: the processor is the only one here."""
+    """A device. Values are on the processor; others are described alone."""
 
     def __init__(self, device_type="cpu", device_id=0):
-        self._kind, self._id = checked_device(device_type, device_id)
+        self._kind, self._id = taken_device(device_type, device_id)
 
     @staticmethod
     def make(device_type, device_id, vendor_id=-1):
@@ -77,7 +82,7 @@ class OrtDevice:
 
     def device_type(self):
         """The number of its kind."""
-        return 0
+        return _DEVICES[self._kind][0]
 
     def device_mem_type(self):
         """The number of its kind of memory."""
@@ -85,7 +90,7 @@ class OrtDevice:
 
     def device_vendor_id(self):
         """The number of who made it, which nobody asks for a processor."""
-        return 0
+        return _DEVICES[self._kind][1]
 
 
 #: Memory by its names, of which the first is here.
@@ -113,12 +118,20 @@ class OrtMemoryInfo:
         return OrtMemoryInfo("Cpu", OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, OrtMemType.DEFAULT)
 
 
-def checked_device(device_type, device_id):
-    """A device that is here, or an error that says which are."""
+def taken_device(device_type, device_id):
+    """The name of a kind of device, and a number."""
     kind = taken_text(device_type, "the type of a device").lower()
     number = taken_number(device_id, "the number of a device")
+    if kind not in _DEVICES:
+        raise RuntimeError(f"there is no kind of device {kind!r}; there are: {', '.join(_DEVICES)}")
+    return kind, number
+
+
+def checked_device(device_type, device_id):
+    """A device that is here, or an error that says which are."""
+    kind, number = taken_device(device_type, device_id)
     if kind != "cpu":
-        raise RuntimeError(f"there is no device {kind}:{number}: sessions run on cpu:0")
+        raise RuntimeError(f"there is no device {kind}:{number}: sessions run on the processor (cpu)")
     return kind, number
 
 
@@ -149,9 +162,11 @@ def element_of_tensor(value):
 class OrtValue:
     """A value in memory that sessions share: a tensor, a sequence, or nothing."""
 
-    def __init__(self, value, numpy_obj=None):
+    def __init__(self, value, numpy_obj=None, kind=None):
         self._value = value
         self._numpy_obj = numpy_obj
+        # The type that the model says, of what is no tensor.
+        self._kind = kind
 
     @staticmethod
     def ortvalue_from_numpy(numpy_obj, device_type="cpu", device_id=0, vendor_id=-1):
@@ -159,8 +174,9 @@ class OrtValue:
         checked_device(device_type, device_id)
         if not isinstance(numpy_obj, np.ndarray):
             raise RuntimeError(f"a value is made of an array of numpy, not of {type(numpy_obj).__name__}")
-        array = numpy_obj
-        element_of(array.dtype)
+        array = numpy_obj if numpy_obj.dtype.isnative else numpy_obj.astype(numpy_obj.dtype.newbyteorder("="))
+        if element_of(array.dtype) == "string" and array.dtype.kind == "O" and not all(isinstance(text, str) for text in array.flat):
+            raise RuntimeError("elements of a tensor of texts are texts")
         shared = tensor_over_array(array)
         return OrtValue(_onnx_values.to_runtime(array, share=True) if shared is None else shared, array)
 
@@ -191,7 +207,15 @@ class OrtValue:
     @classmethod
     def from_dlpack(cls, data):
         """A value that shares the memory of another library's tensor where kernels can use it as it is."""
-        return cls(_onnx_values.shared(data))
+        if not hasattr(data, "__dlpack__"):
+            raise TypeError(f"a tensor of another library has __dlpack__, and {type(data).__name__} has not")
+        shared = tensor_over_array(data)
+        if shared is not None:
+            return cls(shared, data)
+        try:
+            return cls(_from_dlpack(data))
+        except (RuntimeError, ValueError):
+            return cls(_onnx_values.shared(data))  # It has gaps.
 
     def __dlpack__(self, **options):
         return self._tensor("__dlpack__").__dlpack__(**options)
@@ -201,6 +225,8 @@ class OrtValue:
 
     def __array__(self, dtype=None, copy=None):
         array = self.numpy()
+        if not isinstance(array, np.ndarray):
+            raise RuntimeError(f"a value that is {self.data_type()} is no array: use numpy()")
         return array if dtype is None else array.astype(dtype)
 
     def _tensor(self, what):
@@ -210,7 +236,8 @@ class OrtValue:
 
     def data_ptr(self):
         """The address of the first element."""
-        return self._tensor("data_ptr").data_ptr()
+        tensor = self._tensor("data_ptr")
+        return tensor.data_ptr() if tensor.numel() else 0
 
     def device_name(self):
         """The kind of the device that it is on."""
@@ -228,11 +255,18 @@ class OrtValue:
             return f"tensor({element_of_tensor(self._value)})"
         if self._value is None:
             return "optional"
+        if self._kind is not None:
+            return self._kind
         return "seq" if self.is_tensor_sequence() else "map"
 
     def element_type(self):
         """The number of the element type in ONNX."""
-        return ELEMENTS[element_of_tensor(self._value)][0]
+        if self.is_tensor():
+            return ELEMENTS[element_of_tensor(self._value)][0]
+        element = self.data_type().rpartition("tensor(")[2].rstrip(")")
+        if element not in ELEMENTS:
+            raise RuntimeError(f"a value that is {self.data_type()} has no type of elements")
+        return ELEMENTS[element][0]
 
     def has_value(self):
         """Whether there is a value: optional ones may have none."""
@@ -274,9 +308,9 @@ class OrtValue:
     def update_inplace(self, np_arr):
         """Copy the elements of an array or of another value of the same shape into this tensor."""
         source = np_arr.numpy() if isinstance(np_arr, OrtValue) else np_arr
+        tensor = self._tensor("update_inplace")
         if not isinstance(source, np.ndarray):
             raise TypeError(f"an array of numpy or a value is expected, not {type(np_arr).__name__}")
-        tensor = self._tensor("update_inplace")
         if list(source.shape) != self.shape():
             raise RuntimeError(f"the shape is {list(source.shape)}, and the value's {self.shape()}")
         tensor.copyfrom(source)
