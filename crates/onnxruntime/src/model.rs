@@ -68,7 +68,10 @@ impl Program {
     }
 
     /// Runs it and says what its functions took, which costs time of its own; no report where its machine makes none.
-    pub fn profile(&self, args: &[Any]) -> std::result::Result<(Any, Option<Ref<ProfileReport>>), relaxide::ffi::Error> {
+    pub fn profile(
+        &self,
+        args: &[Any],
+    ) -> std::result::Result<(Any, Option<Ref<ProfileReport>>), relaxide::ffi::Error> {
         let views: Vec<_> = args.iter().map(Any::as_view).collect();
         match self.0.inner() {
             Vm::Relax(vm) => vm.profile("main", &views).map(|(result, report)| (result, Some(report))),

@@ -190,9 +190,3 @@ pub unsafe extern "C" fn get_config(options: *const OrtRunOptions, key: *const c
     };
     found.map_or(std::ptr::null(), |value| value.as_ptr())
 }
-
-/// Options of a run that change nothing.
-pub unsafe extern "C" fn accept(options: *mut OrtRunOptions) -> *mut OrtStatus {
-    // SAFETY: the interface's contract.
-    guard(|| unsafe { at(options, "run options").map(drop) })
-}

@@ -75,12 +75,7 @@ impl Session {
         Ok(Session { profile: Mutex::new(profile), ..session })
     }
 
-    fn compile(
-        source: Source,
-        shaping: ShapeOptions,
-        log: Arc<Log>,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<Session> {
+    fn compile(source: Source, shaping: ShapeOptions, log: Arc<Log>, cancelled: &Arc<AtomicBool>) -> Result<Session> {
         let model = model::open(&source)?;
         let head = model::head(&model);
         let program = model::program(&source, &model, &head, &shaping, &log, cancelled)?;
@@ -236,7 +231,10 @@ impl Session {
                 profile.kernels(report, since);
             }
         }
-        of_run.map_or(Ok(result), |profile| profile.write().map(|_| result))
+        if let Some(profile) = of_run {
+            profile.write()?;
+        }
+        Ok(result)
     }
 
     /// The program for values of such shapes.

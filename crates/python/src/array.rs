@@ -65,7 +65,7 @@ impl<'a, 'py> Plain<'a, 'py> {
 
     fn data(&self) -> *mut u8 {
         // SAFETY: the array is alive.
-        unsafe { (*self.array.as_array_ptr()).data.cast() }
+        unsafe { (*self.array.as_array_ptr()).fields.data.cast() }
     }
 
     fn byte_size(&self) -> usize {
@@ -111,7 +111,7 @@ pub fn array_of<'py>(py: Python<'py>, tensor: &ffi::Tensor) -> PyResult<Option<B
         let descr = PY_ARRAY_API.PyArray_DescrFromType(py, *number as i32);
         let made = PY_ARRAY_API.PyArray_Empty(py, dims.len() as i32, dims.as_mut_ptr(), descr, 0);
         let array = Bound::from_owned_ptr_or_err(py, made)?;
-        let data = (*array.as_ptr().cast::<numpy::npyffi::PyArrayObject>()).data;
+        let data = (*array.as_ptr().cast::<numpy::npyffi::PyArrayObject>()).fields.data;
         (array, data.cast::<u8>())
     };
     let gathered;

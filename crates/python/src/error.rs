@@ -56,17 +56,18 @@ fn classes(py: Python<'_>) -> &Bound<'_, PyDict> {
 /// The classes of errors about the shapes of a call: the first is what TVM raises, and what Python users expect; the second is of lengths
 /// that the program was not compiled for, though its model allows them.
 fn shape_errors(py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, Bound<'_, PyAny>)> {
-    let class = |name: &str, bases: Bound<'_, PyTuple>, doc: &str| {
-        let members = PyDict::new(py);
-        members.set_item("__module__", "relaxide")?;
-        members.set_item("__doc__", doc)?;
-        py.get_type::<PyType>().call1((name, bases, members))
-    };
     let bases = PyTuple::new(py, [py.get_type::<PyValueError>(), py.get_type::<PyRuntimeError>()])?;
-    let shape = class("ShapeError", bases, "A value has another shape than the program expects.")?;
+    let shape = class(py, "ShapeError", &bases, "A value has another shape than the program expects.")?;
     let doc = "A value has lengths that the program was not compiled for, though its model allows them.";
-    let guard = class(SHAPE_GUARD_ERROR, PyTuple::new(py, [&shape])?, doc)?;
+    let guard = class(py, SHAPE_GUARD_ERROR, &PyTuple::new(py, [&shape])?, doc)?;
     Ok((shape, guard))
+}
+
+fn class<'py>(py: Python<'py>, name: &str, bases: &Bound<'py, PyTuple>, doc: &str) -> PyResult<Bound<'py, PyAny>> {
+    let members = PyDict::new(py);
+    members.set_item("__module__", "relaxide")?;
+    members.set_item("__doc__", doc)?;
+    py.get_type::<PyType>().call1((name, bases, members))
 }
 
 /// An error as an exception.

@@ -21,7 +21,8 @@ class IOBinding:
         self._inputs = {}
         # By name: nothing, a value, or an array over memory of the caller's.
         self._outputs = {}
-        self._results = []
+        # What the last run gave, by name.
+        self._results = {}
 
     def bind_cpu_input(self, name, arr_on_cpu):
         """Take an input from an array."""
@@ -41,6 +42,7 @@ class IOBinding:
 
     def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
         """Ask for an output, in memory of the caller's where an address is given."""
+        self._results.pop(name, None)
         if buffer_ptr is not None and (element_type is None or shape is None):
             raise ValueError("memory for an output needs its element_type and shape")
         checked_device(device_type, device_id)
@@ -51,6 +53,7 @@ class IOBinding:
 
     def bind_ortvalue_output(self, name, ortvalue):
         """Put an output into a value."""
+        self._results.pop(name, None)
         self._outputs[self._output(name)] = _value(ortvalue)
 
     def synchronize_inputs(self):
@@ -60,12 +63,13 @@ class IOBinding:
         """Wait for copies of outputs; there are none on the processor."""
 
     def get_outputs(self):
-        """The outputs of the last run, in the order in which they were bound."""
-        return list(self._results)
+        """The outputs in the order in which they were bound: those of the last run, or the values that the next is to fill."""
+        bound = ((name, value if isinstance(value, OrtValue) else OrtValue(None)) for name, value in self._outputs.items())
+        return [self._results.get(name, value) for name, value in bound]
 
     def copy_outputs_to_cpu(self):
         """The outputs of the last run as arrays."""
-        return [value.numpy() for value in self._results]
+        return [value.numpy() for value in self.get_outputs()]
 
     def clear_binding_inputs(self):
         """Forget the inputs."""
@@ -84,17 +88,17 @@ class IOBinding:
 
     def _keep(self, names, values):
         """Hand out what a run gave."""
-        results = []
+        results = {}
         for name, value in zip(names, values):
             bound = self._outputs[name]
             if bound is None:
-                results.append(OrtValue(value))
+                results[name] = OrtValue(value)
             elif isinstance(bound, OrtValue):
                 made = OrtValue(value)
                 if made.data_type() != bound.data_type():
                     raise RuntimeError(f"output {name} is {made.data_type()}, and the value that is bound {bound.data_type()}")
                 bound.update_inplace(made)
-                results.append(bound)
+                results[name] = bound
             else:
                 array = _onnx_values.to_numpy(value)
                 if array.shape != bound.shape or array.dtype != bound.dtype:
@@ -102,7 +106,7 @@ class IOBinding:
                         f"output {name} is {array.dtype}{list(array.shape)}, and its memory {bound.dtype}{list(bound.shape)}"
                     )
                 np.copyto(bound, array)
-                results.append(OrtValue.ortvalue_from_numpy(bound))
+                results[name] = OrtValue.ortvalue_from_numpy(bound)
         self._results = results
 
 

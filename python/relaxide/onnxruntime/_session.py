@@ -216,6 +216,8 @@ class InferenceSession:
         if iobinding._session is not self:
             raise ValueError("the binding is that of another session")
         names = list(iobinding._outputs)
+        if not names:
+            raise RuntimeError("no output is bound: use bind_output")
         try:
             values = self._call(names, iobinding._inputs, run_options)
         except (OnnxRuntimeError, ValueError) as error:
@@ -392,11 +394,12 @@ def _argument(arg, value):
         raise RuntimeError(f"{arg.name} is an array or a list, not {type(value).__name__}: numpy.asarray makes one of a number")
     try:
         value = _tensor_of(value, arg.type[len("tensor(") : -1])
+        given = None if isinstance(value, np.ndarray) else element_of_tensor(value)
     except (AttributeError, BufferError, TypeError, ValueError) as error:
         raise RuntimeError(f"{arg.name} cannot be {arg.type}: {error}") from error
-    if isinstance(value, np.ndarray):
+    if given is None:
         raise InvalidArgument(f"Unexpected input data type of {arg.name}: got an array of {value.dtype}, expected {arg.type}")
-    _check_element(arg, element_of_tensor(value))
+    _check_element(arg, given)
     return value
 
 
