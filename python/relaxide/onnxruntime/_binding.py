@@ -64,8 +64,7 @@ class IOBinding:
 
     def get_outputs(self):
         """The outputs in the order in which they were bound: those of the last run, or the values that the next is to fill."""
-        bound = ((name, value if isinstance(value, OrtValue) else OrtValue(None)) for name, value in self._outputs.items())
-        return [self._results.get(name, value) for name, value in bound]
+        return [self._results.get(name) or _shown(value) for name, value in self._outputs.items()]
 
     def copy_outputs_to_cpu(self):
         """The outputs of the last run as arrays."""
@@ -108,6 +107,13 @@ class IOBinding:
                 np.copyto(bound, array)
                 results[name] = OrtValue.ortvalue_from_numpy(bound)
         self._results = results
+
+
+def _shown(bound):
+    """What an output is bound to, as a value."""
+    if isinstance(bound, np.ndarray):
+        return OrtValue.ortvalue_from_numpy(bound)
+    return OrtValue(None) if bound is None else bound
 
 
 def _value(given):
