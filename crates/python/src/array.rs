@@ -30,6 +30,9 @@ const ELEMENTS: &[(NPY_TYPES, u8, u8)] = &[
     (NPY_TYPES::NPY_ULONGLONG, DataType::UINT, 64),
 ];
 
+/// A length of numpy is as wide as one of ours on every machine that the extension is built for.
+const _: () = assert!(size_of::<isize>() == size_of::<i64>());
+
 /// Arrays of fewer bytes are copied where one could share their memory: that takes less time than to keep the array.
 const COPIED: usize = 4096;
 
@@ -58,7 +61,7 @@ impl<'a, 'py> Plain<'a, 'py> {
             return None;
         }
         let shape = array.shape();
-        // SAFETY: lengths are not negative, and a length of numpy is as wide as one of ours on every machine that has 64 bits.
+        // SAFETY: lengths are not negative, and a length of numpy is as wide as one of ours, as the assertion above says.
         let shape = unsafe { std::slice::from_raw_parts(shape.as_ptr().cast::<i64>(), shape.len()) };
         Some(Plain { array, dtype: DataType { code: *code, bits: *bits, lanes: 1 }, shape })
     }

@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn what_a_program_was_compiled_for_is_an_error_of_its_own_kind() {
-        let context = "ErrorContext(check, value=s, ty=R.Shape([n, 1])) \n1: guard: compiled for {0} rows\n0: rows: {0}";
+        let context =
+            "ErrorContext(check, value=s, ty=R.Shape([n, 1])) \n1: guard: compiled for {0} rows\n0: rows: {0}";
         let of = |dim| dimension(Any::from(context).as_view(), &[7, 0], dim, 4);
         assert_eq!((of(1).kind(), of(1).message()), (SHAPE_GUARD_ERROR, "compiled for 7 rows"));
         assert_eq!((of(0).kind(), of(0).message()), (SHAPE_ERROR, "rows: 7"));

@@ -6,7 +6,9 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use relaxide_ffi::{Any, AnyView, Array, Device, Error, ErrorKind, FromAny, Function, Module, ModuleImpl, Ref, get_global};
+use relaxide_ffi::{
+    Any, AnyView, Array, Device, Error, ErrorKind, FromAny, Function, Module, ModuleImpl, Ref, get_global,
+};
 use relaxide_runtime::memory::AllocatorKind;
 
 use super::stateful::Returns;
