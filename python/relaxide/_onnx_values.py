@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._core import Tensor
+from ._core import Tensor, argument_of_array
 from .ffi import Map
 from .runtime import TextTensor, from_dlpack, tensor
 
@@ -22,7 +22,10 @@ def to_runtime(value, device=None, *, share=False):
 
 
 def shared(array):
-    """A tensor over the memory of an array, or a copy where that is read-only, has gaps or begins at an odd place."""
+    """A tensor over the memory of an array, or a copy where that has gaps or begins at an odd place."""
+    argument = argument_of_array(array)
+    if argument is not None:
+        return argument
     try:
         return from_dlpack(array)
     except (BufferError, TypeError, ValueError, RuntimeError):

@@ -56,6 +56,13 @@ FURTHER = {
 from arabic_name_romanizer import transliterate
 show(transliterate("محمد زقزوق"), [[c.text, c.score, c.source] for c in transliterate("حبيبة عطيفي", top_k=3)], transliterate("زقزوقاني"))
 """,
+    "detect_tumor": """
+from PIL import Image
+from detect_tumor import TumorDetector
+Image.fromarray((random.random((256, 256, 3)) * 255).astype("uint8")).save("mri.png")
+result = TumorDetector().predict("mri.png")
+show(result.predicted_class, result.confidence, result.probabilities)
+""",
     "basic_pitch": """
 import wave
 from basic_pitch import FilenameSuffix, build_icassp_2022_model_path

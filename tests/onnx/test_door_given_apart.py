@@ -92,11 +92,11 @@ def test_weights_that_the_model_does_not_have_so_are_refused(ort, tmp_path, name
 
 def test_what_is_given_is_of_one_length_and_of_numbers():
     options = door.SessionOptions()
-    with pytest.raises(door.InvalidArgument, match="2 names of weights, and 1"):
+    with pytest.raises(RuntimeError, match="2 names of weights, and 1"):
         options.add_external_initializers(["a", "b"], [value(door, W)])
-    with pytest.raises(door.NotImplemented, match="only tensors of numbers"):
+    with pytest.raises(RuntimeError, match="only tensors of numbers"):
         options.add_initializer("w", door.OrtValue.ortvalue_from_numpy(np.array(["a"])))
-    with pytest.raises(TypeError, match="OrtValue"):
+    with pytest.raises(RuntimeError, match="OrtValue"):
         options.add_initializer("w", W)
 
 

@@ -109,8 +109,8 @@ def test_misuse_raises_what_it_raises_there(name):
             MISUSES[name](session, ort)
         kinds.append((type(caught.value).__name__, str(caught.value).split(":")[:3]))
     theirs, ours = kinds
-    # Which of two statuses a name gets that does not exist depends on the call there; what nobody here has heard of is not implemented.
-    if name not in ("a binding of an unknown name", "an unknown operator"):
+    # What nobody here has heard of is not implemented.
+    if name != "an unknown operator":
         assert ours[0] == theirs[0]
     if theirs[1][0].startswith("[ONNXRuntimeError]") and ours[0] == theirs[0]:
         assert ours[1] == theirs[1]
@@ -216,13 +216,11 @@ def test_what_cannot_be_done_says_so():
     options = door.SessionOptions()
     with pytest.raises(door.NotImplemented, match="LoraAdapter.Load is not here: adapters"):
         door.LoraAdapter.Load("adapter")
-    with pytest.raises(door.NotImplemented, match="dense"):
-        door.SparseTensor.sparse_coo_from_numpy([2], X, X, door.OrtDevice("cpu", 0))
     with pytest.raises(door.NotImplemented, match="relaxide compile"):
         options.optimized_model_filepath = "x.onnx"
     with pytest.raises(door.NotImplemented, match="functions"):
-        options.register_custom_ops_library("libops.so")
-    with pytest.raises(door.InvalidArgument, match="cpu:0"):
+        options.register_custom_ops_library(__file__)
+    with pytest.raises(RuntimeError, match="processor"):
         door.OrtValue.ortvalue_from_numpy(X, "cuda", 0)
     with pytest.warns(UserWarning, match="CUDAExecutionProvider"):
         door.InferenceSession(sums(), providers=["CUDAExecutionProvider", "CPUExecutionProvider"])

@@ -105,6 +105,21 @@ def test_a_profile_has_an_event_for_each_run_and_its_kernels(both, tmp_path):
         session.run({"x": tensor(api, X)})
 
 
+def test_a_single_run_has_a_profile(both, tmp_path):
+    for i, api in enumerate(both):
+        session = With(api, product().SerializeToString(), lambda options: None)
+        options = api.get("CreateRunOptions")
+        prefix = str(tmp_path / f"run{i}")
+        api.do("RunOptionsEnableProfiling", options, prefix)
+        session.run({"x": tensor(api, X)}, options=options)
+        api.do("RunOptionsDisableProfiling", options)
+        session.run({"x": tensor(api, X)}, options=options)
+        [path] = tmp_path.glob(f"run{i}*.json")
+        events = json.load(open(path))
+        kernels = [event for event in events if event["cat"] == "Node" and event["name"].endswith("_kernel_time")]
+        assert kernels and all(kernel["dur"] >= 0 for kernel in kernels)
+
+
 def test_the_processor_is_the_device_that_can_be_chosen(both):
     for api in both:
         env = api.get("CreateEnv", 3, "tests")
@@ -134,3 +149,18 @@ def test_functions_that_write_compiled_models_say_that_they_are_not_here(both):
         status = c.CFUNCTYPE(c.c_void_p, c.c_void_p, c.c_void_p)(table[place])(None, None)
         assert ours.call("GetErrorCode", c.c_void_p(status), result=c.c_int) == NOT_IMPLEMENTED
         ours.call("ReleaseStatus", c.c_void_p(status), result=None)
+
+
+def test_weights_among_the_inputs_may_be_given(both):
+    value = lambda name, shape: h.make_tensor_value_info(name, T.FLOAT, shape)  # noqa: E731
+    graph = h.make_graph(
+        [h.make_node("MatMul", ["x", "w"], ["y"])], "g", [value("x", [None, 3]), value("w", [3, 4])], [value("y", None)], [numpy_helper.from_array(W, "w")]
+    )
+    made = h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    for api in both:
+        session = With(api, made, lambda options: None)
+        for weight in (W * 2, None, W + 1):
+            feed = {"x": tensor(api, X)} | ({} if weight is None else {"w": tensor(api, weight)})
+            np.testing.assert_array_equal(content(api, session.run(feed)[0]), X @ (W if weight is None else weight))
+        with pytest.raises(Failure, match=f"^{INVALID_ARGUMENT}"):
+            session.run({"x": tensor(api, X), "w": tensor(api, W[:2])})

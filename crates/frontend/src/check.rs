@@ -10,6 +10,7 @@
 //! be anything. So it costs no call of its own, and its failure is an error about a shape.
 
 use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_vm::GUARD_NOTE;
 
 /// A condition, and what is said where it does not hold.
 #[derive(Clone, Debug)]
@@ -17,6 +18,7 @@ pub struct Check {
     /// What must be so.
     pub condition: PrimExpr,
     text: String,
+    is_guard: bool,
     /// Numbers that it is about, each with what it is.
     pub values: Vec<(String, PrimExpr)>,
 }
@@ -24,7 +26,13 @@ pub struct Check {
 impl Check {
     /// A condition with its text.
     pub fn new(condition: PrimExpr, text: impl Into<String>) -> Check {
-        Check { condition, text: text.into(), values: Vec::new() }
+        Check { condition, text: text.into(), is_guard: false, values: Vec::new() }
+    }
+
+    /// The same as a guard: it is about these lengths alone, and a program that is compiled for others does without
+    /// ([`GUARD_NOTE`]).
+    pub fn as_guard(self) -> Check {
+        Check { is_guard: true, ..self }
     }
 
     /// The same, with the numbers that it is about.
@@ -58,6 +66,8 @@ impl Check {
     pub fn note(&self, first: usize) -> String {
         let number = |(i, (what, _)): (usize, &(String, PrimExpr))| format!("{what} is {{{}}}", first + i);
         let numbers: Vec<String> = self.values.iter().enumerate().map(number).collect();
-        if numbers.is_empty() { self.text.clone() } else { format!("{}: {}", self.text, numbers.join(", ")) }
+        let kind = if self.is_guard { GUARD_NOTE } else { "" };
+        let colon = if numbers.is_empty() { "" } else { ": " };
+        format!("{kind}{}{colon}{}", self.text, numbers.join(", "))
     }
 }

@@ -30,7 +30,7 @@ pub use captures::Captures;
 pub use check::Check;
 pub use error::NodeError;
 pub use loops::{Iteration, Loop, LoopResult, Next, Row, runtime_call};
-pub use scope::{COMPILED_FOR, Scope};
+pub use scope::Scope;
 
 /// The result of importing a part of a node.
 pub type Result<T> = std::result::Result<T, NodeError>;

@@ -9,11 +9,9 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Type, Var};
 use relaxide_relax::{BlockBuilder, Call, Expr, op};
 use relaxide_tir::te;
+use relaxide_vm::GUARD_NOTE;
 
 use crate::{Check, NodeError, Result, constant, dims};
-
-/// Words in the text of a check that is about these lengths alone: a program that is compiled for others needs none there.
-pub const COMPILED_FOR: &str = "the model was compiled for";
 
 /// What makes a tensor's dimensions those that are wanted.
 type Agree = fn(&mut Scope<'_>, Expr, &[PrimExpr]) -> Result<Expr>;
@@ -166,14 +164,14 @@ impl Scope<'_> {
     }
 
     /// As [`Scope::agree`], for dimensions that may differ where the model runs: a program for one call's lengths alone does without
-    /// this check, which [`COMPILED_FOR`] in its text says.
+    /// this check, which is a guard ([`GUARD_NOTE`]).
     pub fn take_as_equal(&mut self, tensor: Expr, wanted: &[PrimExpr]) -> Result<Expr> {
         let own = self.dims(&tensor)?;
         let unproven = |(axis, (a, b)): (usize, (&PrimExpr, &PrimExpr))| match dims::equal(a, b) {
             true => String::new(),
             false => {
                 let dim = self.named_dim(&tensor, axis);
-                format!("{COMPILED_FOR} equal lengths here: {dim} is {{{axis}}} and not {b}")
+                format!("{GUARD_NOTE}the model was compiled for equal lengths here: {dim} is {{{axis}}} and not {b}")
             }
         };
         let notes: Vec<String> = own.iter().zip(wanted).enumerate().map(unproven).collect();
@@ -351,9 +349,8 @@ impl Scope<'_> {
         let open = dims.iter().enumerate().filter(|(_, d)| d.as_int().is_none());
         let checks: Vec<Check> = open
             .map(|(axis, d)| {
-                let what =
-                    format!("an axis of one element would go away, and with it the number of axes that {COMPILED_FOR}");
-                Check::new(prim::ne(d, 1), what).with([(self.named_dim(&tensor, axis), d.clone())])
+                let what = "an axis of one element would go away, and with it the number of axes that the model was compiled for";
+                Check::new(prim::ne(d, 1), what).as_guard().with([(self.named_dim(&tensor, axis), d.clone())])
             })
             .collect();
         self.require(&checks)?;

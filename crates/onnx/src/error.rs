@@ -43,6 +43,9 @@ pub enum ModelError {
         /// What is missing.
         reason: &'static str,
     },
+    /// It is a model as ONNX Runtime saves it for itself. The user's file; nothing here reads it.
+    #[error("models in ONNX Runtime's own format (.ort) are not read; use the ONNX file that it was made of")]
+    OrtFormat,
     /// The file is larger than a message of protobuf can be.
     #[error("the file has {bytes} bytes, and an ONNX file has at most {limit}")]
     TooLarge {

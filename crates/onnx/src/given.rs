@@ -58,6 +58,13 @@ impl GivenTensor {
 }
 
 impl Model {
+    /// Takes the values of some weights away, which the file lists among its inputs, so that they are inputs as the others are.
+    pub fn open_weights(&mut self, names: &[String]) {
+        let (inputs, weights) = (&self.graph.input, &mut self.graph.initializer);
+        let is_opened = |name: &String| names.contains(name) && inputs.iter().any(|input| input.name == *name);
+        weights.retain(|weight| !is_opened(&weight.name));
+    }
+
     /// Fixes dimensions of inputs by what the file says they stand for (`DATA_BATCH`); upper and lower case are the same.
     pub fn fix_denoted(&mut self, lengths: &BTreeMap<String, i64>) {
         let length = |denotation: &str| {

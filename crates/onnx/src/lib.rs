@@ -52,8 +52,6 @@ mod value;
 
 use relaxide_frontend::dims;
 
-pub use relaxide_frontend::COMPILED_FOR;
-
 pub use constant::from_proto;
 pub use error::{ImportError, Location, ModelError, NodeError, Problem, TensorError};
 pub use external::Beside;
@@ -61,4 +59,4 @@ pub use given::{GivenTensor, GivenWeights};
 pub use import::{OUTPUT_NAMES, TEXT_INPUTS, identifier, import};
 pub use model::Model;
 pub use options::{ImportOptions, InputDim, InputNames, Weights};
-pub use signature::{Extent, Signature, ValueSignature};
+pub use signature::{Extent, Misfit, Signature, ValueSignature};

@@ -64,6 +64,9 @@ impl Model {
         if bytes.is_empty() {
             return Err(ModelError::Empty { reason: "it has no bytes" });
         }
+        if bytes.get(4..8) == Some(b"ORTM") {
+            return Err(ModelError::OrtFormat);
+        }
         budget::check(&bytes, budget)?;
         let mut frame = ModelProto::decode(bytes).map_err(|e| ModelError::Decode { reason: e.to_string() })?;
         let graph = frame.graph.take().ok_or(ModelError::Empty { reason: "it has no graph" })?;
@@ -77,6 +80,11 @@ impl Model {
         // SAFETY: the map is of a file and nobody has written to it, so that its bytes are the same when they are read again.
         // A system that does not follow the advice keeps them, which is as well.
         let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
+    }
+
+    /// The version of the model itself, where the file says one.
+    pub fn version(&self) -> Option<i64> {
+        Some(self.frame.model_version).filter(|version| *version != 0)
     }
 
     /// The version of an operator set that the model asks for; 1 where an old file does not say.

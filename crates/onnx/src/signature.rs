@@ -2,6 +2,8 @@
 //!
 //! Nothing is imported for that, and no weight is read: a model whose operators are unknown has a signature too.
 
+use std::collections::BTreeMap;
+
 use crate::model::Model;
 use crate::proto::{
     DimensionValue, ElementType, GraphProto, NodeProto, TensorProto, TypeKind, TypeProto, ValueInfoProto,
@@ -40,6 +42,70 @@ pub enum Extent {
     Named(String),
     /// The file says nothing.
     Unknown,
+}
+
+/// Why a tensor is not what a model takes; the words are those of ONNX Runtime. Whoever gave the tensor is at fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// It has more or fewer axes.
+    #[error("Invalid rank for input: {name} Got: {got} Expected: {expected}")]
+    Rank {
+        /// The input.
+        name: String,
+        /// How many axes there are.
+        got: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// An axis has another length.
+    #[error("Got invalid dimensions for input: {name} index: {axis} Got: {got} Expected: {expected}")]
+    Length {
+        /// The input.
+        name: String,
+        /// Which axis.
+        axis: usize,
+        /// Its length.
+        got: i64,
+        /// What it should be.
+        expected: i64,
+    },
+}
+
+impl ValueSignature {
+    /// Refuses a tensor of another rank or other lengths than the model says, where `fixed` are lengths of named dimensions. False where
+    /// a name stands for two lengths; `named` keeps what names of earlier inputs stand for.
+    pub fn fits<'a>(
+        &'a self,
+        shape: &[i64],
+        fixed: &BTreeMap<String, i64>,
+        named: &mut Vec<(&'a str, i64)>,
+    ) -> Result<bool, Misfit> {
+        if shape.len() != self.shape.len() {
+            // A model that says nothing of the rank is told by its program.
+            if self.shape.is_empty() {
+                return Ok(true);
+            }
+            return Err(Misfit::Rank { name: self.name.clone(), got: shape.len(), expected: self.shape.len() });
+        }
+        let mut fits = true;
+        for (axis, (&got, extent)) in shape.iter().zip(&self.shape).enumerate() {
+            let expected = match extent {
+                Extent::Known(length) => Some(*length),
+                Extent::Named(dim) => {
+                    match named.iter().find(|(name, _)| name == dim) {
+                        Some((_, length)) => fits &= *length == got,
+                        None => named.push((dim, got)),
+                    }
+                    if fixed.is_empty() { None } else { fixed.get(dim).copied() }
+                }
+                Extent::Unknown => None,
+            };
+            if let Some(expected) = expected.filter(|expected| *expected != got) {
+                return Err(Misfit::Length { name: self.name.clone(), axis, got, expected });
+            }
+        }
+        Ok(fits)
+    }
 }
 
 impl Model {

@@ -6,8 +6,8 @@ use crate::border::{check_place, put, text};
 use crate::content::Content;
 use crate::handle::{Handle, HandleKind, at, at_mut, give, put_new, release};
 use crate::memory::{OrtAllocator, OrtMemoryInfo, allocate_array, check_host};
-use crate::run::{placed, stop_flag};
-use crate::run_options::OrtRunOptions;
+use crate::run::placed;
+use crate::run_options::{OrtRunOptions, RunControl};
 use crate::session::OrtSession;
 use crate::status::{Code, OrtStatus, Result, Status, guard, invalid, quietly};
 use crate::value::OrtValue;
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn bind_input(
     guard(|| unsafe {
         let (binding, name, value) = (at_mut(binding, "binding")?, text(name, "name")?, at(value, "value")?);
         let session = at(binding.session, "session")?;
-        if !session.has_input(name) {
+        if !session.has_input(name) && !session.has_weight(name) {
             return Err(Status::new(Code::Fail, session.no_input(name)));
         }
         binding.inputs.retain(|(bound, _)| bound != name);
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn run(
 ) -> *mut OrtStatus {
     // SAFETY: the interface's contract. The binding is changed by its results, and is in nobody else's use meanwhile.
     guard(|| unsafe {
-        let (session, stop) = (at(session, "session")?, stop_flag(options)?);
+        let (session, control) = (at(session, "session")?, RunControl::of(options)?);
         let binding = at_mut(binding.cast_mut(), "binding")?;
         let wanted = binding.outputs.iter().map(|output| session.output(&output.name)).collect::<Result<Vec<_>>>()?;
         let feed: Vec<(&str, Content)> =
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn run(
         if wanted.is_empty() {
             return Err(invalid("no output is bound: use BindOutput or BindOutputToDevice"));
         }
-        let results = session.run(&feed, &wanted, &stop)?;
+        let results = session.run(&feed, &wanted, &control)?;
         for (output, result) in binding.outputs.iter_mut().zip(results) {
             output.result = Some(placed(result, output.place.as_ref())?);
         }

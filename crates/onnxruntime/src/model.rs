@@ -40,7 +40,7 @@ pub struct Notes {
     pub description: String,
     /// What the graph is for.
     pub graph_description: String,
-    /// Its version.
+    /// Its version; the greatest number where the file says none.
     pub version: i64,
     /// Whatever else it says, by key.
     pub custom: BTreeMap<String, String>,
@@ -67,12 +67,15 @@ impl Program {
         self.0.invoke("main", &views)
     }
 
-    /// Runs it once more, for the times of its functions; nothing where its machine keeps none.
-    pub fn profile(&self, args: &[Any]) -> std::result::Result<Option<Ref<ProfileReport>>, relaxide::ffi::Error> {
+    /// Runs it and says what its functions took, which costs time of its own; no report where its machine makes none.
+    pub fn profile(
+        &self,
+        args: &[Any],
+    ) -> std::result::Result<(Any, Option<Ref<ProfileReport>>), relaxide::ffi::Error> {
         let views: Vec<_> = args.iter().map(Any::as_view).collect();
         match self.0.inner() {
-            Vm::Relax(vm) => vm.profile("main", &views).map(|(_, report)| Some(report)),
-            Vm::Relay(_) => Ok(None),
+            Vm::Relax(vm) => vm.profile("main", &views).map(|(result, report)| (result, Some(report))),
+            Vm::Relay(_) => self.0.invoke("main", &views).map(|result| (result, None)),
         }
     }
 }
@@ -91,10 +94,6 @@ fn from_memory(bytes: &Bytes, folder: Option<&Path>) -> Result<Model> {
     if bytes.is_empty() {
         return Err(invalid("the model has no bytes"));
     }
-    if is_ort_format(bytes) {
-        let message = "models in ONNX Runtime's own format (.ort) are not read; use the ONNX file that it was made of";
-        return Err(not_here(message));
-    }
     let mut model = Model::from_bytes(bytes.clone()).map_err(|error| of_reading(&error.into()))?;
     // What lies in a folder is found as beside a file there.
     model.beside = folder.map(|folder| Beside::model(&folder.join("model.onnx")));
@@ -110,17 +109,12 @@ pub fn head(model: &Model) -> Head {
         domain: model.frame.domain.clone(),
         description: model.frame.doc_string.clone(),
         graph_description: model.graph.doc_string.clone(),
-        version: model.frame.model_version,
+        version: model.version().unwrap_or(i64::MAX),
         custom,
     };
     let values = model.graph.input.iter().chain(&model.graph.output);
     let types = values.filter_map(|value| Some((value.name.clone(), value.r#type.clone()?))).collect();
     Head { signature: model.signature(), types, notes }
-}
-
-/// Whether bytes are a model in the format that ONNX Runtime saves optimized models in.
-fn is_ort_format(bytes: &[u8]) -> bool {
-    bytes.get(4..8) == Some(b"ORTM")
 }
 
 /// The program of a model: from the cache, or compiled and kept there.
@@ -225,6 +219,7 @@ fn shapes(signature: &Signature, shaping: &ShapeOptions) -> Vec<(String, Vec<Dim
 fn of_reading(error: &Error) -> Status {
     let code = match error.kind() {
         "FileNotFoundError" => Code::NoSuchFile,
+        "NotImplementedError" => Code::NotImplemented,
         "OSError" | "PermissionError" | "IsADirectoryError" => Code::Fail,
         _ => Code::InvalidProtobuf,
     };

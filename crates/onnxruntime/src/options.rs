@@ -325,13 +325,6 @@ pub unsafe extern "C" fn disable_profiling(options: *mut OrtSessionOptions) -> *
     unsafe { change(options, set) }
 }
 
-/// `RunOptionsEnableProfiling`.
-pub unsafe extern "C" fn enable_run_profiling(_options: *mut c_void, _prefix: *const c_char) -> *mut OrtStatus {
-    guard(|| {
-        Err(not_here("RunOptionsEnableProfiling: sessions write profiles, and single runs none; use EnableProfiling"))
-    })
-}
-
 pub unsafe extern "C" fn set_optimized_path(_options: *mut OrtSessionOptions, _path: *const c_char) -> *mut OrtStatus {
     let message = "SetOptimizedModelFilePath: optimized models are not written; `relaxide compile MODEL -o model.so` \
                    writes a library";

@@ -1,7 +1,7 @@
-//! The file of a session that was asked for a profile: events as ONNX Runtime writes them, for `chrome://tracing` and its tools.
+//! The file of a session or a run that was asked for a profile: events as ONNX Runtime writes them, for `chrome://tracing` and its tools.
 //!
-//! A run that is profiled is computed twice, once for its results and once for the times of its kernels. Kernels are those of the
-//! compiled program, several operators of the model in one; what the virtual machine does between them is no event.
+//! Kernels are those of the compiled program, several operators of the model in one; what the virtual machine does between them is no
+//! event.
 
 use std::ffi::c_char;
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ impl Profile {
         self.add([event("Session", name, since, self.now() - since, "")]);
     }
 
-    /// The kernels of a run.
+    /// The kernels of a run, which began so many microseconds after the profile.
     pub fn kernels(&self, report: &ProfileReport, since: f64) {
         let micros = |time: std::time::Duration| time.as_secs_f64() * 1e6;
         let first = report.calls().map(|call| micros(call.start)).fold(f64::INFINITY, f64::min);
@@ -58,7 +58,7 @@ impl Profile {
     }
 
     /// Writes the file and says where it is.
-    fn write(&self) -> Result<String> {
+    pub fn write(&self) -> Result<String> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let path = format!("{}_{}_{:03}.json", self.prefix, now.as_secs(), now.subsec_millis());
         let events = self.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner).join(",\n");

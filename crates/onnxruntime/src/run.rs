@@ -1,13 +1,11 @@
 //! Running a session: now, or in a thread of its own.
 
 use std::ffi::{c_char, c_void};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::border::{array, array_mut, texts};
 use crate::content::Content;
 use crate::handle::{at, give};
-use crate::run_options::OrtRunOptions;
+use crate::run_options::{OrtRunOptions, RunControl};
 use crate::session::{OrtSession, Session};
 use crate::status::{Code, OrtStatus, Result, Status, guard, invalid};
 use crate::value::OrtValue;
@@ -15,31 +13,19 @@ use crate::value::OrtValue;
 /// What is told when a run in a thread of its own ends.
 type Callback = unsafe extern "C" fn(*mut c_void, *mut *mut OrtValue, usize, *mut OrtStatus);
 
-/// The flag that ends a run.
-///
-/// # Safety
-/// As for [`at`].
-pub unsafe fn stop_flag(options: *const OrtRunOptions) -> Result<Arc<AtomicBool>> {
-    match options.is_null() {
-        true => Ok(Arc::default()),
-        // SAFETY: the caller's promise.
-        false => Ok(Arc::clone(&unsafe { at(options, "run options")? }.terminate)),
-    }
-}
-
 /// What a run is about: names and values, apart from the caller's arrays.
 struct Job {
     feed: Vec<(String, Content)>,
     wanted: Vec<usize>,
     /// Values that are to be filled; none where they are to be made.
     places: Vec<Option<Content>>,
-    stop: Arc<AtomicBool>,
+    control: RunControl,
 }
 
 impl Job {
     fn run(&self, session: &Session) -> Result<Vec<Content>> {
         let feed: Vec<(&str, Content)> = self.feed.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        let results = session.run(&feed, &self.wanted, &self.stop)?;
+        let results = session.run(&feed, &self.wanted, &self.control)?;
         results.into_iter().zip(&self.places).map(|(result, place)| placed(result, place.as_ref())).collect()
     }
 }
@@ -82,7 +68,7 @@ unsafe fn job(
             feed: feed.collect::<Result<_>>()?,
             wanted: wanted.into_iter().map(|name| session.output(name)).collect::<Result<_>>()?,
             places: array(outputs, output_count, "outputs")?.iter().map(place).collect::<Result<_>>()?,
-            stop: stop_flag(options)?,
+            control: RunControl::of(options)?,
         })
     }
 }

@@ -14,11 +14,37 @@ use crate::status::{OrtStatus, Result, guard};
 #[derive(Debug)]
 pub struct RunOptions {
     /// Set by another thread to end runs.
-    pub terminate: Arc<AtomicBool>,
+    terminate: Arc<AtomicBool>,
+    /// How the file of a profile of each run begins, where there is to be one.
+    profile: Option<String>,
     verbosity: c_int,
     severity: c_int,
     tag: CString,
     entries: BTreeMap<CString, CString>,
+}
+
+/// What a run follows of its options.
+#[derive(Debug, Default)]
+pub struct RunControl {
+    /// Ends it where it is set.
+    pub stop: Arc<AtomicBool>,
+    /// How the file of its profile begins, where there is to be one.
+    pub profile: Option<String>,
+}
+
+impl RunControl {
+    /// What options say, which may be left out.
+    ///
+    /// # Safety
+    /// As for [`at`].
+    pub unsafe fn of(options: *const OrtRunOptions) -> Result<RunControl> {
+        if options.is_null() {
+            return Ok(RunControl::default());
+        }
+        // SAFETY: the caller's promise.
+        let options = unsafe { at(options, "run options")? };
+        Ok(RunControl { stop: Arc::clone(&options.terminate), profile: options.profile.clone() })
+    }
 }
 
 /// The same for C.
@@ -31,6 +57,7 @@ impl HandleKind for RunOptions {
 pub unsafe extern "C" fn create(out: *mut *mut OrtRunOptions) -> *mut OrtStatus {
     let options = RunOptions {
         terminate: Arc::default(),
+        profile: None,
         verbosity: 0,
         severity: -1,
         tag: CString::default(),
@@ -77,6 +104,26 @@ pub unsafe extern "C" fn set_tag(options: *mut OrtRunOptions, tag: *const c_char
     unsafe {
         change(options, |options| {
             options.tag = c_string(text(tag, "run_tag")?);
+            Ok(())
+        })
+    }
+}
+
+pub unsafe extern "C" fn enable_profiling(options: *mut OrtRunOptions, prefix: *const c_char) -> *mut OrtStatus {
+    // SAFETY: the interface's contract.
+    unsafe {
+        change(options, |options| {
+            options.profile = Some(text(prefix, "profile_file_prefix")?.into());
+            Ok(())
+        })
+    }
+}
+
+pub unsafe extern "C" fn disable_profiling(options: *mut OrtRunOptions) -> *mut OrtStatus {
+    // SAFETY: the interface's contract.
+    unsafe {
+        change(options, |options| {
+            options.profile = None;
             Ok(())
         })
     }
@@ -142,10 +189,4 @@ pub unsafe extern "C" fn get_config(options: *const OrtRunOptions, key: *const c
         }
     };
     found.map_or(std::ptr::null(), |value| value.as_ptr())
-}
-
-/// Options of a run that change nothing.
-pub unsafe extern "C" fn accept(options: *mut OrtRunOptions) -> *mut OrtStatus {
-    // SAFETY: the interface's contract.
-    guard(|| unsafe { at(options, "run options").map(drop) })
 }

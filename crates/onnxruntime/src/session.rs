@@ -1,6 +1,6 @@
 //! Sessions: a model, compiled, that takes values by name and gives values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use prost::bytes::Bytes;
 use relaxide::ffi::{Any, Array, signal};
-use relaxide::onnx::{COMPILED_FOR, Extent, ValueSignature};
+use relaxide::onnx::{Extent, ValueSignature};
+use relaxide::vm::SHAPE_GUARD_ERROR;
 
 use crate::border::{array, array_mut, check_place, put, text};
 use crate::cache::{Place, Source};
@@ -20,6 +21,7 @@ use crate::metadata::{Metadata, OrtModelMetadata};
 use crate::model::{self, Head, Program, ShapeOptions};
 use crate::options::{OrtSessionOptions, SessionOptions};
 use crate::profile::Profile;
+use crate::run_options::RunControl;
 use crate::status::{Code, OrtStatus, Result, Status, guard, invalid};
 use crate::type_info::{OrtTypeInfo, TypeInfo};
 
@@ -28,6 +30,8 @@ pub struct Session {
     head: Head,
     /// Kept where the model may have to be compiled once more.
     source: Option<Source>,
+    /// Sessions of the same model in which some weights are inputs, by the names of these.
+    opened: Mutex<BTreeMap<Vec<String>, Arc<Session>>>,
     dims: BTreeMap<String, i64>,
     log: Arc<Log>,
     program: RwLock<Loaded>,
@@ -62,18 +66,56 @@ impl Session {
         let profile = options.profile.as_deref().map(|prefix| Arc::new(Profile::new(prefix)));
         let source = Source { place, given: options.given.clone() };
         let log = Arc::clone(options.log.as_ref().unwrap_or(log));
-        let model = model::open(&source)?;
-        let head = model::head(&model);
         set_threads(options.intra_op)?;
         let shaping = ShapeOptions { dims: options.dims.clone(), ..ShapeOptions::default() };
-        let program = model::program(&source, &model, &head, &shaping, &log, &options.cancelled)?;
-        let source = is_open(&head.signature.inputs).then_some(source);
-        let program = RwLock::new(Loaded { program: Arc::new(program), is_loose: false });
+        let session = Session::compile(source, shaping, log, &options.cancelled)?;
         if let Some(profile) = &profile {
             profile.session("session_initialization", 0.0);
         }
-        let profile = Mutex::new(profile);
-        Ok(Session { head, source, dims: shaping.dims, log, program, exact: Mutex::default(), profile })
+        Ok(Session { profile: Mutex::new(profile), ..session })
+    }
+
+    fn compile(source: Source, shaping: ShapeOptions, log: Arc<Log>, cancelled: &Arc<AtomicBool>) -> Result<Session> {
+        let model = model::open(&source)?;
+        let head = model::head(&model);
+        let program = model::program(&source, &model, &head, &shaping, &log, cancelled)?;
+        let is_kept = is_open(&head.signature.inputs) || !head.signature.overridable.is_empty();
+        let program = RwLock::new(Loaded { program: Arc::new(program), is_loose: false });
+        Ok(Session {
+            head,
+            source: is_kept.then_some(source),
+            opened: Mutex::default(),
+            dims: shaping.dims,
+            log,
+            program,
+            exact: Mutex::default(),
+            profile: Mutex::default(),
+        })
+    }
+
+    /// The session in which these weights are inputs.
+    fn with_open(&self, names: Vec<String>) -> Result<Arc<Session>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = match (opened.get(&names), &self.source) {
+            (Some(session), _) => Arc::clone(session),
+            (None, Some(source)) => {
+                let mut source = source.clone();
+                source.given.opened.clone_from(&names);
+                let shaping = ShapeOptions { dims: self.dims.clone(), ..ShapeOptions::default() };
+                let session = Arc::new(Session::compile(source, shaping, Arc::clone(&self.log), &Arc::default())?);
+                opened.insert(names, Arc::clone(&session));
+                session
+            }
+            (None, None) => return Err(Status::new(Code::Fail, "the model is not kept")),
+        };
+        *session.profile.lock().unwrap_or_else(PoisonError::into_inner) = self.profile();
+        Ok(session)
+    }
+
+    /// Names of what is given that are those of weights.
+    fn given_weights(&self, feed: &[(&str, Content)]) -> Vec<String> {
+        let names: BTreeSet<&str> = feed.iter().map(|(name, _)| *name).filter(|name| self.has_weight(name)).collect();
+        names.into_iter().map(String::from).collect()
     }
 
     /// The profile under way.
@@ -115,15 +157,25 @@ impl Session {
         self.inputs().iter().any(|input| input.name == name)
     }
 
+    /// Whether there is a weight of a name that the file lists among its inputs, so that it may be given.
+    pub fn has_weight(&self, name: &str) -> bool {
+        let is_opened = self.source.as_ref().is_some_and(|source| source.given.opened.iter().any(|own| own == name));
+        !is_opened && self.head.signature.overridable.iter().any(|weight| weight.name == name)
+    }
+
     /// What is said of the name of an input that is not there.
     pub fn no_input(&self, name: &str) -> String {
         format!("Invalid input name: {name}; the model has {}", listed(self.inputs()))
     }
 
-    /// Computes outputs, given by their numbers, of values by the names of inputs. Work stops when `stop` is set.
-    pub fn run(&self, feed: &[(&str, Content)], wanted: &[usize], stop: &Arc<AtomicBool>) -> Result<Vec<Content>> {
-        if stop.load(Ordering::Relaxed) {
+    /// Computes outputs, given by their numbers, of values by the names of inputs.
+    pub fn run(&self, feed: &[(&str, Content)], wanted: &[usize], control: &RunControl) -> Result<Vec<Content>> {
+        if control.stop.load(Ordering::Relaxed) {
             return Err(ended());
+        }
+        let weights = self.given_weights(feed);
+        if !weights.is_empty() {
+            return self.with_open(weights)?.run(feed, wanted, control);
         }
         feed.iter().try_for_each(|(name, _)| self.check_input(name))?;
         let mut given = Vec::new();
@@ -133,33 +185,7 @@ impl Session {
             given.push(found.ok_or_else(|| invalid(format!("Missing Input: {}", input.name)))?.1.clone());
         }
         let args = given.iter().map(Content::argument).collect::<Result<Vec<_>>>()?;
-        let lengths = self.lengths(&given);
-        let profile = self.profile();
-        let since = profile.as_ref().map_or(0.0, |profile| profile.now());
-        let known = lengths.as_ref().and_then(|lengths| self.exact().get(lengths).cloned().flatten());
-        let mut program = known.map_or_else(|| self.program_for(&given), Ok)?;
-        let compute = |program: &Program| signal::stoppable(stop, || program.run(&args));
-        let of_run = |error: relaxide::ffi::Error| match error.kind() {
-            signal::CANCELLED => ended(),
-            _ => Status::from(error),
-        };
-        let result = match compute(&program) {
-            // Only what was compiled for some lengths can be compiled for others.
-            Err(error) if error.message().contains(COMPILED_FOR) => {
-                match lengths.and_then(|own| self.specialize(own)) {
-                    Some(exact) => program = exact,
-                    None => return Err(of_run(error)),
-                }
-                compute(&program).map_err(of_run)?
-            }
-            result => result.map_err(of_run)?,
-        };
-        if let Some(profile) = &profile {
-            profile.session("model_run", since);
-            if let Some(report) = program.profile(&args)? {
-                profile.kernels(&report, since);
-            }
-        }
+        let result = self.compute(&given, &args, control)?;
         drop(args);
         let results = match self.outputs() {
             [_] => vec![result],
@@ -173,11 +199,49 @@ impl Session {
         wanted.iter().map(output).collect()
     }
 
+    /// What the program gives, watched where a profile is asked for.
+    fn compute(&self, given: &[Content], args: &[Any], control: &RunControl) -> Result<Any> {
+        let of_run = control.profile.as_deref().map(|prefix| Arc::new(Profile::new(prefix)));
+        let profiles: Vec<Arc<Profile>> = self.profile().into_iter().chain(of_run.clone()).collect();
+        let begun: Vec<f64> = profiles.iter().map(|profile| profile.now()).collect();
+        let lengths = self.lengths(given);
+        let known = lengths.as_ref().and_then(|lengths| self.exact().get(lengths).cloned().flatten());
+        let program = known.map_or_else(|| self.program_for(given), Ok)?;
+        let compute = |program: &Program| {
+            signal::stoppable(&control.stop, || match profiles.is_empty() {
+                true => program.run(args).map(|result| (result, None)),
+                false => program.profile(args),
+            })
+        };
+        let failed = |error: relaxide::ffi::Error| match error.kind() {
+            signal::CANCELLED => ended(),
+            _ => Status::from(error),
+        };
+        let computed = match compute(&program) {
+            Err(error) if error.kind() == SHAPE_GUARD_ERROR => match lengths.and_then(|own| self.specialize(own)) {
+                Some(exact) => compute(&exact),
+                None => Err(error),
+            },
+            computed => computed,
+        };
+        let (result, report) = computed.map_err(failed)?;
+        for (profile, since) in profiles.iter().zip(begun) {
+            profile.session("model_run", since);
+            if let Some(report) = &report {
+                profile.kernels(report, since);
+            }
+        }
+        if let Some(profile) = of_run {
+            profile.write()?;
+        }
+        Ok(result)
+    }
+
     /// The program for values of such shapes.
     fn program_for(&self, given: &[Content]) -> Result<Arc<Program>> {
-        let (mut lengths, mut fits) = (BTreeMap::new(), true);
+        let (mut named, mut fits) = (Vec::new(), true);
         for (input, value) in self.inputs().iter().zip(given) {
-            fits &= self.fits(input, value, &mut lengths)?;
+            fits &= self.fits(input, value, &mut named)?;
         }
         let loaded = self.program.read().unwrap_or_else(PoisonError::into_inner);
         if fits || loaded.is_loose {
@@ -229,47 +293,17 @@ impl Session {
     }
 
     /// Refuses a value of another type, rank or length; false where a name stands for two lengths.
-    fn fits<'a>(
-        &'a self,
-        input: &'a ValueSignature,
-        value: &Content,
-        lengths: &mut BTreeMap<&'a str, i64>,
-    ) -> Result<bool> {
-        let name = &input.name;
+    fn fits<'a>(&'a self, input: &'a ValueSignature, value: &Content, named: &mut Vec<(&'a str, i64)>) -> Result<bool> {
         if !input.type_name.starts_with("tensor(") {
             return Ok(true);
         }
-        let given = value.type_name();
+        let (name, given) = (&input.name, value.type_name());
         if given != input.type_name {
             let expected = &input.type_name;
             return Err(invalid(format!("Unexpected input data type of {name}: got {given}, expected {expected}")));
         }
         let shape = value.shape().unwrap_or_default();
-        if shape.len() != input.shape.len() {
-            // A model that says nothing of the rank is told by its program.
-            if input.shape.is_empty() {
-                return Ok(true);
-            }
-            let (got, expected) = (shape.len(), input.shape.len());
-            return Err(invalid(format!("Invalid rank for input: {name} Got: {got} Expected: {expected}")));
-        }
-        let mut fits = true;
-        for (axis, (got, extent)) in shape.iter().zip(&input.shape).enumerate() {
-            let expected = match extent {
-                Extent::Known(length) => Some(length),
-                Extent::Named(dim) => {
-                    fits &= *lengths.entry(dim).or_insert(*got) == *got;
-                    self.dims.get(dim)
-                }
-                Extent::Unknown => None,
-            };
-            if let Some(expected) = expected.filter(|expected| *expected != got) {
-                return Err(invalid(format!(
-                    "Got invalid dimensions for input: {name}; index: {axis} Got: {got} Expected: {expected}"
-                )));
-            }
-        }
-        Ok(fits)
+        input.fits(shape, &self.dims, named).map_err(|misfit| invalid(misfit.to_string()))
     }
 
     fn type_info(&self, value: &ValueSignature) -> TypeInfo {

@@ -486,8 +486,8 @@ table! {
     RunOptionsSetSyncStream => [nothing]
     GetTensorElementTypeAndShapeDataReference => [value::type_and_shape_reference]
     // Version 25.
-    RunOptionsEnableProfiling => [options::enable_run_profiling]
-    RunOptionsDisableProfiling => [run_options::accept]
+    RunOptionsEnableProfiling => [run_options::enable_profiling]
+    RunOptionsDisableProfiling => [run_options::disable_profiling]
     KernelInfoGetAttributeArray_string => [no OPERATORS]
     SetPerSessionThreadPoolCallbacks => [no THREADS]
     // Version 27.

@@ -26,6 +26,8 @@ pub struct Given {
     pub weights: GivenWeights,
     /// Lengths of dimensions by what the model says they stand for.
     pub denoted: BTreeMap<String, i64>,
+    /// Weights that are inputs instead.
+    pub opened: Vec<String>,
 }
 
 impl Given {
@@ -33,6 +35,7 @@ impl Given {
     pub fn put(&self, model: &mut Model) {
         model.given = self.weights.clone();
         model.fix_denoted(&self.denoted);
+        model.open_weights(&self.opened);
     }
 
     /// All of it as text, with checksums in the place of contents; empty where nothing is given.
@@ -45,6 +48,7 @@ impl Given {
         }
         let files = self.weights.files.iter();
         parts.extend(files.map(|(name, bytes)| format!("{name:?} {}", hex(&Sha256::digest(bytes)))));
+        parts.extend(self.opened.iter().map(|name| format!("{name:?} is an input")));
         Ok(parts.join("\n"))
     }
 }

@@ -4,8 +4,9 @@
 use pyo3::exceptions::*;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTraceback, PyType};
+use pyo3::types::{PyDict, PyTraceback, PyTuple, PyType};
 use relaxide::ffi::Error;
+use relaxide::vm::SHAPE_GUARD_ERROR;
 
 use crate::opaque;
 
@@ -43,20 +44,30 @@ fn classes(py: Python<'_>) -> &Bound<'_, PyDict> {
         for class in own {
             classes.set_item(class.name()?, class)?;
         }
-        classes.set_item("ShapeError", shape_error(py)?)?;
+        let (shape, guard) = shape_errors(py)?;
+        classes.set_item("ShapeError", shape)?;
+        classes.set_item(SHAPE_GUARD_ERROR, guard)?;
         Ok::<_, PyErr>(classes.unbind())
     };
     // A dictionary of names cannot fail to be made but for lack of memory, which leaves it empty.
     CLASSES.get_or_try_init(py, fill).unwrap_or_else(|_| CLASSES.get_or_init(py, || PyDict::new(py).unbind())).bind(py)
 }
 
-/// The class of errors about the shapes of a call: what TVM raises, and what Python users expect.
-fn shape_error(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+/// The classes of errors about the shapes of a call: the first is what TVM raises, and what Python users expect; the second is of lengths
+/// that the program was not compiled for, though its model allows them.
+fn shape_errors(py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, Bound<'_, PyAny>)> {
+    let bases = PyTuple::new(py, [py.get_type::<PyValueError>(), py.get_type::<PyRuntimeError>()])?;
+    let shape = class(py, "ShapeError", &bases, "A value has another shape than the program expects.")?;
+    let doc = "A value has lengths that the program was not compiled for, though its model allows them.";
+    let guard = class(py, SHAPE_GUARD_ERROR, &PyTuple::new(py, [&shape])?, doc)?;
+    Ok((shape, guard))
+}
+
+fn class<'py>(py: Python<'py>, name: &str, bases: &Bound<'py, PyTuple>, doc: &str) -> PyResult<Bound<'py, PyAny>> {
     let members = PyDict::new(py);
     members.set_item("__module__", "relaxide")?;
-    members.set_item("__doc__", "A value has another shape than the program expects.")?;
-    let bases = (py.get_type::<PyValueError>(), py.get_type::<PyRuntimeError>());
-    py.get_type::<PyType>().call1(("ShapeError", bases, members))
+    members.set_item("__doc__", doc)?;
+    py.get_type::<PyType>().call1((name, bases, members))
 }
 
 /// An error as an exception.
@@ -133,5 +144,6 @@ pub fn compiler(error: relaxide::Error) -> PyErr {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("ShapeGuardError", classes(m.py()).get_item(SHAPE_GUARD_ERROR)?)?;
     m.add_function(wrap_pyfunction!(register_error_class, m)?)
 }

@@ -3,6 +3,7 @@
 //! `relaxide._core` carries values across the border and nothing else: tensors, functions, modules, programs and errors. The
 //! names that users know are given to them by the Python package around it.
 
+mod array;
 mod builder;
 mod call;
 mod classes;
@@ -18,6 +19,7 @@ mod ir;
 mod module;
 mod object;
 mod onnx;
+mod onnx_run;
 mod opaque;
 mod params;
 mod program;
@@ -49,6 +51,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<compile::CompiledModule>()?;
     m.add_class::<builder::ExecBuilder>()?;
     device::register(m)?;
+    array::register(m)?;
     object::register(m)?;
     container::register(m)?;
     classes::register(m)?;
@@ -57,6 +60,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     function::register(m)?;
     module::register(m)?;
     onnx::register(m)?;
+    onnx_run::register(m)?;
     params::register(m)?;
     dataclass::register(m)?;
     script::register(m)?;

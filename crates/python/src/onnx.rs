@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use relaxide::onnx::{Beside, COMPILED_FOR, Extent, GivenTensor, Model, ValueSignature};
+use relaxide::onnx::{Beside, Extent, GivenTensor, Model, ValueSignature};
 
 use crate::error::{compiler, to_py};
 
 /// Reads a model from a file or from bytes, with what is given apart from it: `weights` (a list of name, tensor, and whether it is
-/// that of a file), `files` (bytes by name), `denoted` (lengths by what dimensions stand for), `folder` (of the files that belong
-/// to bytes).
+/// that of a file), `files` (bytes by name), `denoted` (lengths by what dimensions stand for), `opened` (names of weights that are
+/// inputs), `folder` (of the files that belong to bytes).
 pub fn model(py: Python<'_>, source: &Bound<'_, PyAny>, apart: Option<&Bound<'_, PyDict>>) -> PyResult<Model> {
     let model = if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = bytes.as_bytes().to_vec();
@@ -37,6 +37,9 @@ pub fn model(py: Python<'_>, source: &Bound<'_, PyAny>, apart: Option<&Bound<'_,
     }
     if let Some(denoted) = part("denoted")? {
         model.fix_denoted(&denoted.extract()?);
+    }
+    if let Some(opened) = part("opened")? {
+        model.open_weights(&opened.extract::<Vec<String>>()?);
     }
     if let (Some(folder), None) = (part("folder")?, &model.beside) {
         model.beside = Some(Beside::model(&folder.extract::<PathBuf>()?.join("model.onnx")));
@@ -74,7 +77,7 @@ fn onnx_signature<'py>(
     for (name, text) in texts {
         head.set_item(name, text)?;
     }
-    head.set_item("version", model.frame.model_version)?;
+    head.set_item("version", model.version().unwrap_or(i64::MAX))?;
     Ok(head)
 }
 
@@ -97,6 +100,5 @@ fn values<'py>(py: Python<'py>, values: &[ValueSignature]) -> PyResult<Bound<'py
 
 /// Adds the function to the extension.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add("ONNX_COMPILED_FOR", COMPILED_FOR)?;
     m.add_function(wrap_pyfunction!(onnx_signature, m)?)
 }

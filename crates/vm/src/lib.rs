@@ -39,6 +39,7 @@ pub use builder::{BuildError, ExecBuilder};
 #[cfg(target_family = "wasm")]
 pub use builtins::enter_optional_builtins;
 pub use builtins::is_optional as is_optional_builtin;
+pub use builtins::{GUARD_NOTE, SHAPE_GUARD_ERROR};
 pub use bytecode::{Arg, Register};
 pub use executable::module::{load_weights, take_weights};
 pub use executable::{Executable, FuncInfo, FuncKind};

@@ -27,7 +27,9 @@ from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, Run
 from ._process import *  # noqa: F403
 from ._process import __all__ as _PROCESS
 from ._process import __version__
-from ._session import InferenceSession, ModelMetadata, NodeArg, get_available_providers
+from ._providers import get_available_providers
+from ._session import InferenceSession, ModelMetadata, NodeArg
+from ._sparse import OrtSparseFormat, SparseTensor
 from ._values import OrtAllocatorType, OrtDevice, OrtMemoryInfo, OrtMemType, OrtValue
 
 #: The same under its other name.
@@ -54,10 +56,12 @@ __all__ = [
     "OrtDevice",
     "OrtMemType",
     "OrtMemoryInfo",
+    "OrtSparseFormat",
     "OrtValue",
     "RunOptions",
     "SessionIOBinding",
     "SessionOptions",
+    "SparseTensor",
     "capi",
     "get_available_providers",
     "install",

@@ -5,7 +5,6 @@ import enum
 from ._errors import NotImplemented
 
 _LIBRARY = "`relaxide compile MODEL -o model.so` writes what is compiled"
-_DENSE = "sparse tensors are no values here; give the model dense ones (a model's own sparse weights are read)"
 _KERNELS = "kernels and devices of ONNX Runtime's libraries cannot be used: sessions run on the processor"
 _WEIGHTS = "its weights are packed by ONNX Runtime's own kernels: quantize with ONNX Runtime and run the model here"
 
@@ -24,7 +23,6 @@ _CLASSES = {
     "OrtEpContextDataBuffer": _KERNELS,
     "OrtExternalInitializerInfo": "weights are compiled in: save them in the model, or in files beside it",
     "OrtSyncStream": _KERNELS,
-    "SparseTensor": _DENSE,
 }
 
 #: Functions, with what to do instead.

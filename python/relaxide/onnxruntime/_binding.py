@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 
 from .. import _onnx_values
-from ._errors import InvalidArgument
-from ._values import ELEMENTS, OrtValue, checked_device, element_of
+from ._typed import taken_text
+from ._values import ELEMENTS, OrtValue, checked_device, element_of, taken_dims
 
 
 class IOBinding:
@@ -21,34 +21,40 @@ class IOBinding:
         self._inputs = {}
         # By name: nothing, a value, or an array over memory of the caller's.
         self._outputs = {}
-        self._results = []
+        # What the last run gave, by name.
+        self._results = {}
 
     def bind_cpu_input(self, name, arr_on_cpu):
         """Take an input from an array."""
-        self._inputs[self._input(name)] = OrtValue.ortvalue_from_numpy(arr_on_cpu)
+        name = self._input(name)
+        self._inputs[name] = OrtValue.ortvalue_from_numpy(arr_on_cpu)
 
     def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
         """Take an input from memory, which must stay until the run has ended."""
+        shape = taken_dims(shape)
         checked_device(device_type, device_id)
-        self._inputs[self._input(name)] = OrtValue.ortvalue_from_numpy(_array_at(buffer_ptr, shape, element_type))
+        name = self._input(name)
+        self._inputs[name] = OrtValue.ortvalue_from_numpy(_array_at(buffer_ptr, shape, element_type))
 
     def bind_ortvalue_input(self, name, ortvalue):
         """Take an input from a value."""
-        self._inputs[self._input(name)] = ortvalue
+        self._inputs[self._input(name)] = _value(ortvalue)
 
     def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
         """Ask for an output, in memory of the caller's where an address is given."""
+        self._results.pop(name, None)
+        if buffer_ptr is not None and (element_type is None or shape is None):
+            raise ValueError("memory for an output needs its element_type and shape")
         checked_device(device_type, device_id)
         if buffer_ptr is None:
             self._outputs[self._output(name)] = None
             return
-        if element_type is None or shape is None:
-            raise ValueError("memory for an output needs its element_type and shape")
         self._outputs[self._output(name)] = _array_at(buffer_ptr, shape, element_type)
 
     def bind_ortvalue_output(self, name, ortvalue):
         """Put an output into a value."""
-        self._outputs[self._output(name)] = ortvalue
+        self._results.pop(name, None)
+        self._outputs[self._output(name)] = _value(ortvalue)
 
     def synchronize_inputs(self):
         """Wait for copies of inputs; there are none on the processor."""
@@ -57,12 +63,12 @@ class IOBinding:
         """Wait for copies of outputs; there are none on the processor."""
 
     def get_outputs(self):
-        """The outputs of the last run, in the order in which they were bound."""
-        return list(self._results)
+        """The outputs in the order in which they were bound: those of the last run, or the values that the next is to fill."""
+        return [self._results.get(name) or _shown(value) for name, value in self._outputs.items()]
 
     def copy_outputs_to_cpu(self):
         """The outputs of the last run as arrays."""
-        return [value.numpy() for value in self._results]
+        return [value.numpy() for value in self.get_outputs()]
 
     def clear_binding_inputs(self):
         """Forget the inputs."""
@@ -74,36 +80,52 @@ class IOBinding:
         self._results.clear()
 
     def _input(self, name):
-        return _known(name, self._session.get_inputs(), "input")
+        return _known(name, self._session.get_inputs() + self._session.get_overridable_initializers(), "input")
 
     def _output(self, name):
         return _known(name, self._session.get_outputs(), "output")
 
     def _keep(self, names, values):
         """Hand out what a run gave."""
-        results = []
+        results = {}
         for name, value in zip(names, values):
             bound = self._outputs[name]
             if bound is None:
-                results.append(OrtValue(value))
+                results[name] = OrtValue(value)
             elif isinstance(bound, OrtValue):
-                bound.update_inplace(OrtValue(value))
-                results.append(bound)
+                made = OrtValue(value)
+                if made.data_type() != bound.data_type():
+                    raise RuntimeError(f"output {name} is {made.data_type()}, and the value that is bound {bound.data_type()}")
+                bound.update_inplace(made)
+                results[name] = bound
             else:
                 array = _onnx_values.to_numpy(value)
                 if array.shape != bound.shape or array.dtype != bound.dtype:
-                    raise InvalidArgument(
+                    raise RuntimeError(
                         f"output {name} is {array.dtype}{list(array.shape)}, and its memory {bound.dtype}{list(bound.shape)}"
                     )
                 np.copyto(bound, array)
-                results.append(OrtValue.ortvalue_from_numpy(bound))
+                results[name] = OrtValue.ortvalue_from_numpy(bound)
         self._results = results
+
+
+def _shown(bound):
+    """What an output is bound to, as a value."""
+    if isinstance(bound, np.ndarray):
+        return OrtValue.ortvalue_from_numpy(bound)
+    return OrtValue(None) if bound is None else bound
+
+
+def _value(given):
+    if not isinstance(given, OrtValue):
+        raise TypeError(f"an OrtValue is bound, not {type(given).__name__}")
+    return given
 
 
 def _known(name, args, what):
     names = [arg.name for arg in args]
-    if name not in names:
-        raise InvalidArgument(f"Invalid {what} name: {name}; the model has {', '.join(names) or 'none'}")
+    if taken_text(name, f"the name of an {what}") not in names:
+        raise RuntimeError(f"Invalid {what} name: {name}; the model has {', '.join(names) or 'none'}")
     return name
 
 
@@ -111,12 +133,12 @@ def _array_at(address, shape, element_type):
     """An array over memory that the caller answers for."""
     element = element_of(element_type)
     if element == "string":
-        raise InvalidArgument("texts have no memory to bind: use bind_cpu_input or bind_ortvalue_input")
+        raise RuntimeError("texts have no memory to bind: use bind_cpu_input or bind_ortvalue_input")
     dtype = np.dtype(ELEMENTS[element][1])
-    shape = tuple(int(dim) for dim in shape)
+    shape = tuple(taken_dims(shape))
     size = int(np.prod(shape, dtype="int64")) * dtype.itemsize
     if size and not address:
-        raise InvalidArgument("the address of the memory is zero")
+        raise RuntimeError("the address of the memory is zero")
     if not size:
         return np.empty(shape, dtype)
     memory = (ctypes.c_ubyte * size).from_address(int(address))

@@ -7,6 +7,7 @@ from ..compiler import compile
 from ..relax.frontend.onnx import imported
 from ..relax.vm import VirtualMachine
 from ..runtime import cpu, load_module
+from ..runtime.profiling import Report
 from . import _cache
 from ._apart import Apart
 from ._errors import Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile, NotImplemented
@@ -18,19 +19,23 @@ class Compiled:
     def __init__(self, head, machine):
         #: What the model says of itself: see ``_core.onnx_signature``.
         self.head = head
-        self._main = machine["main"]
+        #: The function.
+        self.main = machine["main"]
         self._machine = machine
 
     def __call__(self, args):
-        return self._main(*args)
+        return self.main(*args)
 
-    def trace(self, args):
-        """Every call of a run of its own, as ``runtime.profiling.Report.chrome_trace`` writes them."""
-        return self._machine.profile("main", *args).chrome_trace()
+    def profile(self, args):
+        """What it gives, and every call of that run, as ``runtime.profiling.Report.chrome_trace`` writes them."""
+        result, report = self._machine.module["profile_run"]("main", *args)
+        return result, Report(report).chrome_trace()
 
 
 def source_of(path_or_bytes):
     """A path or the bytes of a model, of what a session is given."""
+    if isinstance(path_or_bytes, str) and not path_or_bytes:
+        raise TypeError("the path of a model is empty")
     if isinstance(path_or_bytes, (str, os.PathLike)):
         return os.fspath(path_or_bytes)
     if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
@@ -71,6 +76,8 @@ def signature(source, apart):
         raise NoSuchFile(f"{source}: the file does not exist") from error
     except (OSError, PermissionError) as error:
         raise Fail(str(error)) from error
+    except NotImplementedError as error:
+        raise NotImplemented(str(error)) from error
     except Exception as error:
         if isinstance(source, bytes) and not source:
             raise InvalidArgument("the model has no bytes") from error

@@ -2,7 +2,8 @@
 
 import enum
 
-from ._values import OrtMemoryInfo
+from ._typed import taken_number
+from ._values import OrtMemoryInfo, OrtValue
 
 
 class OrtDeviceMemoryType(enum.IntEnum):
@@ -54,15 +55,6 @@ class OrtMemoryInfoDeviceType(enum.IntEnum):
     NPU = 3
 
 
-class OrtSparseFormat(enum.IntEnum):
-    """How a sparse tensor is kept."""
-
-    ORT_SPARSE_UNDEFINED = 0
-    ORT_SPARSE_COO = 1
-    ORT_SPARSE_CSRC = 2
-    ORT_SPARSE_BLOCK_SPARSE = 4
-
-
 class OrtHardwareDevice:
     """The processor."""
 
@@ -94,12 +86,23 @@ class OrtArenaCfg:
     _NAMES = (*_PLACES, "initial_growth_chunk_size_bytes", "max_power_of_two_extend_bytes")
 
     def __init__(self, *settings):
-        given = settings[0] if len(settings) == 1 and isinstance(settings[0], dict) else dict(zip(self._PLACES, settings))
+        is_named = len(settings) == 1 and isinstance(settings[0], dict)
+        given = settings[0] if is_named else dict(zip(self._PLACES, settings))
         unknown = given.keys() - set(self._NAMES)
         if unknown:
             raise RuntimeError(f"an arena has no setting {', '.join(sorted(unknown))}; it has {', '.join(self._NAMES)}")
         for name in self._NAMES:
-            setattr(self, name, given.get(name, 0 if name == "max_mem" else -1))
+            try:
+                setattr(self, name, _setting(given, name))
+            except TypeError as error:
+                raise (RuntimeError(str(error)) if is_named else error) from None
+
+
+def _setting(given, name):
+    value = given.get(name, 0 if name == "max_mem" else -1)
+    if name == "max_mem" and isinstance(value, int) and value < 0:
+        raise TypeError(f"{name} is a number of bytes, not {value}")
+    return taken_number(value, name)
 
 
 _PROCESSOR = OrtEpDevice()
@@ -112,6 +115,8 @@ def get_ep_devices():
 
 def create_and_register_allocator(mem_info, arena_cfg=None):
     """Kept for its name: memory between calls is kept as the runtime decides."""
+    if not isinstance(mem_info, OrtMemoryInfo):
+        raise TypeError(f"mem_info is OrtMemoryInfo, not {type(mem_info).__name__}")
 
 
 def create_and_register_allocator_v2(provider_type, mem_info, options, arena_cfg=None):
@@ -121,7 +126,10 @@ def create_and_register_allocator_v2(provider_type, mem_info, options, arena_cfg
 def copy_tensors(src, dst, stream=None):
     """Copy tensors into others of their shapes, one into the other in order."""
     if len(src) != len(dst):
-        raise ValueError(f"there are {len(src)} tensors to copy, and {len(dst)} to copy them into")
+        raise RuntimeError(f"there are {len(src)} tensors to copy, and {len(dst)} to copy them into")
+    for value in (*src, *dst):
+        if not isinstance(value, OrtValue):
+            raise TypeError(f"values are copied, not {type(value).__name__}")
     for source, target in zip(src, dst):
         target.update_inplace(source)
 
@@ -135,7 +143,6 @@ __all__ = [
     "OrtHardwareDevice",
     "OrtHardwareDeviceType",
     "OrtMemoryInfoDeviceType",
-    "OrtSparseFormat",
     "copy_tensors",
     "create_and_register_allocator",
     "create_and_register_allocator_v2",

@@ -1,13 +1,15 @@
 """What a session and a run may be told."""
 
-import enum
+import os
 
 from ._apart import Apart
-from ._errors import Fail, InvalidArgument, NotImplemented
+from ._errors import Fail, NotImplemented
+from ._providers import PROVIDERS
+from ._typed import Numbered, Typed, flag, member, number, taken_flag, taken_number, taken_text, text
 from ._values import OrtValue
 
 
-class GraphOptimizationLevel(enum.IntEnum):
+class GraphOptimizationLevel(Numbered):
     """How much a graph is optimized. Relaxide compiles every model in one way; the level is kept and changes nothing."""
 
     ORT_DISABLE_ALL = 0
@@ -17,14 +19,14 @@ class GraphOptimizationLevel(enum.IntEnum):
     ORT_ENABLE_ALL = 99
 
 
-class ExecutionMode(enum.IntEnum):
+class ExecutionMode(Numbered):
     """Whether operators run side by side. Kernels use all threads, one after the other, in either mode."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
-class ExecutionOrder(enum.IntEnum):
+class ExecutionOrder(Numbered):
     """In which order operators run; the compiler chooses it."""
 
     DEFAULT = 0
@@ -32,24 +34,32 @@ class ExecutionOrder(enum.IntEnum):
     MEMORY_EFFICIENT = 2
 
 
-class _Config:
+#: How long the key and the value of an entry may be.
+_LONGEST_KEY, _LONGEST_VALUE = 1024, 8192
+
+
+class _Config(Typed):
     """Entries of texts by key."""
 
+    __slots__ = ("_entries",)
+
     def __init__(self):
+        super().__init__()
         self._entries = {}
 
     def _add(self, key, value):
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"an entry is two texts, and {key!r}: {value!r} is not")
-        if not key:
-            raise Fail("the key of an entry is empty")
+        key, value = taken_text(key, "the key of an entry"), taken_text(value, "the value of an entry")
+        if not 0 < len(key.encode()) <= _LONGEST_KEY:
+            raise RuntimeError(f"the key of an entry has 1 to {_LONGEST_KEY} bytes, and this one {len(key.encode())}")
+        if len(value.encode()) > _LONGEST_VALUE:
+            raise RuntimeError(f"the value of {key!r} has {len(value.encode())} bytes; at most {_LONGEST_VALUE} are kept")
         self._entries[key] = value
 
     def _get(self, key):
         try:
-            return self._entries[key]
+            return self._entries[taken_text(key, "the key of an entry")]
         except KeyError:
-            raise Fail(f"there is no entry {key!r}; there are: {', '.join(sorted(self._entries)) or 'none'}") from None
+            raise RuntimeError(f"there is no entry {key!r}; there are: {', '.join(sorted(self._entries)) or 'none'}") from None
 
 
 class SessionOptions(_Config):
@@ -57,28 +67,41 @@ class SessionOptions(_Config):
 
     ``intra_op_num_threads`` is how many threads kernels use. They are shared by all sessions of a process, so the last session
     that asks for a number sets it. ``add_free_dimension_override_by_name`` fixes a named dimension, for which faster kernels are
-    made. With ``enable_profiling`` runs are computed twice, and ``InferenceSession.end_profiling`` writes their times. Options of memory, logging and order are kept, and change nothing here.
+    made. With ``enable_profiling`` kernels are timed as they run, and ``InferenceSession.end_profiling`` writes what they took. Options of
+    memory, logging and order are kept, and change nothing here.
     """
+
+    __slots__ = ("_apart", "_cancelled", "_dims", "_providers")
+
+    enable_cpu_mem_arena = flag(True)
+    enable_mem_pattern = flag(True)
+    enable_mem_reuse = flag(True)
+    enable_profiling = flag(False)
+    execution_mode = member(ExecutionMode.ORT_SEQUENTIAL)
+    execution_order = member(ExecutionOrder.DEFAULT)
+    graph_optimization_level = member(GraphOptimizationLevel.ORT_ENABLE_ALL)
+    inter_op_num_threads = number(0)
+    intra_op_num_threads = number(0)
+    log_severity_level = number(-1)
+    log_verbosity_level = number(0)
+    logid = text("")
+    profile_file_prefix = text("onnxruntime_profile_")
+    use_deterministic_compute = flag(False)
+    use_per_session_threads = flag(True)
 
     def __init__(self):
         super().__init__()
-        self.enable_cpu_mem_arena = True
-        self.enable_mem_pattern = True
-        self.enable_mem_reuse = True
-        self.enable_profiling = False
-        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
-        self.execution_order = ExecutionOrder.DEFAULT
-        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
-        self.inter_op_num_threads = 0
-        self.intra_op_num_threads = 0
-        self.log_severity_level = -1
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.profile_file_prefix = "onnxruntime_profile_"
-        self.use_deterministic_compute = False
-        self.use_per_session_threads = True
         self._dims = {}
         self._apart = Apart()
+        self._providers = []
+        self._cancelled = False
+
+    def _opening(self, names):
+        """The same with some of the model's weights as inputs, and without a profile of its own."""
+        made = SessionOptions()
+        made._values = self._values | {"enable_profiling": False}
+        made._entries, made._dims, made._apart = self._entries, self._dims, self._apart.opening(names)
+        return made
 
     @property
     def optimized_model_filepath(self):
@@ -87,7 +110,7 @@ class SessionOptions(_Config):
 
     @optimized_model_filepath.setter
     def optimized_model_filepath(self, value):
-        if value:
+        if taken_text(value, "optimized_model_filepath"):
             raise NotImplemented("optimized models are not written; `relaxide compile MODEL -o model.so` writes a library")
 
     def add_session_config_entry(self, key, value):
@@ -102,23 +125,28 @@ class SessionOptions(_Config):
 
     def add_free_dimension_override_by_name(self, name, value):
         """Fix the dimension of a name."""
-        if int(value) < 0:
-            raise Fail(f"dimension {name!r} cannot be {value}: it must not be negative")
-        self._dims[str(name)] = int(value)
+        _fix(self._dims, name, value)
 
     def add_free_dimension_override_by_denotation(self, denotation, value):
         """Fix the dimensions that a model says to stand for something (``DATA_BATCH``)."""
-        if int(value) < 0:
-            raise Fail(f"dimension {denotation!r} cannot be {value}: it must not be negative")
-        self._apart.denoted[str(denotation)] = int(value)
+        _fix(self._apart.denoted, denotation, value)
 
-    def add_provider(self, name, options=None):
-        """Kept for its name: everything runs on the processor."""
-        self._add(f"provider.{name}", str(options or {}))
+    def add_provider(self, name, options):
+        """Name the processor's provider, which is the only one."""
+        name = taken_text(name, "the name of a provider")
+        if not isinstance(options, dict) or not all(isinstance(part, str) for pair in options.items() for part in pair):
+            raise TypeError("the options of a provider are a dictionary of texts")
+        if name not in PROVIDERS:
+            raise RuntimeError(f"there is no provider {name!r}: sessions run on the processor ({', '.join(PROVIDERS)})")
+        self._providers.append(name)
 
     def has_providers(self):
-        """Whether :meth:`add_provider` was called."""
-        return any(key.startswith("provider.") for key in self._entries)
+        """Whether a provider was named."""
+        return bool(self._providers)
+
+    def set_load_cancellation_flag(self, is_cancelled):
+        """Say that sessions are not to be made with these options any more."""
+        self._cancelled = taken_flag(is_cancelled, "is_cancelled")
 
     def add_provider_for_devices(self, ep_devices, provider_options):
         """Kept for its name: everything runs on the processor."""
@@ -137,41 +165,59 @@ class SessionOptions(_Config):
 
     def add_external_initializers(self, names, ort_values):
         """Give weights that the model has in files beside it, so that these need not be there."""
+        if not isinstance(names, list) or not isinstance(ort_values, list):
+            raise TypeError("the names of weights are a list, and so are the weights")
         if len(names) != len(ort_values):
-            raise InvalidArgument(f"there are {len(names)} names of weights, and {len(ort_values)} weights")
+            raise RuntimeError(f"there are {len(names)} names of weights, and {len(ort_values)} weights")
         for name, value in zip(names, ort_values):
             self._add_weight(name, value, True)
 
     def add_external_initializers_from_files_in_memory(self, names, buffers, lengths):
         """Give the contents of files that the model's weights lie in, so that these need not be there."""
         if not len(names) == len(buffers) == len(lengths):
-            raise InvalidArgument(f"there are {len(names)} names of files, {len(buffers)} buffers and {len(lengths)} lengths")
+            raise RuntimeError(f"there are {len(names)} names of files, {len(buffers)} buffers and {len(lengths)} lengths")
         for name, buffer, length in zip(names, buffers, lengths):
             self._apart.files[str(name)] = bytes(memoryview(buffer).cast("B")[:length])
 
     def _add_weight(self, name, value, external):
-        if not isinstance(value, OrtValue):
-            raise TypeError(f"the weight {name!r} is an OrtValue, not {type(value).__name__}")
+        if not isinstance(name, str) or not isinstance(value, OrtValue):
+            raise RuntimeError(f"the weight {name!r} is an OrtValue, not {type(value).__name__}")
         if not value.is_tensor() or value.data_type() == "tensor(string)":
-            raise NotImplemented(f"the weight {name!r} is a {value.data_type()}; only tensors of numbers are given apart")
+            raise RuntimeError(f"the weight {name!r} is a {value.data_type()}; only tensors of numbers are given apart")
         self._apart.weights[str(name)] = (value, external)
 
     def register_custom_ops_library(self, path):
         """Refused: libraries of operators hold kernels for ONNX Runtime."""
+        if path is None:
+            raise RuntimeError("the path of a library is None")
+        if not os.path.exists(taken_text(path, "the path of a library")):
+            raise Fail(f"there is no library {path}")
         raise NotImplemented(f"{path}: operators of ONNX Runtime's libraries cannot be used; a model's own functions can")
+
+
+def _fix(lengths, name, value):
+    """A length for a dimension; a negative one leaves it open."""
+    value = taken_number(value, "the length of a dimension")
+    if name is None:
+        raise RuntimeError("a dimension that is fixed has a name")
+    name = taken_text(name, "the name of a dimension")
+    if value >= 0:
+        lengths[name] = value
+    else:
+        lengths.pop(name, None)
 
 
 class RunOptions(_Config):
     """How a model is run; ``terminate`` ends runs that begin afterwards."""
 
-    def __init__(self):
-        super().__init__()
-        self.log_severity_level = -1
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.only_execute_path_to_fetches = False
-        self.terminate = False
-        self.training_mode = False
+    __slots__ = ()
+
+    log_severity_level = number(-1)
+    log_verbosity_level = number(0)
+    logid = text("")
+    only_execute_path_to_fetches = flag(False)
+    terminate = flag(False)
+    training_mode = flag(False)
 
     def add_run_config_entry(self, key, value):
         """Keep an entry, which nothing here reads."""

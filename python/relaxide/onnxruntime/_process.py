@@ -4,15 +4,11 @@ import platform
 
 from .._core import __version__ as _relaxide_version
 from ..runtime import set_num_threads
-from ._session import PROVIDERS
+from ._providers import PROVIDERS, get_all_providers
+from ._typed import taken_number
 
 #: The version of ONNX Runtime whose interface this is.
 __version__ = "1.32.0"
-
-
-def get_all_providers():
-    """Where sessions could run in any build: here, the same."""
-    return list(PROVIDERS)
 
 
 def get_device():
@@ -31,11 +27,14 @@ def get_version_string():
 
 
 def set_default_logger_severity(severity):
-    """Kept for its name: nothing is logged."""
+    """Kept for its name: nothing is logged. Severities are 0 to 4."""
+    if not 0 <= taken_number(severity, "a severity") <= 4:
+        raise RuntimeError(f"a severity is 0 (everything) to 4 (what ends the process), not {severity}")
 
 
 def set_default_logger_verbosity(verbosity):
     """Kept for its name: nothing is logged."""
+    taken_number(verbosity, "a verbosity")
 
 
 def disable_telemetry_events():
@@ -58,6 +57,7 @@ def set_global_thread_pool_sizes(intra_op_num_threads=0, inter_op_num_threads=0)
 
 def set_seed(seed):
     """Kept for its name: random operators give the same numbers in every run, by their own seed or else by their name."""
+    taken_number(seed, "a seed")
 
 
 def has_collective_ops():

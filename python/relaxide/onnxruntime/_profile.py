@@ -1,7 +1,6 @@
 """The file of a session that was asked for a profile: events as ONNX Runtime writes them, for ``chrome://tracing`` and its own tools.
 
-A run that is profiled is computed twice, once for its results and once for the times of its kernels. Kernels are those of the
-compiled program, several operators of the model in one; what the virtual machine does between them is no event.
+Kernels are those of the compiled program, several operators of the model in one; what the virtual machine does between them is no event.
 """
 
 import json

@@ -10,21 +10,15 @@ from ..runtime import set_num_threads
 from . import _compiled
 from ._binding import IOBinding
 from ._devices import get_ep_devices
-from ._errors import Fail, InvalidArgument, NotImplemented, OnnxRuntimeError, RuntimeException
+from ._errors import Fail, InvalidArgument, ModelLoadCanceled, OnnxRuntimeError, RuntimeException
 from ._options import RunOptions, SessionOptions
 from ._profile import Profile
+from ._providers import KNOWN, PROVIDERS, asked_for, warn_of_absent
+from ._typed import taken_text
 from ._values import ELEMENTS, OrtMemoryInfo, OrtValue, element_of_tensor
-
-#: Where sessions run.
-PROVIDERS = ["CPUExecutionProvider"]
 
 #: For how many lengths of its inputs a session compiles its model anew, beside the program for any length.
 _MOST_EXACT = 8
-
-
-def get_available_providers():
-    """Where sessions can run."""
-    return list(PROVIDERS)
 
 
 class NodeArg:
@@ -38,6 +32,10 @@ class NodeArg:
 
     def __repr__(self):
         return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape})"
+
+
+def _node_arg(name, kind, shape, fixed):
+    return NodeArg(name, kind, [fixed.get(dim, dim) if isinstance(dim, str) else dim for dim in shape])
 
 
 class ModelMetadata:
@@ -70,11 +68,13 @@ class InferenceSession:
             raise TypeError(f"sess_options is SessionOptions, not {type(sess_options).__name__}")
         unknown = kwargs.keys() - {"disabled_optimizers", "enable_fallback", "read_config_from_model"}
         if unknown:
-            raise TypeError(f"InferenceSession takes no argument {', '.join(sorted(unknown))}")
+            warnings.warn(f"InferenceSession knows no argument {', '.join(sorted(unknown))}", UserWarning, stacklevel=2)
         self._options = sess_options or SessionOptions()
         source = _compiled.source_of(path_or_bytes)
         self._model_path = source if isinstance(source, str) else None
-        self.set_providers(providers, provider_options)
+        warn_of_absent(asked_for(providers, provider_options))
+        if self._options._cancelled:
+            raise ModelLoadCanceled("making the session was cancelled by its options")
         if self._options.intra_op_num_threads > 0:
             set_num_threads(self._options.intra_op_num_threads)
         self._profile = Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
@@ -87,13 +87,20 @@ class InferenceSession:
         self._exact = {}
         self._lock = threading.Lock()
         head = self._model.head
-        self._inputs = [NodeArg(name, kind, list(shape)) for name, kind, shape in head["inputs"]]
-        self._outputs = [NodeArg(name, kind, list(shape)) for name, kind, shape in head["outputs"]]
+        dims = self._options._dims
+        self._inputs = [_node_arg(*described, dims) for described in head["inputs"]]
+        self._outputs = [_node_arg(*described, dims) for described in head["outputs"]]
         self._by_name = {arg.name: arg for arg in self._inputs}
         self._places = {arg.name: i for i, arg in enumerate(self._outputs)}
+        self._every = list(range(len(self._outputs)))
+        described = [(arg.name, arg.type, _element_of(arg.type), arg.shape) for arg in self._inputs]
+        self._usual = _core.OnnxRun(described, len(self._outputs), self._options._dims, InvalidArgument, _onnx_values.to_numpy)
+        # Weights that may be given, and sessions in which some of them are inputs, by the names of these.
+        self._weights = frozenset(name for name, *_ in head["overridable"]).difference(self._apart.opened)
+        self._opened = {}
         # A model in memory is kept only where it may have to be compiled once more.
         is_open = any(not isinstance(dim, int) for arg in self._inputs for dim in arg.shape)
-        self._source = source if is_open else None
+        self._source = source if is_open or self._weights else None
 
     def get_inputs(self):
         """The inputs, in order."""
@@ -105,7 +112,7 @@ class InferenceSession:
 
     def get_overridable_initializers(self):
         """Weights that the model lists among its inputs."""
-        return [NodeArg(name, kind, list(shape)) for name, kind, shape in self._model.head["overridable"]]
+        return [_node_arg(*described, self._options._dims) for described in self._model.head["overridable"]]
 
     def get_modelmeta(self):
         """Who made the model, and what for."""
@@ -125,12 +132,11 @@ class InferenceSession:
 
     def set_providers(self, providers=None, provider_options=None):
         """Say where to run: on the processor, whatever else is asked for, which a warning says."""
-        if provider_options is not None and len(provider_options) != len(providers or []):
-            raise ValueError("providers and provider_options must be of one length")
-        names = [item if isinstance(item, str) else item[0] for item in providers or []]
-        absent = [name for name in names if name not in PROVIDERS]
-        if absent:
-            warnings.warn(f"{', '.join(absent)} is not here; the session runs on the processor", UserWarning, stacklevel=3)
+        names = asked_for(providers, provider_options)
+        unknown = [name for name in names if name not in KNOWN]
+        if unknown:
+            raise RuntimeError(f"there is no provider {', '.join(unknown)}: sessions run on the processor ({', '.join(PROVIDERS)})")
+        warn_of_absent(names)
 
     def disable_fallback(self):
         """Kept for its name: there is nothing to fall back to."""
@@ -155,11 +161,36 @@ class InferenceSession:
         list
             Arrays; for sequences lists of them, for maps dictionaries.
         """
+        if run_options is None and self._profile is None and not self._exact and type(input_feed) is dict:
+            arrays = self._run_usual(output_names, input_feed)
+            if arrays is not None:
+                return arrays
         return [_onnx_values.to_numpy(value) for value in self._call(output_names, input_feed, run_options)]
+
+    def _run_usual(self, names, feed):
+        """Outputs of arrays, where all is as usual; nothing where it is not, which :meth:`_call` has the words for."""
+        wanted = self._every
+        if names:
+            wanted = [self._places.get(name) for name in names] if type(names) is list else [None]
+            if None in wanted:
+                return None
+        try:
+            return self._usual.run(self._model.main, feed, wanted)
+        except _core.ShapeGuardError:
+            return None  # The other way compiles the model for these lengths.
+        except (MemoryError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise RuntimeException(str(error)) from error
 
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
         """As :meth:`run`, from values to values."""
-        return [OrtValue(value) for value in self._call(output_names, input_dict_ort_values, run_options)]
+        self._check_missing(input_dict_ort_values)
+        for value in input_dict_ort_values.values():
+            if not isinstance(value, OrtValue):
+                raise TypeError(f"run_with_ort_values takes OrtValue, not {type(value).__name__}: run takes arrays")
+        values = self._call(output_names, input_dict_ort_values, run_options)
+        return [OrtValue(value, kind=self._outputs[i].type) for value, i in zip(values, self._wanted(output_names))]
 
     def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
         """Run in a thread of its own, which calls ``callback(results, user_data, error)`` at the end.
@@ -185,7 +216,13 @@ class InferenceSession:
         if iobinding._session is not self:
             raise ValueError("the binding is that of another session")
         names = list(iobinding._outputs)
-        iobinding._keep(names, self._call(names, iobinding._inputs, run_options))
+        if not names:
+            raise RuntimeError("no output is bound: use bind_output")
+        try:
+            values = self._call(names, iobinding._inputs, run_options)
+        except (OnnxRuntimeError, ValueError) as error:
+            raise RuntimeError(f"Error in execution: {error}") from error
+        iobinding._keep(names, values)
 
     def end_profiling(self):
         """Write the times of what was run since the session was made, and say in which file."""
@@ -220,9 +257,15 @@ class InferenceSession:
 
     def set_tuning_results(self, results, *, error_on_invalid=False):
         """Kept for its name: nothing here is tuned by them."""
+        if not isinstance(results, list):
+            raise TypeError(f"results is a list, not {type(results).__name__}")
 
     def set_ep_dynamic_options(self, options):
         """Kept for its name: the processor has none."""
+        if not isinstance(options, dict):
+            raise TypeError(f"options is a dictionary of texts, not {type(options).__name__}")
+        if not options:
+            raise RuntimeError("there are no options to set")
 
     def _call(self, output_names, feed, run_options):
         if run_options is not None:
@@ -230,33 +273,54 @@ class InferenceSession:
                 raise TypeError(f"run_options is RunOptions, not {type(run_options).__name__}")
             if run_options.terminate:
                 raise Fail("the run was ended by RunOptions.terminate")
+        self._check_missing(feed)
+        for name in feed:
+            taken_text(name, "the name of an input")
+        if not self._weights.isdisjoint(feed):
+            return self._opening(self._weights.intersection(feed))._call(output_names, feed, run_options)
         wanted = self._wanted(output_names)
         args = self._arguments(feed)
-        since = self._profile.now() if self._profile else 0
-        result = self._run(args)
-        if self._profile:
-            self._profile.session("model_run", since)
-            self._profile.kernels(self._program(args).trace(args), since)
-        outputs = [result] if len(self._outputs) == 1 else list(result)
-        return [outputs[i] for i in wanted]
-
-    def _run(self, args):
         try:
-            return self._program(args)(args)
-        except (MemoryError, KeyboardInterrupt):
-            raise
-        except Exception as error:
-            # Only what was compiled for some lengths can be compiled for others.
-            assumed = _core.ONNX_COMPILED_FOR in str(error)
-            exact = self._specialize(self._lengths(args)) if assumed else None
-            if exact is None:
-                raise RuntimeException(str(error)) from error
-        try:
-            return exact(args)
+            result = self._run(args)
         except (MemoryError, KeyboardInterrupt):
             raise
         except Exception as error:
             raise RuntimeException(str(error)) from error
+        outputs = [result] if len(self._outputs) == 1 else list(result)
+        return [outputs[i] for i in wanted]
+
+    def _check_missing(self, feed):
+        missing = [name for name in self._by_name if name not in feed]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+
+    def _opening(self, names):
+        """A session in which some of the model's weights are inputs."""
+        with self._lock:
+            if names not in self._opened:
+                self._opened[names] = InferenceSession(self._source, self._options._opening(names))
+        opened = self._opened[names]
+        opened._profile = self._profile
+        return opened
+
+    def _run(self, args):
+        try:
+            return self._compute(self._program(args), args)
+        except _core.ShapeGuardError:
+            exact = self._specialize(self._lengths(args))
+            if exact is None:
+                raise
+        return self._compute(exact, args)
+
+    def _compute(self, program, args):
+        profile = self._profile
+        if profile is None:
+            return program(args)
+        since = profile.now()
+        result, trace = program.profile(args)
+        profile.session("model_run", since)
+        profile.kernels(trace, since)
+        return result
 
     def _program(self, args):
         """What computes values of such lengths."""
@@ -286,25 +350,20 @@ class InferenceSession:
 
     def _wanted(self, names):
         if not names:
-            return range(len(self._outputs))
+            return self._every
+        if not isinstance(names, (list, tuple)):
+            raise TypeError(f"output_names is a list of names, not {type(names).__name__}")
         for name in names:
-            if name not in self._places:
+            if taken_text(name, "the name of an output") not in self._places:
                 raise InvalidArgument(f"Invalid output name: {name}; the model has {', '.join(self._places)}")
         return [self._places[name] for name in names]
 
     def _arguments(self, feed):
-        missing = [name for name in self._by_name if name not in feed]
-        if missing:
-            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
         for name in feed:
             if name not in self._by_name:
                 raise InvalidArgument(f"Invalid input name: {name}; the model has {', '.join(self._by_name) or 'none'}")
-        args, lengths, differing = [], {}, False
-        for arg in self._inputs:
-            value = _argument(arg, feed[arg.name])
-            differing |= not _fits(arg, value, lengths, self._options._dims)
-            args.append(value)
-        if differing and not self._is_loose:
+        args = [_argument(arg, feed[arg.name]) for arg in self._inputs]
+        if not self._usual.fits(args) and not self._is_loose:
             self._loosen()
         return args
 
@@ -316,22 +375,47 @@ class InferenceSession:
                 self._is_loose = True
 
 
+def _element_of(kind):
+    """What the runtime calls the elements of a tensor's type; nothing for another type, and for texts."""
+    element = kind[len("tensor(") : -1] if kind.startswith("tensor(") else "string"
+    return ELEMENTS[element][1] if element in ELEMENTS and element != "string" else None
+
+
 def _argument(arg, value):
     """A value as the program takes it, of the type that the model says."""
     if isinstance(value, OrtValue):
         value = value._value
         if _onnx_values.is_tensor(value):
             _check_element(arg, element_of_tensor(value))
-        return value
+        return _core.aligned_tensor(value) if isinstance(value, _core.Tensor) else value
     if value is None or not arg.type.startswith("tensor("):
         return _onnx_values.to_runtime(value, share=True)
-    element = arg.type[len("tensor(") : -1]
-    if not hasattr(value, "dtype") and not hasattr(value, "__dlpack__") and element in ELEMENTS and element != "string":
-        value = np.asarray(value, ELEMENTS[element][1])
-    value = _onnx_values.shared(value) if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__") else value
-    value = _onnx_values.to_runtime(value, share=True)
-    _check_element(arg, element_of_tensor(value))
+    if isinstance(value, (int, float, complex, np.generic)):
+        raise RuntimeError(f"{arg.name} is an array or a list, not {type(value).__name__}: numpy.asarray makes one of a number")
+    try:
+        value = _tensor_of(value, arg.type[len("tensor(") : -1])
+        given = None if isinstance(value, np.ndarray) else element_of_tensor(value)
+    except (AttributeError, BufferError, TypeError, ValueError) as error:
+        raise RuntimeError(f"{arg.name} cannot be {arg.type}: {error}") from error
+    if given is None:
+        raise InvalidArgument(f"Unexpected input data type of {arg.name}: got an array of {value.dtype}, expected {arg.type}")
+    _check_element(arg, given)
     return value
+
+
+def _tensor_of(value, element):
+    """An array, or what becomes one, as a tensor; the array itself where its elements are texts or objects, and these are not wanted."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "OUST":
+            if element != "string":
+                return value
+            return _onnx_values.to_runtime(value if value.dtype.kind != "O" else value.astype(str))
+        return _onnx_values.shared(value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("=")))
+    if hasattr(value, "dtype") or hasattr(value, "__dlpack__"):
+        return _onnx_values.shared(value) if hasattr(value, "__dlpack__") else _onnx_values.to_runtime(value, share=True)
+    if element == "string":
+        return _onnx_values.to_runtime(np.asarray(value).astype(str))
+    return _onnx_values.to_runtime(np.asarray(value, ELEMENTS[element][1]) if element in ELEMENTS else value, share=True)
 
 
 def _check_element(arg, given):
@@ -339,26 +423,4 @@ def _check_element(arg, given):
         raise InvalidArgument(f"Unexpected input data type of {arg.name}: got tensor({given}), expected {arg.type}")
 
 
-def _fits(arg, value, lengths, fixed):
-    """Refuses a tensor of another rank or with other numbers; false where a name stands for two lengths."""
-    if not arg.type.startswith("tensor(") or value is None:
-        return True
-    shape = [int(dim) for dim in value.shape]
-    if len(shape) != len(arg.shape):
-        # A model that says nothing of the rank is told by its program.
-        if not arg.shape:
-            return True
-        raise InvalidArgument(f"Invalid rank for input: {arg.name}; got {len(shape)} dimensions, expected {len(arg.shape)}")
-    fits = True
-    for axis, (got, expected) in enumerate(zip(shape, arg.shape)):
-        if isinstance(expected, str):
-            number = fixed.get(expected)
-            fits &= lengths.setdefault(expected, got) == got
-        else:
-            number = expected
-        if number is not None and number != got:
-            raise InvalidArgument(f"Got invalid dimensions for input: {arg.name}; index {axis} is {got}, expected {number}")
-    return fits
-
-
-__all__ = ["InferenceSession", "ModelMetadata", "NodeArg", "PROVIDERS", "get_available_providers"]
+__all__ = ["InferenceSession", "ModelMetadata", "NodeArg"]

@@ -1,16 +1,15 @@
 """Values that sessions take and give, and where they are."""
 
-import enum
-
 import numpy as np
 
 from .. import _onnx_values
-from .._core import Tensor
+from .._core import Tensor, tensor_over_array
+from ..ffi import from_dlpack as _from_dlpack
 from ..runtime import DataType
 from ..runtime import empty as _empty
 from ..runtime import tensor as _tensor
 from ..runtime._tensor import array_type
-from ._errors import InvalidArgument, NotImplemented
+from ._typed import Numbered, taken_number, taken_text
 
 #: Element types by the names that operator definitions give them: their number, and numpy's name (or that of `ml_dtypes`).
 ELEMENTS = {
@@ -40,7 +39,7 @@ _NAMES = {numpy: name for name, (_, numpy) in ELEMENTS.items()}
 _NUMBERS = {number: name for name, (number, _) in ELEMENTS.items()}
 
 
-class OrtMemType(enum.IntEnum):
+class OrtMemType(Numbered):
     """Which memory of a device."""
 
     CPU_INPUT = -2
@@ -49,7 +48,7 @@ class OrtMemType(enum.IntEnum):
     DEFAULT = 0
 
 
-class OrtAllocatorType(enum.IntEnum):
+class OrtAllocatorType(Numbered):
     """Which allocator."""
 
     INVALID = -1
@@ -57,11 +56,15 @@ class OrtAllocatorType(enum.IntEnum):
     ORT_ARENA_ALLOCATOR = 1
 
 
+#: Kinds of devices by their names, with their number and who makes them. The first is here; the others are described, and have no values.
+_DEVICES = {"cpu": (0, 0), "cuda": (1, 4318), "dml": (1, 5140), "npu": (3, 0), "webgpu": (1, 0), "cann": (3, 6629), "gpu": (1, 0)}
+
+
 class OrtDevice:
-    """A device: the processor is the only one here."""
+    """A device. Values are on the processor; others are described alone."""
 
     def __init__(self, device_type="cpu", device_id=0):
-        self._kind, self._id = checked_device(device_type, device_id)
+        self._kind, self._id = taken_device(device_type, device_id)
 
     @staticmethod
     def make(device_type, device_id, vendor_id=-1):
@@ -79,7 +82,7 @@ class OrtDevice:
 
     def device_type(self):
         """The number of its kind."""
-        return 0
+        return _DEVICES[self._kind][0]
 
     def device_mem_type(self):
         """The number of its kind of memory."""
@@ -87,7 +90,13 @@ class OrtDevice:
 
     def device_vendor_id(self):
         """The number of who made it, which nobody asks for a processor."""
-        return 0
+        return _DEVICES[self._kind][1]
+
+
+#: Memory by its names, of which the first is here.
+_MEMORY = (
+    "Cpu Cuda CudaPinned Hip HipPinned DML OpenVINO_CPU OpenVINO_GPU OpenVINO_RT OpenVINO_RT_NPU QnnHtpShared WebGPU_Buf WebNN_Ten Cann CannPinned"
+).split()
 
 
 class OrtMemoryInfo:
@@ -96,20 +105,34 @@ class OrtMemoryInfo:
     device_mem_type = device_vendor_id = 0
 
     def __init__(self, name, allocator_type, device_id, mem_type):
-        self.name, self.allocator_type, self.device_id, self.mem_type = name, allocator_type, device_id, mem_type
+        if not isinstance(allocator_type, OrtAllocatorType) or not isinstance(mem_type, OrtMemType):
+            raise TypeError("memory is described by a name, an OrtAllocatorType, a number and an OrtMemType")
+        self.name, self.device_id = taken_text(name, "the name of memory"), taken_number(device_id, "the number of a device")
+        self.allocator_type, self.mem_type = allocator_type, mem_type
+        if self.name not in _MEMORY:
+            raise RuntimeError(f"there is no memory {self.name!r}; there are: {', '.join(_MEMORY)}")
 
     @staticmethod
     def of_host():
         """The processor's memory."""
-        return OrtMemoryInfo("Cpu", OrtAllocatorType.ORT_DEVICE_ALLOCATOR, 0, OrtMemType.DEFAULT)
+        return OrtMemoryInfo("Cpu", OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, OrtMemType.DEFAULT)
+
+
+def taken_device(device_type, device_id):
+    """The name of a kind of device, and a number."""
+    kind = taken_text(device_type, "the type of a device").lower()
+    number = taken_number(device_id, "the number of a device")
+    if kind not in _DEVICES:
+        raise RuntimeError(f"there is no kind of device {kind!r}; there are: {', '.join(_DEVICES)}")
+    return kind, number
 
 
 def checked_device(device_type, device_id):
     """A device that is here, or an error that says which are."""
-    kind = str(device_type).lower()
-    if kind != "cpu" or int(device_id) != 0:
-        raise InvalidArgument(f"there is no device {device_type}:{device_id}: sessions run on cpu:0")
-    return kind, 0
+    kind, number = taken_device(device_type, device_id)
+    if kind != "cpu":
+        raise RuntimeError(f"there is no device {kind}:{number}: sessions run on the processor (cpu)")
+    return kind, number
 
 
 def element_of(type_or_dtype):
@@ -117,12 +140,15 @@ def element_of(type_or_dtype):
     if isinstance(type_or_dtype, int) and not isinstance(type_or_dtype, bool):
         if type_or_dtype in _NUMBERS:
             return _NUMBERS[type_or_dtype]
-        raise InvalidArgument(f"{type_or_dtype} is no element type; expected one of ONNX's numbers: {sorted(_NUMBERS)}")
-    dtype = np.dtype(type_or_dtype)
+        raise RuntimeError(f"{type_or_dtype} is no element type; expected one of ONNX's numbers: {sorted(_NUMBERS)}")
+    try:
+        dtype = np.dtype(type_or_dtype)
+    except TypeError as error:
+        raise RuntimeError(f"{type_or_dtype!r} is no element type: {error}") from error
     if dtype.kind in "OUST":
         return "string"
     if dtype.name not in _NAMES:
-        raise InvalidArgument(f"elements of type {dtype} are not supported; expected one of {', '.join(sorted(ELEMENTS))}")
+        raise RuntimeError(f"elements of type {dtype} are not supported; expected one of {', '.join(sorted(ELEMENTS))}")
     return _NAMES[dtype.name]
 
 
@@ -136,42 +162,60 @@ def element_of_tensor(value):
 class OrtValue:
     """A value in memory that sessions share: a tensor, a sequence, or nothing."""
 
-    def __init__(self, value, numpy_obj=None):
+    def __init__(self, value, numpy_obj=None, kind=None):
         self._value = value
         self._numpy_obj = numpy_obj
+        # The type that the model says, of what is no tensor.
+        self._kind = kind
 
     @staticmethod
     def ortvalue_from_numpy(numpy_obj, device_type="cpu", device_id=0, vendor_id=-1):
-        """A value of an array; its memory is shared where kernels can use it as it is."""
+        """A value over the memory of an array, or over a copy where the array has gaps."""
         checked_device(device_type, device_id)
-        array = np.asarray(numpy_obj)
-        return OrtValue(_onnx_values.to_runtime(array, share=True), array)
+        if not isinstance(numpy_obj, np.ndarray):
+            raise RuntimeError(f"a value is made of an array of numpy, not of {type(numpy_obj).__name__}")
+        array = numpy_obj if numpy_obj.dtype.isnative else numpy_obj.astype(numpy_obj.dtype.newbyteorder("="))
+        if element_of(array.dtype) == "string" and array.dtype.kind == "O" and not all(isinstance(text, str) for text in array.flat):
+            raise RuntimeError("elements of a tensor of texts are texts")
+        shared = tensor_over_array(array)
+        return OrtValue(_onnx_values.to_runtime(array, share=True) if shared is None else shared, array)
 
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(data, onnx_element_type):
         """A value whose elements are the array's bits, read as a type of ONNX that numpy lacks."""
-        element = element_of(int(onnx_element_type))
+        number = taken_number(onnx_element_type, "onnx_element_type")
+        if not isinstance(data, np.ndarray):
+            raise TypeError(f"data is an array of numpy, not {type(data).__name__}")
+        element = element_of(number)
         if element == "string":
             return OrtValue.ortvalue_from_numpy(data)
         kind = _dtype_of(element)
-        array = np.asarray(data)
-        if array.dtype.itemsize != np.dtype(kind).itemsize:
-            raise InvalidArgument(f"elements of {array.dtype} have another size than those of {element}")
-        return OrtValue(_tensor(array.view(kind)), array)
+        if data.dtype.itemsize != np.dtype(kind).itemsize:
+            raise RuntimeError(f"elements of {data.dtype} have another size than those of {element}")
+        return OrtValue(_tensor(data.view(kind)), data)
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape, element_type, device_type="cpu", device_id=0, vendor_id=-1):
         """A tensor whose content is undefined."""
         checked_device(device_type, device_id)
+        dims = taken_dims(shape)
         element = element_of(element_type)
         if element == "string":
-            raise NotImplemented("a tensor of texts is made from an array of them: OrtValue.ortvalue_from_numpy")
-        return OrtValue(_empty([int(dim) for dim in shape], ELEMENTS[element][1]))
+            raise RuntimeError("a tensor of texts is made from an array of them: OrtValue.ortvalue_from_numpy")
+        return OrtValue(_empty(dims, ELEMENTS[element][1]))
 
     @classmethod
     def from_dlpack(cls, data):
         """A value that shares the memory of another library's tensor where kernels can use it as it is."""
-        return cls(_onnx_values.shared(data))
+        if not hasattr(data, "__dlpack__"):
+            raise TypeError(f"a tensor of another library has __dlpack__, and {type(data).__name__} has not")
+        shared = tensor_over_array(data)
+        if shared is not None:
+            return cls(shared, data)
+        try:
+            return cls(_from_dlpack(data))
+        except (RuntimeError, ValueError):
+            return cls(_onnx_values.shared(data))  # It has gaps.
 
     def __dlpack__(self, **options):
         return self._tensor("__dlpack__").__dlpack__(**options)
@@ -181,16 +225,19 @@ class OrtValue:
 
     def __array__(self, dtype=None, copy=None):
         array = self.numpy()
+        if not isinstance(array, np.ndarray):
+            raise RuntimeError(f"a value that is {self.data_type()} is no array: use numpy()")
         return array if dtype is None else array.astype(dtype)
 
     def _tensor(self, what):
         if not isinstance(self._value, Tensor):
-            raise InvalidArgument(f"{what} is for tensors, and this value is {self.data_type()}")
+            raise RuntimeError(f"{what} is for tensors, and this value is {self.data_type()}")
         return self._value
 
     def data_ptr(self):
         """The address of the first element."""
-        return self._tensor("data_ptr").data_ptr()
+        tensor = self._tensor("data_ptr")
+        return tensor.data_ptr() if tensor.numel() else 0
 
     def device_name(self):
         """The kind of the device that it is on."""
@@ -199,7 +246,7 @@ class OrtValue:
     def shape(self):
         """The lengths of a tensor."""
         if not self.is_tensor():
-            raise InvalidArgument("shape is for tensors")
+            raise RuntimeError(f"shape is for tensors, and this value is {self.data_type()}")
         return [int(dim) for dim in self._value.shape]
 
     def data_type(self):
@@ -208,11 +255,18 @@ class OrtValue:
             return f"tensor({element_of_tensor(self._value)})"
         if self._value is None:
             return "optional"
+        if self._kind is not None:
+            return self._kind
         return "seq" if self.is_tensor_sequence() else "map"
 
     def element_type(self):
         """The number of the element type in ONNX."""
-        return ELEMENTS[element_of_tensor(self._value)][0]
+        if self.is_tensor():
+            return ELEMENTS[element_of_tensor(self._value)][0]
+        element = self.data_type().rpartition("tensor(")[2].rstrip(")")
+        if element not in ELEMENTS:
+            raise RuntimeError(f"a value that is {self.data_type()} has no type of elements")
+        return ELEMENTS[element][0]
 
     def has_value(self):
         """Whether there is a value: optional ones may have none."""
@@ -223,17 +277,19 @@ class OrtValue:
         return _onnx_values.is_tensor(self._value)
 
     def is_sparse_tensor(self):
-        """Always false."""
+        """Whether it is a sparse tensor."""
         return False
 
     def as_sparse_tensor(self):
-        """Refused: no value is sparse."""
-        raise NotImplemented("sparse tensors are no values here; this one is dense: use numpy()")
+        """Refused: this one is dense."""
+        raise RuntimeError(f"the value is no sparse tensor but {self.data_type()}: use numpy()")
 
     @staticmethod
     def ort_value_from_sparse_tensor(sparse_tensor):
-        """Refused: no value is sparse."""
-        raise NotImplemented("sparse tensors are no values here: use OrtValue.ortvalue_from_numpy with a dense one")
+        """A value of a sparse tensor."""
+        from ._sparse import SparseValue
+
+        return SparseValue(sparse_tensor)
 
     def is_tensor_sequence(self):
         """Whether it is a sequence."""
@@ -251,11 +307,23 @@ class OrtValue:
 
     def update_inplace(self, np_arr):
         """Copy the elements of an array or of another value of the same shape into this tensor."""
-        source = np_arr.numpy() if isinstance(np_arr, OrtValue) else np.asarray(np_arr)
+        source = np_arr.numpy() if isinstance(np_arr, OrtValue) else np_arr
         tensor = self._tensor("update_inplace")
+        if not isinstance(source, np.ndarray):
+            raise TypeError(f"an array of numpy or a value is expected, not {type(np_arr).__name__}")
         if list(source.shape) != self.shape():
-            raise InvalidArgument(f"the shape is {list(source.shape)}, and the value's {self.shape()}")
+            raise RuntimeError(f"the shape is {list(source.shape)}, and the value's {self.shape()}")
         tensor.copyfrom(source)
+
+
+def taken_dims(shape):
+    """The lengths of a shape."""
+    if isinstance(shape, (str, bytes)) or not hasattr(shape, "__iter__"):
+        raise TypeError(f"a shape is a list of whole numbers, not {type(shape).__name__}")
+    dims = [taken_number(dim, "a length of a shape") for dim in shape]
+    if any(dim < 0 for dim in dims):
+        raise RuntimeError(f"lengths of a shape are not negative: {dims}")
+    return dims
 
 
 def _dtype_of(element):

@@ -3,7 +3,7 @@
 numpy is imported when the first array is met: a program that never makes one starts in a third of the time.
 """
 
-from .._core import Device, Tensor
+from .._core import Device, Tensor, array_of_tensor
 from .._extend import methods_of
 from ..ffi import Shape, device as _device, dtype as _dtype, get_global_func
 from ..ffi import from_dlpack as _from_dlpack
@@ -39,6 +39,9 @@ def array_type(dtype):
 class _Methods:
     def numpy(self):
         """A copy as a numpy array; vector elements become a last dimension."""
+        array = array_of_tensor(self)
+        if array is not None:
+            return array
         import numpy as np
 
         if self.device.dlpack_device_type() != Device.CPU:

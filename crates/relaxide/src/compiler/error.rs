@@ -150,6 +150,8 @@ impl Error {
         match self {
             Error::Model(relaxide_onnx::ModelError::Io { kind, .. })
             | Error::ModelFile { source: relaxide_onnx::ModelError::Io { kind, .. }, .. } => os_kind(*kind),
+            Error::Model(relaxide_onnx::ModelError::OrtFormat)
+            | Error::ModelFile { source: relaxide_onnx::ModelError::OrtFormat, .. } => "NotImplementedError",
             Error::Model(_) | Error::Target(_) | Error::Unknown { .. } | Error::Input { .. } => "ValueError",
             Error::Schedule(OverrideError::File { kind, .. }) => os_kind(*kind),
             Error::Schedule(_) => "ValueError",
@@ -184,14 +186,14 @@ fn os_kind(kind: std::io::ErrorKind) -> &'static str {
 
 /// What to try where a model cannot be read.
 fn model_help(error: &relaxide_onnx::ModelError) -> Option<&'static str> {
-    use relaxide_onnx::ModelError::{Decode, Empty, Frame, Io, Limit, TooLarge};
+    use relaxide_onnx::ModelError::{Decode, Empty, Frame, Io, Limit, OrtFormat, TooLarge};
     match error {
         TooLarge { .. } => Some(WEIGHTS_BESIDE_HELP),
         Frame { .. } | Decode { .. } | Empty { .. } => Some(
             "check that it was downloaded or copied to its end, and is no pointer of Git LFS; Python's `onnx.checker.check_model` \
              says whether ONNX can read it",
         ),
-        Io { .. } | Limit { .. } => None,
+        Io { .. } | Limit { .. } | OrtFormat => None,
     }
 }
 

@@ -14,11 +14,20 @@
 //! ```text
 //! 1: the new shape must have as many elements as the tensor: the shape has {2}, the tensor {3}
 //! ```
+//!
+//! A line whose text begins with [`GUARD_NOTE`] is about what a program was compiled for and not about what its model allows: a program
+//! for other lengths has no such check. Its failure is an error of a kind of its own.
 
 use relaxide_ffi::{AnyView, Error};
 
 /// The kind of errors about shapes. In Python it is both what TVM raises, a `RuntimeError`, and a `ValueError`.
 const SHAPE_ERROR: &str = "ShapeError";
+
+/// The kind of errors about lengths that the program was not compiled for, though its model allows them. In Python it is a `ShapeError`.
+pub const SHAPE_GUARD_ERROR: &str = "ShapeGuardError";
+
+/// What a note of a dimension begins with whose failure is a [`SHAPE_GUARD_ERROR`].
+pub const GUARD_NOTE: &str = "guard: ";
 
 /// What a value is and must be, with which a message begins.
 pub(super) fn subject(context: AnyView<'_>) -> String {
@@ -49,9 +58,13 @@ pub(super) fn subject(context: AnyView<'_>) -> String {
 #[cold]
 pub(super) fn dimension(context: AnyView<'_>, dims: &[i64], dim: usize, expected: i64) -> Error {
     let found = dims.get(dim).copied().unwrap_or_default();
-    let text = note(context.as_str().unwrap_or_default(), dims, dim)
-        .unwrap_or_else(|| format!("{}: dimension {dim} is {found}, not {expected}", subject(context)));
-    Error::new(SHAPE_ERROR, text)
+    match note(context.as_str().unwrap_or_default(), dims, dim) {
+        Some(text) => match text.strip_prefix(GUARD_NOTE) {
+            Some(text) => Error::new(SHAPE_GUARD_ERROR, text),
+            None => Error::new(SHAPE_ERROR, text),
+        },
+        None => Error::new(SHAPE_ERROR, format!("{}: dimension {dim} is {found}, not {expected}", subject(context))),
+    }
 }
 
 /// A number that stands for a dimension is not what it must be.
@@ -112,5 +125,14 @@ mod tests {
             "ErrorContext(match_cast, value=s, ty=R.Shape([n, 1])) \n1: sizes add up to {2}, the axis has {0}";
         assert_eq!(message(context, &[7, 0, 9], 1), "sizes add up to 9, the axis has 7");
         assert_eq!(message(context, &[7, 0, 9], 0), "match_cast: `s` must be R.Shape([n, 1]): dimension 0 is 7, not 4");
+    }
+
+    #[test]
+    fn what_a_program_was_compiled_for_is_an_error_of_its_own_kind() {
+        let context =
+            "ErrorContext(check, value=s, ty=R.Shape([n, 1])) \n1: guard: compiled for {0} rows\n0: rows: {0}";
+        let of = |dim| dimension(Any::from(context).as_view(), &[7, 0], dim, 4);
+        assert_eq!((of(1).kind(), of(1).message()), (SHAPE_GUARD_ERROR, "compiled for 7 rows"));
+        assert_eq!((of(0).kind(), of(0).message()), (SHAPE_ERROR, "rows: 7"));
     }
 }

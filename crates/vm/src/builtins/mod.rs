@@ -42,6 +42,7 @@ pub(crate) use args::Args;
 pub(crate) use check::{CHECK_TENSOR, tensor_info};
 pub(crate) use closure::{CALL_TIR_DYN, INVOKE_CLOSURE};
 pub(crate) use device::TO_DEVICE;
+pub use mismatch::{GUARD_NOTE, SHAPE_GUARD_ERROR};
 #[cfg(target_family = "wasm")]
 pub use optional::enter_optional_builtins;
 pub use optional::is_optional;

@@ -6,7 +6,9 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, FromAny, Function, Module, ModuleImpl, Ref, get_global};
+use relaxide_ffi::{
+    Any, AnyView, Array, Device, Error, ErrorKind, FromAny, Function, Module, ModuleImpl, Ref, get_global,
+};
 use relaxide_runtime::memory::AllocatorKind;
 
 use super::stateful::Returns;
@@ -66,6 +68,7 @@ const FRONT_END_FUNCTIONS: &[(&str, Body)] = if FRONT_ENDS {
             Ok(vm.executable().output_names(&name).into())
         }),
         ("profile_report", |vm, args| profile(vm, args).map(Any::from)),
+        ("profile_run", profile_run),
     ]
 } else {
     &[]
@@ -172,6 +175,12 @@ fn set_limits(vm: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
 /// `(function name, argument…)`.
 fn profile(vm: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Ref<ProfileReport>, Error> {
     vm.profile(&argument::<String>(args, 0, "function name")?, rest(args, 1)).map(|(_, report)| report)
+}
+
+/// `(function name, argument…)`: the result, and the report of the run that gave it.
+fn profile_run(vm: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let (result, report) = vm.profile(&argument::<String>(args, 0, "function name")?, rest(args, 1))?;
+    Ok(Array::from_vec(vec![result, report.into()]).into())
 }
 
 /// `(function name, argument…, module)`: the last arguments are what the module's function `get_params` returns.

@@ -81,6 +81,7 @@ public class RelaxideException extends RuntimeException {
         switch (kind) {
             case "ValueError":
             case "ShapeError":
+            case "ShapeGuardError":
             case "ArityError":
                 return new ValueError(kind, message, cause);
             case "TypeError":

@@ -10,7 +10,9 @@ from .._errors import __all__ as _ERRORS
 from .._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from .._process import *  # noqa: F403
 from .._process import __all__ as _PROCESS
-from .._session import InferenceSession, ModelMetadata, NodeArg, get_available_providers
+from .._providers import get_available_providers
+from .._session import InferenceSession, ModelMetadata, NodeArg
+from .._sparse import OrtSparseFormat, SparseTensor
 from .._values import OrtAllocatorType, OrtDevice, OrtMemoryInfo, OrtMemType, OrtValue
 
 
@@ -30,10 +32,12 @@ __all__ = [
     "OrtDevice",
     "OrtMemType",
     "OrtMemoryInfo",
+    "OrtSparseFormat",
     "OrtValue",
     "RunOptions",
     "SessionIOBinding",
     "SessionOptions",
+    "SparseTensor",
     "get_available_providers",
     "get_default_session_options",
     *_ABSENT,

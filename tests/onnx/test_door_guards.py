@@ -1,0 +1,61 @@
+"""A program that was compiled for other lengths says so by the kind of its error, and nothing else is compiled again."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto as T
+from onnx import helper as h
+from onnx import numpy_helper as nh
+
+import relaxide
+import relaxide.onnxruntime as door
+from relaxide import _core, relax
+from relaxide.onnxruntime import _compiled
+from relaxide.relax.frontend.onnx import from_onnx
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELAXIDE_CACHE", str(tmp_path / "cache"))
+
+
+def model(nodes, inputs, outputs, weights=()):
+    values = lambda infos: [h.make_tensor_value_info(name, T.FLOAT, shape) for name, shape in infos]  # noqa: E731
+    graph = h.make_graph(nodes, "g", values(inputs), values(outputs), list(weights))
+    return h.make_model(graph, opset_imports=[h.make_opsetid("", 11)], ir_version=8)
+
+
+def squeezed():
+    return model([h.make_node("Squeeze", ["x"], ["y"])], [("x", ["n", 4])], [("y", None)])
+
+
+def test_the_error_of_a_guard_has_a_kind_and_others_have_not():
+    vm = relax.VirtualMachine(relaxide.compile(from_onnx(squeezed()), "llvm"), relaxide.cpu())
+    of = lambda shape: relaxide.runtime.tensor(np.zeros(shape, "float32"))  # noqa: E731
+    with pytest.raises(_core.ShapeGuardError, match="number of axes that the model was compiled for"):
+        vm["main"](of((1, 4)))
+    with pytest.raises(ValueError, match="dimension 1 is 5, not 4") as caught:
+        vm["main"](of((3, 5)))
+    assert not isinstance(caught.value, _core.ShapeGuardError)
+
+
+def test_words_in_a_message_compile_nothing(monkeypatch):
+    said = "the model was compiled for"
+    node = h.make_node("MatMul", [said, "w"], ["y"], name=said)
+    made = model([node], [(said, ["n", "k"])], [("y", None)], [nh.from_array(np.ones((4, 2), "float32"), "w")])
+    session = door.InferenceSession(made.SerializeToString())
+    monkeypatch.setattr(_compiled, "_compile", lambda *_: pytest.fail("the model is compiled again"))
+    with pytest.raises(door.RuntimeException):
+        session.run(None, {said: np.zeros((3, 5), "float32")})
+
+
+@pytest.mark.parametrize("ort", [onnxruntime, door], ids=["onnxruntime", "relaxide"])
+def test_weights_among_the_inputs_may_be_given(ort):
+    weights = [nh.from_array(np.full(3, value, "float32"), name) for name, value in (("w", 2), ("b", 1))]
+    nodes = [h.make_node("Mul", ["x", "w"], ["m"]), h.make_node("Add", ["m", "b"], ["y"])]
+    made = model(nodes, [("x", ["n", 3]), ("w", [3]), ("b", [3])], [("y", ["n", 3])], weights)
+    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    x, other = np.ones((2, 3), "float32"), np.full(3, 5, "float32")
+    for feed, expected in (({}, 3), ({"w": other}, 6), ({"b": other}, 7), ({"b": other, "w": other}, 10), ({}, 3), ({"w": other * 2}, 11)):
+        [y] = session.run(None, {"x": x, **feed})
+        assert (y == expected).all()
