@@ -23,11 +23,12 @@ from turns import Contender, serve  # noqa: E402
 PAST, PROMPT = 64, 64
 #: Bits of a weight, with its scales, by contender.
 BITS = {
-    "float32": 32, "bf16": 16, "bfloat16-weights": 16, "int8-weights": 8, "int4-weights": 4.5,
+    "float32": 32, "bf16": 16, "bfloat16-weights": 16, "int8-weights": 8, "int8": 8.5, "int4-weights": 4.5,
     "onnxruntime": 32, "onnxruntime int8": 8, "onnxruntime int4": 5,
 }
 PASSES = {
-    "float32": (), "bf16": ("bfloat16", True), "bfloat16-weights": ("bfloat16",), "int8-weights": ("int8",), "int4-weights": ("int4",),
+    "float32": (), "bf16": ("bfloat16", True), "bfloat16-weights": ("bfloat16",), "int8-weights": ("int8",),
+    "int8": ("int8", True), "int4-weights": ("int4",),
 }
 READ_BYTES = 1 << 29
 

@@ -80,8 +80,8 @@ def test_matrices_that_do_not_fit_stay():
         tvm.ir.assert_structural_equal(relax.transform.NarrowWeights("float16")(mod), mod)
     with pytest.raises(tvm.error.TVMError, match="dtype is int4, int8, float16 or bfloat16, not int2"):
         relax.transform.NarrowWeights("int2")(mod)
-    with pytest.raises(tvm.error.TVMError, match="products are computed in bfloat16 only, and dtype is int8"):
-        relax.transform.NarrowWeights("int8", products=True)(mod)
+    with pytest.raises(tvm.error.TVMError, match="products are computed in bfloat16 or int8 only, and dtype is float16"):
+        relax.transform.NarrowWeights("float16", products=True)(mod)
 
 
 def _constants(mod):
@@ -92,17 +92,17 @@ def _constants(mod):
     return found
 
 
-def _unpacked(mod, rows, columns):
-    """The matrix that a program keeps in blocks of 4 bits, from its words, scales and zeros."""
+def _unpacked(mod, rows, columns, bits=4):
+    """The matrix that a program keeps in blocks of numbers, from its words, scales and zeros."""
     panels = [c for c in _constants(mod) if c.ndim == 3]
     (words,) = [c for c in panels if c.dtype == np.uint32]
     (scales,) = [c for c in panels if c.dtype in (np.float16, np.float32)]
     zeros = [c for c in panels if c.dtype == np.uint8]
-    shifts = np.array([8 * (i % 4) + 4 * (i // 4) for i in range(8)], "uint32")
-    numbers = (words[:, :, None, :] >> shifts[None, None, :, None]) & 15
+    shifts = np.array([8 * (i % 4) + 4 * (i // 4) for i in range(32 // bits)], "uint32")
+    numbers = (words[:, :, None, :] >> shifts[None, None, :, None]) & (2**bits - 1)
     numbers = numbers.reshape(words.shape[0], -1, words.shape[2]).astype("int32")
     spread = lambda a: np.repeat(a, 32, axis=1)
-    steps = numbers - (spread(zeros[0]).astype("int32") if zeros else 8)
+    steps = numbers - (spread(zeros[0]).astype("int32") if zeros else 2 ** (bits - 1))
     matrix = steps * spread(scales).astype("float64")
     return matrix.transpose(1, 0, 2).reshape(matrix.shape[1], -1)[:rows, :columns], bool(zeros)
 
@@ -146,6 +146,26 @@ def test_matrices_in_blocks_of_four_bits(form, shape, offset):
         np.testing.assert_allclose(_run(narrow, given), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("form", ["plain", "transposed", "lookup", "tied"])
+@pytest.mark.parametrize("shape", [(96, 128), (121, 77), (257, 79)])
+def test_products_of_int8_quantize_both_sides(form, shape):
+    w = RNG.standard_normal(shape).astype("float32") * np.exp(RNG.standard_normal(shape[1])).astype("float32")
+    narrow = relax.transform.NarrowWeights("int8", products=True)(_module(form, w))
+    turned = form != "plain"
+    kept, with_zeros = _unpacked(narrow, *(shape[::-1] if turned else shape), bits=8)
+    kept = kept.T if turned else kept
+    assert not with_zeros and np.abs(kept - w).max() < np.abs(w).max() / 200
+    if form in ("lookup", "tied"):
+        given = np.array([0, shape[0] - 1, 3, 3, 17])
+        expected = kept[given] if form == "lookup" else _by_blocks(kept[given].astype("float32"), kept.T)
+        np.testing.assert_allclose(_run(narrow, given), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+        return
+    for rows in (1, 2, 5, 40):
+        given = RNG.standard_normal((rows, shape[turned])).astype("float32")
+        expected = _by_blocks(given, kept.T) if turned else np.maximum(_by_blocks(given, kept) + 1, 0)
+        np.testing.assert_allclose(_run(narrow, given), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+
+
 def test_what_four_bits_hold_is_exact():
     w = (RNG.integers(-8, 8, (128, 96)) * 0.25).astype("float32")
     w[::32] = -2.0
@@ -156,15 +176,18 @@ def test_what_four_bits_hold_is_exact():
     np.testing.assert_allclose(_run(narrow, given), expected, rtol=1e-6, atol=1e-4)
 
 
-def test_a_row_is_the_same_beside_others():
-    w = RNG.standard_normal((160, 130)).astype("float32")
-    executable = tvm.compile(relax.transform.NarrowWeights("int4")(_module("plain", w)), "llvm")
+@pytest.mark.parametrize("form", [("int4", False), ("int8", True), None], ids=["int4", "int8", "float32"])
+@pytest.mark.parametrize("shape", [(160, 130), (1100, 270)], ids=["cached", "from memory"])
+def test_a_row_is_the_same_beside_others(form, shape):
+    mod = _module("plain", RNG.standard_normal(shape).astype("float32"))
+    executable = tvm.compile(relax.transform.NarrowWeights(*form)(mod) if form else mod, "llvm")
     run = relax.VirtualMachine(executable, tvm.cpu())["main"]
-    given = RNG.standard_normal((11, 160)).astype("float32")
+    given = RNG.standard_normal((31, shape[0])).astype("float32")
     whole = run(tvm.runtime.tensor(given)).numpy()
-    for row in range(11):
+    for row in range(31):
         np.testing.assert_array_equal(run(tvm.runtime.tensor(given[row : row + 1])).numpy()[0], whole[row])
-    assert run(tvm.runtime.tensor(given[:0])).numpy().shape == (0, 130)
+    np.testing.assert_array_equal(run(tvm.runtime.tensor(given[:2])).numpy(), whole[:2])
+    assert run(tvm.runtime.tensor(given[:0])).numpy().shape == (0, shape[1])
 
 
 @pytest.mark.parametrize(

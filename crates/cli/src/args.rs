@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use relaxide::Target;
+use relaxide::ffi::DataType;
+use relaxide::ir::pass::{Pass, PassError};
+use relaxide::relax::transform::{WeightNotes, narrow_weights, parse_passes};
 
 use crate::answer::Form;
 use crate::error::CliError;
@@ -78,7 +81,8 @@ pub struct ProgramArgs {
     /// What the model computes in: `float32` as it is written; `float16` where that is faster and safe (as the pass
     /// ToMixedPrecision decides). With `int8-weights`, `float16-weights` or `bfloat16-weights` it computes in 32 bits and
     /// keeps its matrices in fewer, which a network that reads them once for each word is bound by; with `int4-weights` products
-    /// also quantize what they multiply, to 8 bits, and with `bf16` they round it to bfloat16; `relaxide check` says what that costs.
+    /// and `int8` products also quantize what they multiply, to 8 bits, and with `bf16` they round it to bfloat16; `relaxide check`
+    /// says what that costs.
     /// The default is float32.
     #[arg(long, value_enum, help_heading = "Program")]
     pub precision: Option<Precision>,
@@ -167,21 +171,26 @@ pub enum Precision {
     Bf16,
     /// 32 bits, with the matrices of the model in 8 and a scale for each column.
     Int8Weights,
+    /// Products with the matrices of the model in 8 bits on both sides, a scale for each 32 of a column or row; everything else and
+    /// sums of blocks in 32.
+    Int8,
     /// 32 bits, with the matrices of the model in 4, a scale for each 32 of a column, and 8 for what they are multiplied with.
     Int4Weights,
 }
 
 impl Precision {
-    /// The pass that makes a program compute in it, in the words of the command line.
-    pub fn pass(self) -> Option<&'static str> {
+    /// The pass that makes a program compute in it. What narrows weights leaves notes.
+    pub fn pass(self, notes: &WeightNotes) -> Result<Option<Pass>, PassError> {
+        let narrow = |dtype, products| narrow_weights(dtype, products, notes.clone()).map(Some);
         match self {
-            Precision::Float32 => None,
-            Precision::Float16 => Some("ToMixedPrecision(out_dtype=float16)"),
-            Precision::Float16Weights => Some("NarrowWeights(dtype=float16)"),
-            Precision::Bfloat16Weights => Some("NarrowWeights(dtype=bfloat16)"),
-            Precision::Bf16 => Some("NarrowWeights(dtype=bfloat16, products=True)"),
-            Precision::Int8Weights => Some("NarrowWeights(dtype=int8)"),
-            Precision::Int4Weights => Some("NarrowWeights(dtype=int4)"),
+            Precision::Float32 => Ok(None),
+            Precision::Float16 => Ok(parse_passes("ToMixedPrecision(out_dtype=float16)")?.into_iter().next()),
+            Precision::Float16Weights => narrow(DataType::float(16), false),
+            Precision::Bfloat16Weights => narrow(DataType::bfloat16(), false),
+            Precision::Bf16 => narrow(DataType::bfloat16(), true),
+            Precision::Int8Weights => narrow(DataType::int(8), false),
+            Precision::Int8 => narrow(DataType::int(8), true),
+            Precision::Int4Weights => narrow(DataType::int(4), false),
         }
     }
 }

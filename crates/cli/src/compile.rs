@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use relaxide::relax::transform::{WeightNote, WeightNotes};
 use relaxide::runtime::processor::Needed;
 use relaxide::tir::schedule::Overrides;
 use relaxide::{CompileOptions, ExecMode, Executable, ExportOptions, Pipeline, Signature, WeightsIn};
@@ -63,8 +64,8 @@ pub struct CompileArgs {
     /// A folder in which compiled kernels are kept for other compilations [default: RELAXIDE_CACHE, else none].
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
-    /// Say which schedule rule served each kernel, what it decided and why, and why others refused. With --json the decisions are
-    /// in the answer, under `schedule`.
+    /// Say which schedule rule served each kernel, what it decided and why, and why others refused; with --precision also which
+    /// weights are kept in fewer bits, and why others stay. With --json that is in the answer, under `schedule` and `narrowed`.
     #[arg(long)]
     pub explain: bool,
     /// A file of decisions for kernels in the place of the schedule rules' guesses: what --explain --json prints, with other values.
@@ -141,8 +142,12 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     let mut bar = Bar::new(if args.quiet || form == Form::Json { Show::Nothing } else { Show::Stages });
 
     bar.begin("import");
-    let program =
-        program::load_for_machine(&args.model, &shapes, &args.program)?.prepare(args.program.precision(), &dims)?;
+    let (precision, weight_notes) = (args.program.precision(), WeightNotes::default());
+    let program = program::load_for_machine(&args.model, &shapes, &args.program)?.prepare_noting(
+        precision,
+        &dims,
+        &weight_notes,
+    )?;
     if matches!(program, Program::Relay(_)) {
         refuse_for_relay(args)?;
     }
@@ -186,8 +191,8 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
         );
     }
     match form {
-        Form::Json => made.json(args.explain.then(|| executable.schedule())),
-        Form::Text => made.text(args, &executable),
+        Form::Json => made.json(args.explain.then(|| executable.schedule()), &weight_notes.take()),
+        Form::Text => made.text(args, &executable, &weight_notes.take()),
     }
 }
 
@@ -246,7 +251,7 @@ impl Made {
         Ok(Made { model, output, bytes, weights, kernels, signature, took, stages })
     }
 
-    fn json(&self, schedule: Option<serde_json::Value>) -> Result<(), CliError> {
+    fn json(&self, schedule: Option<serde_json::Value>, weights: &[WeightNote]) -> Result<(), CliError> {
         let stages = self.stages.iter().map(|(name, took)| json!({ "stage": name, "seconds": took.as_secs_f64() }));
         let mut answer = json!({
             "model": self.model, "output": self.output, "bytes": self.bytes, "kernels": self.kernels,
@@ -258,15 +263,17 @@ impl Made {
         });
         if let (Some(schedule), Some(fields)) = (schedule, answer.as_object_mut()) {
             fields.insert("schedule".into(), schedule);
+            fields.insert("narrowed".into(), weights.iter().map(note_json).collect());
         }
         answer::json("compile", answer)
     }
 
-    fn text(&self, args: &CompileArgs, executable: &Executable) -> Result<(), CliError> {
+    fn text(&self, args: &CompileArgs, executable: &Executable, weights: &[WeightNote]) -> Result<(), CliError> {
         if let Some(problem) = &executable.cache_use().problem {
             eprintln!("{} compiled kernels were not kept: {problem}", style::note("note:"));
         }
         if args.explain {
+            weights.iter().try_for_each(|note| answer::line(&note.to_string()))?;
             executable.notes().iter().try_for_each(|note| answer::line(&note.to_string()))?;
         }
         if args.quiet {
@@ -320,6 +327,14 @@ impl Made {
             sample_dims(function).iter().map(|(name, length)| format!(" --dim {name}={length}")).collect();
         format!("relaxide run {}{name}{dims}", shell_word(output))
     }
+}
+
+/// What became of weights.
+fn note_json(note: &WeightNote) -> serde_json::Value {
+    let [had, has] = note.dtypes.map(|dtype| dtype.to_string());
+    let stays = note.stays.as_ref().map(ToString::to_string);
+    let dtype = if stays.is_some() { had } else { has };
+    json!({ "function": note.function, "value": note.value, "shape": note.shape, "dtype": dtype, "stays": stays })
 }
 
 /// Which machines a file is for.

@@ -4,6 +4,8 @@ use std::io::Read;
 use std::path::Path;
 
 use relaxide::ffi::{Module, Tensor};
+use relaxide::ir::pass::PassContext;
+use relaxide::relax::transform::WeightNotes;
 use relaxide::{CompileOptions, DimRange, DimSpec, Executable, IRModule, OnnxOptions};
 
 use crate::args::{MachineArg, ModelArgs, Precision, ProgramArgs};
@@ -154,8 +156,18 @@ fn in_relax(module: &relaxide::relay::Module) -> Result<IRModule, CliError> {
 impl Program {
     /// The program with dimensions bounded and in the precision that is asked for.
     pub fn prepare(self, precision: Precision, dims: &[DimRange]) -> Result<Program, CliError> {
+        self.prepare_noting(precision, dims, &WeightNotes::default())
+    }
+
+    /// The same, with notes of what became of the weights.
+    pub fn prepare_noting(
+        self,
+        precision: Precision,
+        dims: &[DimRange],
+        notes: &WeightNotes,
+    ) -> Result<Program, CliError> {
         let module = match self {
-            Program::Relax(module) => return Ok(Program::Relax(Box::new(prepare(*module, precision, dims)?))),
+            Program::Relax(module) => return Ok(Program::Relax(Box::new(prepare(*module, precision, dims, notes)?))),
             Program::Relay(module) => module,
         };
         let refused = |option: &str, instead: &str| {
@@ -179,11 +191,16 @@ impl Program {
 }
 
 /// The program with dimensions bounded and in the precision that is asked for.
-fn prepare(module: IRModule, precision: Precision, dims: &[DimRange]) -> Result<IRModule, CliError> {
+fn prepare(
+    module: IRModule,
+    precision: Precision,
+    dims: &[DimRange],
+    notes: &WeightNotes,
+) -> Result<IRModule, CliError> {
     let module = relaxide::bound_dims(&module, "main", dims)?;
-    match precision.pass() {
+    match precision.pass(notes).map_err(relaxide::Error::from)? {
         None => Ok(module),
-        Some(pass) => Ok(relaxide::run_passes(&module, &[pass])?),
+        Some(pass) => Ok(pass.run(module, &PassContext::default()).map_err(relaxide::Error::from)?),
     }
 }
 

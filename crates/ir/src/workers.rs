@@ -43,6 +43,13 @@ pub fn map<T: Sync, R: Send>(
     results
 }
 
+/// What `work` makes of each number below a count, in their order. What no thread could do is done by the one that asks.
+pub fn in_order<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let items: Vec<usize> = (0..count).collect();
+    let made = map(&items, |_, item| work(*item), |_| ());
+    made.into_iter().enumerate().map(|(item, made)| made.unwrap_or_else(|| work(item))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +62,12 @@ mod tests {
         assert_eq!(results, (0..100).map(|i| Some(2 * i)).collect::<Vec<_>>());
         assert_eq!(told, (1..=100).collect::<Vec<_>>());
         assert!(map(&[0u8; 0], |_, _| (), |_| ()).is_empty());
+    }
+
+    #[test]
+    fn numbers_are_worked_on_in_order() {
+        assert_eq!(in_order(50, |item| item * item), (0..50).map(|i| i * i).collect::<Vec<_>>());
+        assert!(in_order(0, |item| item).is_empty());
     }
 
     #[test]

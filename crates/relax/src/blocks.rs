@@ -1,36 +1,38 @@
-//! Matrices of numbers of 4 bits in blocks of a column, and the products of rows with them.
+//! Matrices of numbers of 4 or 8 bits in blocks of a column, and the products of rows with them.
 //!
 //! ```text
 //! s[m, b] = largest |x| of block b of row m / 127,   a = round(x / s)
 //! y[m, n] = sum over b of (sum over the block of a * w - z[b, n] * sum over the block of a) * (s[m, b] * t[b, n])
 //! ```
 //!
-//! Rows are quantized to 8 bits in the blocks that the matrix has. Sums over a block are exact: words of four bytes (`dot_bytes`), of which the
-//! matrix's are made from eight numbers that share a word, the first four in the lower halves of its bytes.
+//! Rows are quantized to 8 bits in the blocks that the matrix has. Sums over a block are exact: words of four bytes (`dot_bytes`). Four numbers
+//! of 8 bits are a word; of 4 bits eight share one, the first four in the lower halves of its bytes.
 //!
-//! Columns lie in panels of up to 64, side by side: `[panels, rows / 8, columns of a panel]`. A panel is read from its beginning to its end, which
+//! Columns lie in panels of up to 64, side by side: `[panels, words of a column, columns of a panel]`. A panel is read from its beginning to its end, which
 //! memory is fastest at, and once for all rows (the rule `column_terms`). What is behind the last column or the last row is zero.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::workers;
 use relaxide_tir::te;
 
 const F32: DataType = DataType::float(32);
 const I32: DataType = DataType::int(32);
 const U32: DataType = DataType::uint(32);
-/// Numbers of 4 bits that share a word.
-pub const SHARED: i64 = 8;
-/// Bytes of a word.
+/// Bits and bytes of a word.
+const BITS: i64 = 32;
 const BYTES: i64 = 4;
 /// Columns of a panel at most, and what they are a multiple of.
 const PANEL: i64 = 64;
 const VECTOR: i64 = 16;
+/// Elements up to which one thread lays them out.
+const FEW: usize = 1 << 16;
 /// The largest number that what is multiplied becomes.
 const LARGEST: f64 = 127.0;
 /// The lower halves of a word's bytes, and a word of four ones.
 const LOWER: i64 = 0x0f0f_0f0f;
 const ONES: i64 = 0x0101_0101;
-/// What stands for zero where a matrix says nothing else.
+/// What stands for zero where a matrix of 4 bits says nothing else.
 pub const MIDDLE: u8 = 8;
 
 /// Columns of a matrix in panels, side by side.
@@ -68,16 +70,20 @@ impl Panels {
     }
 
     /// What each row of each column has, `[panels, rows, columns of a panel]`, with `none` behind the last column.
-    pub fn laid_out<T: Copy>(self, rows: i64, none: T, of: impl Fn(usize, usize) -> T) -> Vec<T> {
+    pub fn laid_out<T: Copy + Send + Sync>(self, rows: i64, none: T, of: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
         let (panels, rows, width) = (self.count() as usize, rows as usize, self.width() as usize);
-        let mut all = Vec::with_capacity(panels * rows * width);
-        for panel in 0..panels {
+        let laid_out = |panel: usize| {
+            let mut all = Vec::with_capacity(rows * width);
             for row in 0..rows {
                 let columns = panel * width..(panel + 1) * width;
                 all.extend(columns.map(|column| if column < self.columns as usize { of(row, column) } else { none }));
             }
+            all
+        };
+        if panels * rows * width < FEW {
+            return (0..panels).flat_map(laid_out).collect();
         }
-        all
+        workers::in_order(panels, laid_out).concat()
     }
 
     /// A product in panels, `[rows, panels, columns of a panel]`, as rows of so many elements as there are columns.
@@ -90,21 +96,58 @@ impl Panels {
     }
 }
 
-/// A matrix of numbers of 4 bits in blocks.
+/// A matrix of numbers of 4 or 8 bits in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
-    /// Rows, of which a block has so many; a multiple of eight.
+    /// Rows, of which a block has so many: whole words.
     rows: i64,
     block: i64,
     panels: Panels,
+    /// Bits of a number.
+    bits: i64,
 }
 
 impl Blocks {
-    /// One of so many rows and columns; none where there are none, or where a block is not whole words.
+    /// One of so many rows and columns and numbers of 4 bits; none where there are none, or where a block is not whole words.
     pub fn new(rows: i64, columns: i64, block: i64) -> Option<Blocks> {
-        let is_sound = rows > 0 && block > 0 && block % SHARED == 0;
+        Blocks::of_bits(4, rows, columns, block)
+    }
+
+    /// The same with numbers of 8 bits.
+    pub fn of_bytes(rows: i64, columns: i64, block: i64) -> Option<Blocks> {
+        Blocks::of_bits(8, rows, columns, block)
+    }
+
+    fn of_bits(bits: i64, rows: i64, columns: i64, block: i64) -> Option<Blocks> {
+        let is_sound = rows > 0 && block > 0 && block % (BITS / bits) == 0;
         let fits = rows.checked_add(block).is_some_and(|n| n < i64::from(i32::MAX));
-        Panels::new(columns).filter(|_| is_sound && fits).map(|panels| Blocks { rows, block, panels })
+        Panels::new(columns).filter(|_| is_sound && fits).map(|panels| Blocks { rows, block, panels, bits })
+    }
+
+    /// Whether numbers have 8 bits.
+    pub fn has_bytes(self) -> bool {
+        self.bits == 8
+    }
+
+    /// Numbers that share a word.
+    pub fn shared(self) -> i64 {
+        BITS / self.bits
+    }
+
+    /// What stands for zero where a matrix says nothing else.
+    pub fn middle(self) -> i64 {
+        1 << (self.bits - 1)
+    }
+
+    /// The largest number.
+    fn largest(self) -> i64 {
+        (1 << self.bits) - 1
+    }
+
+    /// By how many bits the number is moved that is at a place of its word.
+    pub fn shift(self, place: usize) -> usize {
+        let (bytes, place) = (BYTES as usize, place % self.shared() as usize);
+        place % bytes * 8 + place / bytes * 4
     }
 
     /// Blocks of a column.
@@ -114,7 +157,7 @@ impl Blocks {
 
     /// Words of a column.
     fn words_of_column(self) -> i64 {
-        self.count() * self.block / SHARED
+        self.count() * self.block / self.shared()
     }
 
     /// The shape of the words, `[panels, words of a column, columns of a panel]`.
@@ -128,17 +171,16 @@ impl Blocks {
     }
 
     /// The words, from the number at each row and column.
-    pub fn words(self, number: impl Fn(usize, usize) -> u8) -> Vec<u32> {
-        let rows = self.rows as usize;
+    pub fn words(self, number: impl Fn(usize, usize) -> u8 + Sync) -> Vec<u32> {
+        let (rows, shared, mask) = (self.rows as usize, self.shared() as usize, self.largest() as u32);
         self.panels.laid_out(self.words_of_column(), 0, |word, column| {
-            let first = word * SHARED as usize;
-            let of = |at: usize| if first + at < rows { u32::from(number(first + at, column) & 15) } else { 0 };
-            (0..BYTES as usize).fold(0, |word, i| word | (of(i) | of(i + BYTES as usize) << 4) << (8 * i))
+            let own = (word * shared..rows.min((word + 1) * shared)).enumerate();
+            own.fold(0, |bits, (at, row)| bits | (u32::from(number(row, column)) & mask) << self.shift(at))
         })
     }
 
     /// What each block of a column has, from it.
-    pub fn per_block<T: Copy>(self, none: T, of: impl Fn(usize, usize) -> T) -> Vec<T> {
+    pub fn per_block<T: Copy + Send + Sync>(self, none: T, of: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
         self.panels.laid_out(self.count(), none, of)
     }
 
@@ -179,17 +221,33 @@ impl Blocks {
             let total = totals.at(&of_row);
             let start = match zeros.first() {
                 Some(zeros) => prim::cast(I32, zeros.at(&place)) * (prim::int_of(I32, 0) - total),
-                None => total * prim::int_of(I32, -i64::from(MIDDLE)),
+                None => total * prim::int_of(I32, -self.middle()),
             };
-            let sum = (0..of_block / 2).fold(start, |sum, i| {
-                let own = |half: i64| quantized.at(&[row.clone(), b.var() * of_block + (2 * i + half)]);
-                let word = words.at(&[panel.clone(), b.var() * (of_block / 2) + i, column.clone()]);
+            let own = |i: i64| quantized.at(&[row.clone(), b.var() * of_block + i]);
+            let words_of_block = block / self.shared();
+            let sum = (0..words_of_block).fold(start, |sum, i| {
+                let word = words.at(&[panel.clone(), b.var() * words_of_block + i, column.clone()]);
+                if self.has_bytes() {
+                    return dot_bytes(word, own(i), sum);
+                }
                 let upper = prim::call(U32, "tirx.shift_right", vec![word.clone(), prim::int_of(U32, 4)]);
-                dot_bytes(lower(upper), own(1), dot_bytes(lower(word), own(0), sum))
+                dot_bytes(lower(upper), own(2 * i + 1), dot_bytes(lower(word), own(2 * i), sum))
             });
             let scale = largest.at(&of_row) * prim::constant(F32, 1.0 / LARGEST) * prim::cast(F32, scales.at(&place));
             te::sum(prim::cast(F32, sum) * scale, [&b])
         })]
+    }
+
+    /// The number at a row, of the word that holds it.
+    pub fn number_of(self, word: PrimExpr, row: &PrimExpr) -> PrimExpr {
+        let at = prim::cast(U32, prim::floormod(row, prim::int(self.shared())));
+        let four = || prim::int_of(U32, BYTES);
+        let shift = match self.has_bytes() {
+            true => at * prim::int_of(U32, 8),
+            false => prim::floormod(at.clone(), four()) * prim::int_of(U32, 8) + prim::floordiv(at, four()) * four(),
+        };
+        let moved = prim::call(U32, "tirx.shift_right", vec![word, shift]);
+        prim::cast(I32, prim::call(U32, "tirx.bitwise_and", vec![moved, prim::int_of(U32, self.largest())]))
     }
 
     /// Rows.
@@ -206,15 +264,6 @@ impl Blocks {
     pub fn block(self) -> i64 {
         self.block
     }
-}
-
-/// The number at a row, of the word that holds it.
-pub fn number_of(word: PrimExpr, row: &PrimExpr) -> PrimExpr {
-    let at = prim::cast(U32, prim::floormod(row, prim::int(SHARED)));
-    let four = || prim::int_of(U32, BYTES);
-    let shift = prim::floormod(at.clone(), four()) * prim::int_of(U32, 8) + prim::floordiv(at, four()) * four();
-    let moved = prim::call(U32, "tirx.shift_right", vec![word, shift]);
-    prim::cast(I32, prim::call(U32, "tirx.bitwise_and", vec![moved, prim::int_of(U32, 15)]))
 }
 
 fn up(n: i64, by: i64) -> i64 {

@@ -100,6 +100,28 @@ fn archives_have_headers_and_kernels_are_explained() {
     assert!(explained.contains("matmul:"), "{explained}");
 }
 
+#[test]
+fn what_becomes_of_weights_is_explained() {
+    let place = Workplace::new();
+    let rows: Vec<String> = (0..64).map(|row| format!("[{}]", vec![format!("{}.0", row % 7); 64].join(", "))).collect();
+    let program = format!(
+        "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2, 64), \"float32\"), \
+         y: R.Tensor((64, 64), \"float32\")):\n        with R.dataflow():\n            \
+         narrow = R.matmul(x, R.const([{rows}], \"float32\"))\n            \
+         kept = R.add(y, R.const([{rows}], \"float32\"))\n            R.output(narrow, kept)\n        \
+         return (narrow, kept)\n",
+        rows = rows.join(", ")
+    );
+    place.write("weights.relax", &program);
+    let said = place.ok("compile weights.relax -q --precision int8 --explain").out;
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("weights 64x64")).collect();
+    let kept = "main: kept: weights 64x64 stay float32: add reads it, which is no product and no lookup of rows";
+    assert_eq!(lines, ["main: narrow: weights 64x64 in int8", kept], "{said}");
+    let answer = place.json("compile weights.relax --precision int4-weights --explain");
+    assert_eq!(answer["narrowed"][0]["dtype"], "int4");
+    assert!(answer["narrowed"][1]["stays"].as_str().unwrap().starts_with("add reads it"), "{answer}");
+}
+
 /// The parameter of the only convolution in what a compilation says of its decisions.
 fn rows_of(answer: &mut serde_json::Value) -> &mut serde_json::Value {
     let kernels = answer["schedule"].as_array_mut().unwrap().iter_mut();

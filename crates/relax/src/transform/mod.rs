@@ -101,6 +101,7 @@ pub use fuse_by_pattern::{FuseByPattern, FusionPattern, PatternCheck, fuse_ops_b
 pub use gradient::{CustomGradient, GradientOptions, gradient_with};
 pub(crate) use inline_body::inline_body;
 pub use legalize::{CustomLowering, LegalizeOptions, RESHAPE_ATTR, legalize_ops, note_lowering};
+pub use narrow_weights::{WeightNote, WeightNotes, narrow_weights};
 pub use pipeline::{Pipeline, Stage, default_pipeline, pipeline, pipelines};
 pub use reshape_proof::is_reshape;
 pub use run_codegen::EXTERNAL_MODULES_ATTR;

@@ -5,9 +5,10 @@ use relaxide_ir::Attrs;
 use relaxide_ir::prim::{self, PrimExpr, cast};
 use relaxide_tir::te;
 
+use super::notes::Stays;
 use super::stored::{PAIR, Stored, constant, stored};
-use super::{Along, Form, Stays};
-use crate::blocks::{MIDDLE, Panels, SHARED, number_of};
+use super::{Along, Form};
+use crate::blocks::Panels;
 use crate::*;
 
 const F32: DataType = DataType::float(32);
@@ -139,10 +140,10 @@ impl Matrix {
                 let scale = others.first().map_or_else(|| prim::constant(F32, 1.0), |s| at(s, block.clone()));
                 let zero = match others.get(1) {
                     Some(zeros) => cast(I32, at(zeros, block)),
-                    None => prim::int_of(I32, i64::from(MIDDLE)),
+                    None => prim::int_of(I32, of.middle()),
                 };
-                let word = at(first, prim::floordiv(row, prim::int(SHARED)));
-                cast(F32, number_of(word, row) - zero) * cast(F32, scale)
+                let word = at(first, prim::floordiv(row, prim::int(of.shared())));
+                cast(F32, of.number_of(word, row) - zero) * cast(F32, scale)
             }
         }
     }

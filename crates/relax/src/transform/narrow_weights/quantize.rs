@@ -1,4 +1,4 @@
-//! Numbers of 4 bits for the elements of a matrix, in blocks of a column.
+//! Numbers of 4 or 8 bits for the elements of a matrix, in blocks of a column.
 //!
 //! ```text
 //! w[k, n] is about (q[k, n] - z[b, n]) * t[b, n],   q and z of 0 to 15, b = k / 32
@@ -7,8 +7,14 @@
 //! Of each block some scales are tried, the best is moved to where its squared error is least, and rounded to what it is kept as before
 //! numbers are chosen for it. Zeros are 8 everywhere, or one for each block: the latter where they leave less than seven tenths of the
 //! squared error, which is what the quarter of a bit that they take would gain elsewhere.
+//!
+//! Numbers of 8 bits have 127 steps to each side of 128, and no zeros of their own.
+//!
+//! Blocks of sixteen columns are looked at together, a lane each, and panels by as many threads as there are cores.
 
 use half::f16;
+
+use relaxide_ir::workers;
 
 use crate::blocks::{Blocks, MIDDLE};
 
@@ -21,86 +27,164 @@ const PARTS: [f32; 3] = [1.0, 0.95, 0.9];
 /// The part of the squared error that zeros must leave at most.
 const WORTH: f64 = 0.7;
 const LARGEST: f32 = 15.0;
-/// Blocks by which it is judged whether there are zeros.
+/// Steps of a number of 8 bits to each side of its middle.
+const BYTE_STEPS: f32 = 127.0;
+/// Blocks by which it is judged whether there are zeros, and tiles that a thread looks at in one go.
 const SAMPLE: usize = 1 << 13;
 
-/// A matrix in numbers of 4 bits.
+/// Columns that are looked at together, each in a lane of its own.
+const LANES: usize = 16;
+/// Rows of a block, to count by.
+const ROWS: usize = BLOCK as usize;
+
+/// What each of some columns has.
+type Lane = [f32; LANES];
+/// The elements of a block of each of some columns.
+type Tile = [Lane; ROWS];
+
+/// A matrix in numbers of 4 or 8 bits, in panels.
 pub struct Quantized {
-    /// Block by block, each with its elements together; blocks of all columns before the next rows.
-    numbers: Vec<u8>,
-    /// One for each block, the columns of the first rows first.
+    /// Numbers of a column that share a word, `[panels, words of a column, columns of a panel]`.
+    pub words: Vec<u32>,
+    /// One for each block of a column, `[panels, blocks, columns of a panel]`.
     pub scales: Vec<f32>,
-    /// The same for what stands for zero; none where it is 8.
+    /// The same for what stands for zero; none where it is the middle.
     pub zeros: Option<Vec<u8>>,
     /// Whether scales are numbers of 16 bits.
     pub is_half: bool,
-    columns: usize,
 }
 
-impl Quantized {
-    /// The number at a row and column.
-    pub fn number(&self, row: usize, column: usize) -> u8 {
-        self.numbers[self.block_of(row / BLOCK as usize, column) * BLOCK as usize + row % BLOCK as usize]
-    }
-
-    /// Where a block stands among the scales.
-    pub fn block_of(&self, block: usize, column: usize) -> usize {
-        block * self.columns + column
-    }
-}
-
-/// A block's numbers, scale and zero, and their squared error.
-#[derive(Clone, Copy)]
+/// Blocks of some columns: numbers, scales and zeros, and the squared errors.
 struct Choice {
-    numbers: [u8; BLOCK as usize],
-    scale: f32,
-    zero: u8,
-    error: f64,
+    numbers: [[u8; LANES]; ROWS],
+    scale: Lane,
+    zero: Lane,
+    error: [f64; LANES],
+}
+
+/// How a matrix is quantized.
+#[derive(Clone, Copy)]
+struct Manner {
+    has_bytes: bool,
+    is_half: bool,
+    with_zeros: bool,
+}
+
+impl Manner {
+    fn choose(self, values: &Tile) -> Choice {
+        match self {
+            Manner { has_bytes: true, is_half, .. } => bytes(values, is_half),
+            Manner { with_zeros: true, is_half, .. } => with_zero(values, is_half),
+            Manner { is_half, .. } => symmetric(values, is_half),
+        }
+    }
 }
 
 /// A matrix of numbers, which `element` reads.
-pub fn quantized(of: Blocks, element: impl Fn(usize, usize) -> f32) -> Quantized {
-    let (rows, columns, size) = (of.rows() as usize, of.panels().columns() as usize, BLOCK as usize);
-    let count = of.count() as usize;
-    let block = |at: usize| {
-        let (first, column) = (at / columns * size, at % columns);
-        let mut values = [0f32; BLOCK as usize];
-        values.iter_mut().zip(first..rows).for_each(|(value, row)| *value = element(row, column));
-        values
-    };
-    let is_half = (0..count * columns).all(|at| fits_half(&block(at)));
-    let blocks = count * columns;
-    let errors =
-        (0..blocks).step_by(blocks.div_ceil(SAMPLE)).map(block).fold((0.0, 0.0), |(plain, shifted), values| {
-            (plain + symmetric(&values, is_half).error, shifted + with_zero(&values, is_half).error)
-        });
-    let with_zeros = errors.1 < WORTH * errors.0;
-    let choose = if with_zeros { with_zero } else { symmetric };
+pub fn quantized(of: Blocks, element: impl Fn(usize, usize) -> f32 + Sync) -> Quantized {
+    let (columns, blocks) = (of.panels().columns() as usize, of.count() as usize);
+    let tile = |at: usize| tile_of(of, at % blocks, at / blocks * LANES, &element);
+    let count = columns.div_ceil(LANES) * blocks;
+    let is_half = workers::in_order(count.div_ceil(SAMPLE), |part| {
+        (part * SAMPLE..count.min((part + 1) * SAMPLE)).all(|at| fits_half(&tile(at), of.middle() as f32 * 2.0))
+    });
+    let is_half = is_half.iter().all(|fits| *fits);
+    let sample = (0..count).step_by(count.div_ceil(SAMPLE / LANES)).map(tile);
+    let with_zeros = !of.has_bytes() && zeros_gain(sample, is_half);
+    let manner = Manner { has_bytes: of.has_bytes(), is_half, with_zeros };
+    let panels = workers::in_order(of.panels().count() as usize, |panel| panel_of(of, panel, manner, &element));
     let mut made = Quantized {
-        numbers: Vec::with_capacity(blocks * size),
-        scales: Vec::with_capacity(blocks),
-        zeros: with_zeros.then(|| Vec::with_capacity(blocks)),
-        is_half,
-        columns,
+        words: Vec::with_capacity(of.shape_of_words().iter().product::<i64>() as usize),
+        scales: Vec::with_capacity(of.shape_of_blocks().iter().product::<i64>() as usize),
+        zeros: manner.with_zeros.then(Vec::new),
+        is_half: manner.is_half,
     };
-    for choice in (0..blocks).map(|at| choose(&block(at), is_half)) {
-        made.numbers.extend(choice.numbers);
-        made.scales.push(choice.scale);
-        made.zeros.iter_mut().for_each(|zeros| zeros.push(choice.zero));
+    for (words, scales, zeros) in panels {
+        made.words.extend(words);
+        made.scales.extend(scales);
+        made.zeros.iter_mut().for_each(|all| all.extend(&zeros));
     }
     made
 }
 
-/// The element that is furthest from zero; none where all are so near that a step between them is no number.
-fn extreme(values: &[f32]) -> Option<f32> {
-    let furthest = values.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()))?;
-    (furthest.abs() >= 64.0 * f32::MIN_POSITIVE).then_some(furthest)
+/// Whether zeros leave so little of the squared error that they are worth what they take.
+fn zeros_gain(sample: impl Iterator<Item = Tile>, is_half: bool) -> bool {
+    let sum = |choice: Choice| choice.error.iter().sum::<f64>();
+    let errors = sample.fold((0.0, 0.0), |(plain, shifted), values| {
+        (plain + sum(symmetric(&values, is_half)), shifted + sum(with_zero(&values, is_half)))
+    });
+    errors.1 < WORTH * errors.0
 }
 
-/// Whether the scales of a block are normal numbers of 16 bits.
-fn fits_half(values: &[f32]) -> bool {
+/// The elements of a block of some columns; zero behind the last row and the last column.
+fn tile_of(of: Blocks, block: usize, first: usize, element: &impl Fn(usize, usize) -> f32) -> Tile {
+    let (rows, columns) = (of.rows() as usize, of.panels().columns() as usize);
+    let mut tile = [[0f32; LANES]; ROWS];
+    for (values, row) in tile.iter_mut().zip(block * ROWS..rows) {
+        values.iter_mut().zip(first..columns).for_each(|(value, column)| *value = element(row, column));
+    }
+    tile
+}
+
+/// A panel's words, scales and zeros.
+fn panel_of(
+    of: Blocks,
+    panel: usize,
+    manner: Manner,
+    element: &impl Fn(usize, usize) -> f32,
+) -> (Vec<u32>, Vec<f32>, Vec<u8>) {
+    let [width, blocks] = [of.panels().width(), of.count()].map(|n| n as usize);
+    let (rows, columns) = (of.rows() as usize, of.panels().columns() as usize);
+    let shared = of.shared() as usize;
+    let words_of_block = ROWS / shared;
+    let mut words = vec![0u32; blocks * words_of_block * width];
+    let (mut scales, mut zeros) = (vec![0f32; blocks * width], vec![MIDDLE; blocks * width]);
+    for block in 0..blocks {
+        // Panels are whole vectors of columns.
+        for start in (0..width).step_by(LANES) {
+            let first = panel * width + start;
+            let choice = manner.choose(&tile_of(of, block, first, element));
+            let lanes = LANES.min(columns.saturating_sub(first));
+            let at = block * width + start;
+            scales[at..at + lanes].copy_from_slice(&choice.scale[..lanes]);
+            zeros[at..at + lanes].iter_mut().zip(&choice.zero).for_each(|(to, zero)| *to = *zero as u8);
+            for (row, numbers) in (block * ROWS..rows).zip(&choice.numbers) {
+                let shift = of.shift(row % shared);
+                let to = &mut words[row / shared * width + start..][..lanes];
+                to.iter_mut().zip(numbers).for_each(|(to, number)| *to |= u32::from(*number) << shift);
+            }
+        }
+    }
+    (words, scales, zeros)
+}
+
+fn lanes(of: impl Fn(usize) -> f32) -> Lane {
+    let mut all = [0f32; LANES];
+    all.iter_mut().enumerate().for_each(|(lane, value)| *value = of(lane));
+    all
+}
+
+/// Of each column the element that is furthest from zero.
+fn furthest(values: &Tile) -> Lane {
+    let further = |mut most: Lane, row: &Lane| {
+        most.iter_mut()
+            .zip(row)
+            .for_each(|(most, value)| *most = if value.abs() >= most.abs() { *value } else { *most });
+        most
+    };
+    values.iter().fold([0f32; LANES], further)
+}
+
+/// Whether a step between numbers is a number, for the element that is furthest from zero.
+fn has_steps(furthest: f32) -> bool {
+    furthest.abs() >= 64.0 * f32::MIN_POSITIVE
+}
+
+/// Whether the scales of blocks, whose steps are so many at most, are normal numbers of 16 bits.
+fn fits_half(values: &Tile, most: f32) -> bool {
     let normal = 2.0 * f16::MIN_POSITIVE.to_f32()..f16::MAX.to_f32();
-    extreme(values).is_none_or(|furthest| normal.contains(&(furthest.abs() / 16.0)) && normal.contains(&furthest.abs()))
+    let fits = |furthest: f32| normal.contains(&(furthest.abs() / most)) && normal.contains(&furthest.abs());
+    furthest(values).into_iter().all(|furthest| !has_steps(furthest) || fits(furthest))
 }
 
 fn kept(scale: f32, is_half: bool) -> f32 {
@@ -118,87 +202,135 @@ fn number(value: f32, factor: f32, zero: f32) -> f32 {
     (rounded(value * factor) + zero).clamp(0.0, LARGEST)
 }
 
-/// The squared error of a block for a scale and a zero, in units of its largest element.
-fn error_of(values: &[f32; BLOCK as usize], unit: f32, scale: f32, zero: u8) -> f32 {
-    let (factor, zero) = (1.0 / scale, f32::from(zero));
-    let mut sums = [0f32; 8];
-    for values in values.chunks_exact(8) {
-        for (sum, value) in sums.iter_mut().zip(values) {
-            let off = ((number(*value, factor, zero) - zero) * scale - value) * unit;
-            *sum += off * off;
-        }
+/// The squared errors of blocks for scales and zeros, in units of their largest elements.
+fn error_of(values: &Tile, unit: &Lane, scale: &Lane, zero: &Lane) -> Lane {
+    let factor = scale.map(|scale| 1.0 / scale);
+    let mut sums = [0f32; LANES];
+    for row in values {
+        sums = lanes(|lane| {
+            let step = number(row[lane], factor[lane], zero[lane]) - zero[lane];
+            let off = (step * scale[lane] - row[lane]) * unit[lane];
+            sums[lane] + off * off
+        });
     }
-    sums.iter().sum()
+    sums
+}
+
+/// Scales and zeros of some blocks, and their squared errors.
+#[derive(Clone, Copy)]
+struct Judged {
+    error: Lane,
+    scale: Lane,
+    zero: Lane,
+}
+
+impl Judged {
+    /// Takes over what has less error.
+    fn improve(&mut self, other: &Judged) {
+        let Judged { error, scale, zero } = *self;
+        let is_better = |lane: usize| other.error[lane] < error[lane];
+        self.error = lanes(|lane| if is_better(lane) { other.error[lane] } else { error[lane] });
+        self.scale = lanes(|lane| if is_better(lane) { other.scale[lane] } else { scale[lane] });
+        self.zero = lanes(|lane| if is_better(lane) { other.zero[lane] } else { zero[lane] });
+    }
 }
 
 /// The best of some scales, and of the one that fits its numbers best.
-fn best(
-    values: &[f32; BLOCK as usize],
-    furthest: f32,
-    tried: impl Iterator<Item = (f32, u8)>,
-    is_half: bool,
-) -> Choice {
-    let unit = 1.0 / furthest.abs();
-    let better = |a: (f32, f32, u8), b: (f32, f32, u8)| if b.0 < a.0 { b } else { a };
-    let judged = |scale: f32, zero: u8| {
-        let scale = kept(scale, is_half);
-        (error_of(values, unit, scale, zero), scale, zero)
+fn best(values: &Tile, furthest: &Lane, tried: impl Iterator<Item = (Lane, Lane)>, is_half: bool) -> Choice {
+    let unit = furthest.map(|furthest| 1.0 / furthest.abs());
+    let judged = |scale: Lane, zero: Lane| {
+        let scale = scale.map(|scale| kept(scale, is_half));
+        Judged { error: error_of(values, &unit, &scale, &zero), scale, zero }
     };
-    let found = tried.map(|(scale, zero)| judged(scale, zero)).fold((f32::INFINITY, furthest, MIDDLE), better);
-    let (factor, zero) = (1.0 / found.1, f32::from(found.2));
-    let (mut squares, mut products) = (0f32, 0f32);
-    for value in values {
-        let step = number(*value, factor, zero) - zero;
-        squares += step * step;
-        products += step * (value * unit);
+    let mut found = Judged { error: [f32::INFINITY; LANES], scale: *furthest, zero: [f32::from(MIDDLE); LANES] };
+    tried.for_each(|(scale, zero)| found.improve(&judged(scale, zero)));
+    let factor = found.scale.map(|scale| 1.0 / scale);
+    let (mut squares, mut products) = ([0f32; LANES], [0f32; LANES]);
+    for row in values {
+        let steps = lanes(|lane| number(row[lane], factor[lane], found.zero[lane]) - found.zero[lane]);
+        squares = lanes(|lane| squares[lane] + steps[lane] * steps[lane]);
+        products = lanes(|lane| products[lane] + steps[lane] * (row[lane] * unit[lane]));
     }
-    let fitted = products / squares / unit;
-    let (error, scale, zero) = match fitted.is_normal() {
-        true => better(found, judged(fitted, found.2)),
-        false => found,
-    };
-    let factor = 1.0 / scale;
-    let numbers = values.map(|value| number(value, factor, f32::from(zero)) as u8);
-    Choice { numbers, scale, zero, error: f64::from(error) * f64::from(furthest).powi(2) }
+    let fitted = lanes(|lane| products[lane] / squares[lane] / unit[lane]);
+    let mut moved = judged(fitted, found.zero);
+    moved.error.iter_mut().zip(&fitted).filter(|(_, fitted)| !fitted.is_normal()).for_each(|(e, _)| *e = f32::INFINITY);
+    found.improve(&moved);
+    choice(values, furthest, &found)
 }
 
-/// A block of what is zero, or as good as.
-fn nothing(values: &[f32; BLOCK as usize]) -> Choice {
-    let error = values.iter().map(|v| f64::from(*v).powi(2)).sum();
-    Choice { numbers: [MIDDLE; BLOCK as usize], scale: 0.0, zero: MIDDLE, error }
-}
-
-fn symmetric(values: &[f32; BLOCK as usize], is_half: bool) -> Choice {
-    match extreme(values) {
-        // Numbers go one step further below zero than above.
-        Some(furthest) => best(values, furthest, STEPS.iter().map(|steps| (-furthest / steps, MIDDLE)), is_half),
-        None => nothing(values),
+/// The numbers for scales and zeros. Blocks of what is zero, or as good as, have none but zeros.
+fn choice(values: &Tile, furthest: &Lane, found: &Judged) -> Choice {
+    let is_nothing = furthest.map(|furthest| !has_steps(furthest));
+    let middle = f32::from(MIDDLE);
+    let zero = lanes(|lane| if is_nothing[lane] { middle } else { found.zero[lane] });
+    let factor = lanes(|lane| if is_nothing[lane] { 0.0 } else { 1.0 / found.scale[lane] });
+    let mut numbers = [[0u8; LANES]; ROWS];
+    for (numbers, row) in numbers.iter_mut().zip(values) {
+        *numbers = lanes(|lane| number(row[lane], factor[lane], zero[lane])).map(|number| number as u8);
     }
+    let mut error = [0f64; LANES];
+    for (lane, error) in error.iter_mut().enumerate() {
+        *error = match is_nothing[lane] {
+            true => values.iter().map(|row| f64::from(row[lane]).powi(2)).sum(),
+            false => f64::from(found.error[lane]) * f64::from(furthest[lane]).powi(2),
+        };
+    }
+    Choice { numbers, scale: lanes(|lane| if is_nothing[lane] { 0.0 } else { found.scale[lane] }), zero, error }
 }
 
-fn with_zero(values: &[f32; BLOCK as usize], is_half: bool) -> Choice {
-    let Some(furthest) = extreme(values) else { return nothing(values) };
-    let (low, high) = values.iter().fold((0f32, 0f32), |(low, high), v| (low.min(*v), high.max(*v)));
+fn symmetric(values: &Tile, is_half: bool) -> Choice {
+    let furthest = furthest(values);
+    // Numbers go one step further below zero than above.
+    let tried = STEPS.iter().map(|steps| (furthest.map(|furthest| -furthest / steps), [f32::from(MIDDLE); LANES]));
+    best(values, &furthest, tried, is_half)
+}
+
+/// Numbers of 8 bits.
+fn bytes(values: &Tile, is_half: bool) -> Choice {
+    let furthest = furthest(values);
+    let scale = furthest.map(|furthest| kept(furthest.abs() / BYTE_STEPS, is_half));
+    let factor = lanes(|lane| if has_steps(furthest[lane]) { 1.0 / scale[lane] } else { 0.0 });
+    let mut numbers = [[0u8; LANES]; ROWS];
+    for (numbers, row) in numbers.iter_mut().zip(values) {
+        let steps = lanes(|lane| rounded((row[lane] * factor[lane]).clamp(-BYTE_STEPS, BYTE_STEPS)));
+        *numbers = steps.map(|step| (step + BYTE_STEPS + 1.0) as u8);
+    }
+    let scale = lanes(|lane| if has_steps(furthest[lane]) { scale[lane] } else { 0.0 });
+    Choice { numbers, scale, zero: [f32::from(MIDDLE); LANES], error: [0.0; LANES] }
+}
+
+fn with_zero(values: &Tile, is_half: bool) -> Choice {
+    let furthest = furthest(values);
+    let (mut low, mut high) = ([0f32; LANES], [0f32; LANES]);
+    for row in values {
+        low = lanes(|lane| low[lane].min(row[lane]));
+        high = lanes(|lane| high[lane].max(row[lane]));
+    }
     let tried = PARTS.iter().map(|part| {
-        let scale = (high / LARGEST - low / LARGEST) * part;
-        (scale, rounded((-low * part / scale).clamp(0.0, LARGEST)) as u8)
+        let scale = lanes(|lane| (high[lane] / LARGEST - low[lane] / LARGEST) * part);
+        (scale, lanes(|lane| rounded((-low[lane] * part / scale[lane]).clamp(0.0, LARGEST))))
     });
-    best(values, furthest, tried, is_half)
+    best(values, &furthest, tried, is_half)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn errors(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f32) -> (Quantized, f32) {
+    fn errors(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f32 + Sync) -> (Quantized, f32) {
         let of = Blocks::new(rows as i64, columns as i64, BLOCK).unwrap();
         let made = quantized(of, &value);
         let mut worst = 0f32;
         for column in 0..columns {
             for row in 0..rows {
-                let at = made.block_of(row / BLOCK as usize, column);
+                let width = of.panels().width() as usize;
+                let (panel, column_of) = (column / width, column % width);
+                let at = (panel * of.count() as usize + row / BLOCK as usize) * width + column_of;
                 let zero = made.zeros.as_ref().map_or(MIDDLE, |zeros| zeros[at]);
-                let step = f32::from(made.number(row, column)) - f32::from(zero);
+                let words = of.shape_of_words()[1] as usize;
+                let word = made.words[(panel * words + row / 8) * width + column_of];
+                let number = word >> (8 * (row % 4) + 4 * (row % 8 / 4)) & 15;
+                let step = number as f32 - f32::from(zero);
                 assert!((-15.0..=15.0).contains(&step));
                 let block = row / BLOCK as usize * BLOCK as usize;
                 let in_block = block..rows.min(block + BLOCK as usize);
@@ -220,6 +352,22 @@ mod tests {
         for (rows, columns) in [(32, 1), (64, 3), (33, 7), (5, 2), (100, 17)] {
             let (made, worst) = errors(rows, columns, noise);
             assert!(made.is_half && worst < 0.15, "{rows}x{columns}: {worst}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_eight_bits_are_off_by_half_a_step() {
+        for (rows, columns) in [(32, 1), (64, 3), (33, 7), (100, 17)] {
+            let of = Blocks::of_bytes(rows, columns, BLOCK).unwrap();
+            let made = quantized(of, noise);
+            let [count, words, width] = of.shape_of_words().map(|n| n as usize);
+            assert!(made.words.len() == count * words * width && made.zeros.is_none() && made.is_half);
+            for (row, column) in (0..rows as usize).flat_map(|row| (0..columns as usize).map(move |c| (row, c))) {
+                let (panel, at) = (column / width, column % width);
+                let number = made.words[(panel * words + row / 4) * width + at] >> (8 * (row % 4)) & 255;
+                let scale = made.scales[(panel * of.count() as usize + row / BLOCK as usize) * width + at];
+                assert!(((number as f32 - 128.0) * scale - noise(row, column)).abs() < 0.505 / 127.0);
+            }
         }
     }
 

@@ -4,11 +4,13 @@
 
 use half::{bf16, f16};
 use relaxide_ffi::{DataType, Tensor};
+use relaxide_ir::workers;
 
+use super::Form;
+use super::notes::Stays;
 use super::quantize::{BLOCK, quantized, rounded};
-use super::{Form, Stays};
 use crate::Expr;
-use crate::blocks::{Blocks, MIDDLE, Panels};
+use crate::blocks::{Blocks, Panels};
 
 /// Steps of an integer of 8 bits to each side of zero.
 const STEPS: f32 = 127.0;
@@ -22,15 +24,19 @@ pub enum Stored {
     Each { elements: Expr, scales: Option<Expr> },
     /// Two bfloat16 of a column as a word, `[panels, rows / 2, columns of a panel]`.
     Pairs { words: Expr },
-    /// Numbers of 4 bits in blocks of a column.
+    /// Numbers of 4 or 8 bits in blocks of a column.
     Blocks { of: Blocks, words: Expr, scales: Expr, zeros: Option<Expr> },
 }
 
 /// A matrix of so many rows and columns, whose elements are read by row and column, in fewer bits; or why it stays.
-pub fn stored([rows, columns]: [i64; 2], form: Form, element: impl Fn(usize, usize) -> f32) -> Result<Stored, Stays> {
+pub fn stored(
+    [rows, columns]: [i64; 2],
+    form: Form,
+    element: impl Fn(usize, usize) -> f32 + Sync,
+) -> Result<Stored, Stays> {
     let panels = Panels::new(columns).ok_or(Stays::Size)?;
-    if form.dtype == DataType::int(4) {
-        return in_blocks([rows, columns], element);
+    if form.dtype == DataType::int(4) || form.dtype == DataType::int(8) && form.products {
+        return in_blocks([rows, columns], form.dtype, element);
     }
     // Columns that are few fill a part of a panel only.
     if i64::from(form.dtype.bits) * panels.padded() > 24 * columns {
@@ -48,27 +54,31 @@ pub fn stored([rows, columns]: [i64; 2], form: Form, element: impl Fn(usize, usi
         let words = constant(&bytes, &[shape[0], height, shape[2]], DataType::uint(32))?;
         return Ok(Stored::Pairs { words });
     }
-    let halves = |bits: &dyn Fn(f32) -> u16| {
+    let halves = |bits: fn(f32) -> u16| {
         let all = panels.laid_out(rows, 0, |row, column| bits(element(row, column)));
         constant(&all.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<u8>>(), &shape, form.dtype)
     };
     let elements = match form.dtype.code {
-        DataType::BFLOAT => halves(&|value| bf16::from_f32(value).to_bits())?,
-        DataType::FLOAT => halves(&|value| f16::from_f32(value).to_bits())?,
+        DataType::BFLOAT => halves(|value| bf16::from_f32(value).to_bits())?,
+        DataType::FLOAT => halves(|value| f16::from_f32(value).to_bits())?,
         _ => return in_steps(panels, rows, element),
     };
     Ok(Stored::Each { elements, scales: None })
 }
 
 /// Numbers as steps of each column's scale, and the scales. The number zero is a step.
-fn in_steps(panels: Panels, rows: i64, element: impl Fn(usize, usize) -> f32) -> Result<Stored, Stays> {
-    let columns = panels.columns() as usize;
-    let mut scales = vec![0f32; columns];
-    for row in 0..rows as usize {
-        for (column, largest) in scales.iter_mut().enumerate() {
-            *largest = largest.max(element(row, column).abs());
+fn in_steps(panels: Panels, rows: i64, element: impl Fn(usize, usize) -> f32 + Sync) -> Result<Stored, Stays> {
+    let largest = |panel: usize| {
+        let (width, columns) = (panels.width() as usize, panels.columns() as usize);
+        let own = panel * width..columns.min((panel + 1) * width);
+        let mut largest = vec![0f32; own.len()];
+        for row in 0..rows as usize {
+            let values = own.clone().map(|column| element(row, column).abs());
+            largest.iter_mut().zip(values).for_each(|(largest, value)| *largest = largest.max(value));
         }
-    }
+        largest
+    };
+    let mut scales = workers::in_order(panels.count() as usize, largest).concat();
     // A scale that is no number, or so small that a quotient is none, stands for zeros.
     scales.iter_mut().for_each(|scale| *scale = if *scale / STEPS >= f32::MIN_POSITIVE { *scale / STEPS } else { 1.0 });
     let step = |value: f32, scale: f32| rounded((value / scale).clamp(-STEPS, STEPS)) as i8 as u8;
@@ -82,29 +92,31 @@ fn in_steps(panels: Panels, rows: i64, element: impl Fn(usize, usize) -> f32) ->
     })
 }
 
-fn in_blocks([rows, columns]: [i64; 2], element: impl Fn(usize, usize) -> f32) -> Result<Stored, Stays> {
-    let of = Blocks::new(rows, columns, BLOCK).ok_or(Stays::Size)?;
+fn in_blocks(
+    [rows, columns]: [i64; 2],
+    dtype: DataType,
+    element: impl Fn(usize, usize) -> f32 + Sync,
+) -> Result<Stored, Stays> {
+    let bits = i64::from(dtype.bits);
+    let of = if bits == 8 { Blocks::of_bytes } else { Blocks::new };
+    let of = of(rows, columns, BLOCK).ok_or(Stays::Size)?;
     let count = |shape: [i64; 3]| shape.iter().product::<i64>();
-    // Beside words there are scales of 16 bits. With blocks and panels that are filled up, bytes would do as well.
-    if 4 * count(of.shape_of_words()) + 2 * count(of.shape_of_blocks()) > rows * columns * 3 / 4 {
+    // Beside words there are scales of 16 bits. With blocks and panels that are filled up, more bits would do as well.
+    if 4 * count(of.shape_of_words()) + 2 * count(of.shape_of_blocks()) > rows * columns * bits * 3 / 16 {
         return Err(Stays::Padding);
     }
     let made = quantized(of, element);
-    let words = of.words(|row, column| made.number(row, column));
-    let scales = of.per_block(0f32, |block, column| made.scales[made.block_of(block, column)]);
     let scales: Vec<u8> = match made.is_half {
-        true => scales.iter().flat_map(|scale| f16::from_f32(*scale).to_le_bytes()).collect(),
-        false => scales.iter().flat_map(|scale| scale.to_le_bytes()).collect(),
+        true => made.scales.iter().flat_map(|scale| f16::from_f32(*scale).to_le_bytes()).collect(),
+        false => made.scales.iter().flat_map(|scale| scale.to_le_bytes()).collect(),
     };
-    let zeros = made.zeros.as_ref();
-    let zeros = zeros.map(|zeros| of.per_block(MIDDLE, |block, column| zeros[made.block_of(block, column)]));
     let bits = if made.is_half { 16 } else { 32 };
-    let words: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let words: Vec<u8> = made.words.iter().flat_map(|word| word.to_le_bytes()).collect();
     Ok(Stored::Blocks {
         of,
         words: constant(&words, &of.shape_of_words(), DataType::uint(32))?,
         scales: constant(&scales, &of.shape_of_blocks(), DataType::float(bits))?,
-        zeros: zeros.map(|zeros| constant(&zeros, &of.shape_of_blocks(), DataType::uint(8))).transpose()?,
+        zeros: made.zeros.map(|zeros| constant(&zeros, &of.shape_of_blocks(), DataType::uint(8))).transpose()?,
     })
 }
 
