@@ -46,8 +46,8 @@ const fn row(name: &'static str, lower: Compute, doc: &'static str) -> OpDef {
 pub static TABLE: &[OpDef] = &[
     row("sum", |cx, t| simple(cx, t, |x, k| te::sum(x, k)), "Sum.").gradient(gradient::sum),
     row("prod", |cx, t| simple(cx, t, |x, k| te::prod(x, k)), "Product."),
-    row("max", |cx, t| simple(cx, t, |x, k| te::max(x, k)), "Largest value."),
-    row("min", |cx, t| simple(cx, t, |x, k| te::min(x, k)), "Smallest value."),
+    row("max", |cx, t| extreme(cx, t, |x, k| te::max(x, k), |cx, dtype| cx.lowest(dtype)), "Largest value."),
+    row("min", |cx, t| extreme(cx, t, |x, k| te::min(x, k), |cx, dtype| cx.highest(dtype)), "Smallest value."),
     row("mean", |cx, t| Ok(vec![mean(cx, input(cx, t, 0)?, "T_mean")?]), "Average.").gradient(gradient::mean),
     row(
         "variance",
@@ -175,6 +175,19 @@ fn simple(
     let plan = plan(cx, x)?;
     let name = format!("{}_red", cx.name());
     Ok(vec![te::compute(name, result_dims(cx)?, |out| combine(x.at(&plan.index(x.ndim(), out)), &plan.reduce))])
+}
+
+fn extreme(
+    cx: &CallCx,
+    inputs: &[te::Tensor],
+    combine: fn(PrimExpr, &[te::ReduceAxis]) -> te::Reduction,
+    first: fn(&CallCx, DataType) -> PrimExpr,
+) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let (plan, first) = (plan(cx, x)?, first(cx, x.dtype()));
+    let name = format!("{}_red", cx.name());
+    let value = |out: &[PrimExpr]| combine(x.at(&plan.index(x.ndim(), out)), &plan.reduce).starting_with([first]);
+    Ok(vec![te::compute(name, result_dims(cx)?, value)])
 }
 
 /// How many elements are reduced into one, in a dtype.
