@@ -373,7 +373,11 @@ fn convolve(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
         let filter: Vec<PrimExpr> =
             [at[1].clone(), tap.index.clone()].into_iter().chain(taps.iter().map(te::ReduceAxis::var)).collect();
         let product = cast(g.dtype, image.at(&place)) * cast(g.dtype, weight.at(&filter));
-        te::sum(product, tap.axes.iter().chain(&taps))
+        // Plain kernels sum in the order in which the image lies.
+        match cx.form == KernelForm::Plain && g.orders.data.place_of(1) > g.orders.data.place_of(2) {
+            true => te::sum(product, taps.iter().chain(&tap.axes)),
+            false => te::sum(product, tap.axes.iter().chain(&taps)),
+        }
     });
     Ok(vec![result?])
 }

@@ -205,7 +205,31 @@ fn mean(cx: &CallCx, x: &te::Tensor, name: &str) -> Result<te::Tensor, OpError> 
     Ok(te::compute(name, &dims, |out| prim::div(total.at(out), &count)))
 }
 
+/// The variance with a block for each of its steps.
+fn variance_in_steps(cx: &CallCx, x: &te::Tensor) -> Result<te::Tensor, OpError> {
+    let (axes, count) = (reduced_axes(cx, x.ndim())?, count(cx, x)?);
+    let kept = |(i, dim): (usize, &PrimExpr)| if axes.contains(&i) { PrimExpr::from(1) } else { dim.clone() };
+    let kept: Vec<PrimExpr> = x.shape().iter().enumerate().map(kept).collect();
+    let total = |name: &str, of: &te::Tensor, dims: &[PrimExpr], keep: bool| {
+        let plan = ReductionIndices::new(of, axes.clone(), keep);
+        te::compute(name, dims, |out| te::sum(of.at(&plan.index(of.ndim(), out)), &plan.reduce))
+    };
+    let sum = total("x_red", x, &kept, true);
+    let average = te::compute("T_divide", &kept, |out| prim::div(sum.at(out), &count));
+    let distance = te::compute("T_subtract", x.shape(), |at| {
+        let own = at.iter().enumerate().map(|(i, e)| if axes.contains(&i) { PrimExpr::from(0) } else { e.clone() });
+        x.at(at) - average.at(&own.collect::<Vec<_>>())
+    });
+    let squares = te::compute("T_multiply", x.shape(), |at| distance.at(at) * distance.at(at));
+    let dims = result_dims(cx)?;
+    let total = total("T_multiply_red", &squares, &dims, cx.bool("keepdims")?);
+    Ok(te::compute("T_divide", &dims, |out| prim::div(total.at(out), &count)))
+}
+
 fn variance(cx: &CallCx, x: &te::Tensor) -> Result<te::Tensor, OpError> {
+    if cx.form == KernelForm::Plain {
+        return variance_in_steps(cx, x);
+    }
     let dims = result_dims(cx)?;
     let average = mean(cx, x, "T_mean")?;
     let plan = plan(cx, x)?;
