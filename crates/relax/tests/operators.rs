@@ -104,9 +104,9 @@ fn build(case: &Json, inputs: &[Tensor], shapes: Shapes, legalize: &str) -> Resu
         .map_err(|e| e.to_string())?;
     b.module_mut().insert("main", main);
     let passes = transform::parse_passes(legalize).expect("the pass exists");
-    passes.into_iter().try_fold(b.finish(), |module, pass| {
-        pass.run(module, &PassContext::default()).map_err(|e| e.to_string())
-    })
+    passes
+        .into_iter()
+        .try_fold(b.finish(), |module, pass| pass.run(module, &PassContext::default()).map_err(|e| e.to_string()))
 }
 
 /// Why two tensors differ, if they do.
@@ -122,9 +122,9 @@ fn difference(got: &Tensor, want: &Tensor) -> Option<String> {
 
 /// Kernels in both forms.
 fn check(case: &Json, shapes: Shapes) -> Result<(), String> {
-    ["LegalizeOps", "LegalizeOps(fast=True)"].into_iter().try_for_each(|passes| {
-        check_form(case, shapes, passes).map_err(|problem| format!("{passes}: {problem}"))
-    })
+    ["LegalizeOps", "LegalizeOps(fast=True)"]
+        .into_iter()
+        .try_for_each(|passes| check_form(case, shapes, passes).map_err(|problem| format!("{passes}: {problem}")))
 }
 
 fn check_form(case: &Json, shapes: Shapes, passes: &str) -> Result<(), String> {

@@ -73,7 +73,14 @@ impl BlockBuilder {
         let Some((def, rule)) = def.and_then(|def| Some((def, def.gradient?))) else {
             return Err(PyValueError::new_err("the call is of no operator that has a derivative"));
         };
-        let call_cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads: false, form: KernelForm::Fast };
+        let call_cx = CallCx {
+            def,
+            args: &call.args,
+            attrs: &call.attrs,
+            ty_args: &call.ty_args,
+            over_threads: false,
+            form: KernelForm::Fast,
+        };
         let cx = GradCx { call: call_cx, output: &output, grad: &grad };
         let grads = rule(&cx, &mut self.lock()).map_err(refused)?;
         let none = |arg: &Expr| {

@@ -110,7 +110,14 @@ pub fn call_typed(name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs, ty_args:
     let def = lookup(name).ok_or_else(|| OpError::Unknown(name.to_string()))?;
     let args = check_args(def, args.into())?;
     let attrs = check_attrs(def, attrs)?;
-    let ty = infer(&CallCx { def, args: &args, attrs: &attrs, ty_args: &ty_args, over_threads: false, form: KernelForm::Fast })?;
+    let ty = infer(&CallCx {
+        def,
+        args: &args,
+        attrs: &attrs,
+        ty_args: &ty_args,
+        over_threads: false,
+        form: KernelForm::Fast,
+    })?;
     let args = with_lengths(def, args, &ty);
     Ok(Ref::new(Call { op: Op::get(def.name).into(), args, attrs, ty_args, ty, span: None }).into())
 }
@@ -135,7 +142,14 @@ fn with_lengths(def: &OpDef, mut args: Vec<Expr>, ty: &Type) -> Vec<Expr> {
 pub fn infer_call(call: &Call) -> Result<Type, OpError> {
     let Expr::Op(op) = &call.op else { return Ok(call.ty.clone()) };
     let def = op.def().ok_or_else(|| OpError::Unknown(op.name.clone()))?;
-    infer(&CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads: false, form: KernelForm::Fast })
+    infer(&CallCx {
+        def,
+        args: &call.args,
+        attrs: &call.attrs,
+        ty_args: &call.ty_args,
+        over_threads: false,
+        form: KernelForm::Fast,
+    })
 }
 
 /// The type of a call, with the device that its result lies on.

@@ -4,7 +4,9 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Type};
 use relaxide_tir::te;
 
-use super::window::{Image, Partial, Window, all, compute, compute_by_rule, layout_of, out_layout_of, packed, unpacked, windows};
+use super::window::{
+    Image, Partial, Window, all, compute, compute_by_rule, layout_of, out_layout_of, packed, unpacked, windows,
+};
 use super::*;
 use crate::{BlockBuilder, Expr};
 
@@ -227,8 +229,7 @@ fn avg_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
     let (dtype, dims, taps) = (image.dtype(), pool.dims(&image.dims()), pool.taps());
     if cx.form == KernelForm::Plain {
         let padded = image.padded(&pool.padding(), prim::constant(dtype, 0.0));
-        let total =
-            compute(cx, "pool_sum", &dims, &pool.out, |at| te::sum(padded.at(&pool.place(at, &taps)), &taps))?;
+        let total = compute(cx, "pool_sum", &dims, &pool.out, |at| te::sum(padded.at(&pool.place(at, &taps)), &taps))?;
         let total = Image::new(cx, "data", &total, &pool.out)?;
         let result = compute_by_rule(cx, "pool_avg", &dims, &pool.out, |at| {
             prim::div(total.at(at), prim::cast(dtype, pool.elements(at, &image.dims())))

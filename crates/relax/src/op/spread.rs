@@ -51,10 +51,7 @@ pub(super) fn convolve_spread(
     Ok(te::compute("compute", dims, |at| {
         let (channel, filter) = match groups {
             1 => (rc.var(), at[1].clone()),
-            _ => (
-                prim::floordiv(&at[1], per_group) * &channels + rc.var(),
-                prim::floormod(&at[1], per_group),
-            ),
+            _ => (prim::floordiv(&at[1], per_group) * &channels + rc.var(), prim::floormod(&at[1], per_group)),
         };
         let along = at[2..].iter().zip(&taps).map(|(at, tap)| at + tap.var());
         let place: Vec<PrimExpr> = [at[0].clone(), channel.clone()].into_iter().chain(along).collect();

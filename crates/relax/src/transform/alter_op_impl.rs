@@ -31,8 +31,8 @@ use relaxide_ir::{AttrValue, Attrs, GlobalVar, IRModule, TensorType, Type, Var};
 use relaxide_tir::{IndexMap, PrimFunc, te};
 
 use crate::builder::make_kernel;
-use crate::op::{KernelForm, Packing};
 use crate::op::core::{CallTir, call_tir};
+use crate::op::{KernelForm, Packing};
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::*;
 

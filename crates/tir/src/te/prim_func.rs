@@ -269,8 +269,7 @@ impl Builder {
         let indices = indices_of(&axes);
         axes.extend(reduction.axes.iter().map(|a| Axis::new(&a.var, &a.extent, IterKind::Reduce)));
         let mut rebind = self.rebind(&axes);
-        let values: Vec<PrimExpr> =
-            reduction.values.iter().map(|e| self.simplified(rebind.mutate_prim(e))).collect();
+        let values: Vec<PrimExpr> = reduction.values.iter().map(|e| self.simplified(rebind.mutate_prim(e))).collect();
         let reads = reads_of_expr(&values);
         if self.simplifies {
             rebind.made = reduction.values.iter().cloned().zip(values).collect();
