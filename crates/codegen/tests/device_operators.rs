@@ -40,7 +40,8 @@ fn kernel(case: &Case, target: &str) -> PrimFunc {
     );
     let module = parse_module(&text, "program.py").unwrap_or_else(|error| panic!("{error:?}\n{text}"));
     let context = PassContext { target: target.parse::<Target>().unwrap(), ..PassContext::default() };
-    let module = transform::pass("LegalizeOps").unwrap().run(module, &context).unwrap();
+    let legalize = transform::parse_passes("LegalizeOps(fast=True)").unwrap();
+    let module = legalize.into_iter().fold(module, |module, pass| pass.run(module, &context).unwrap());
     let mut kernels = module.functions_of::<PrimFunc>();
     let (_, kernel) = kernels.next().unwrap();
     assert!(kernels.next().is_none(), "{text}");

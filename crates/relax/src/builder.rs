@@ -20,7 +20,7 @@ use relaxide_ir::span::{MaybeSpan, Span};
 use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
 use relaxide_tir::{PrimFunc, Stmt, te};
 
-use crate::op::{self, OpError, OpPattern};
+use crate::op::{self, KernelForm, OpError, OpPattern};
 use crate::shape::{Broadcast, broadcast};
 use crate::*;
 
@@ -283,7 +283,7 @@ impl BlockBuilder {
         outputs: Vec<te::Tensor>,
     ) -> Result<Expr, BuildError> {
         let out: Vec<Type> = outputs.iter().map(|t| Type::tensor(t.shape(), t.dtype())).collect();
-        let (kernel, scalars) = make_kernel(name, inputs, outputs, Vec::new())?;
+        let (kernel, scalars) = make_kernel(name, inputs, outputs, Vec::new(), KernelForm::Fast)?;
         let func = self.add_kernel(kernel, name);
         let out = if let [one] = out.as_slice() { one.clone() } else { Type::tuple(out) };
         let scalars = scalars.iter().map(Expr::prim);
@@ -517,10 +517,14 @@ pub fn make_kernel(
     inputs: Vec<te::Tensor>,
     outputs: Vec<te::Tensor>,
     checks: Vec<Stmt>,
+    form: KernelForm,
 ) -> Result<(PrimFunc, Vec<Ref<Var>>), BuildError> {
     let (n, all) = (inputs.len(), inputs.into_iter().chain(outputs).collect::<Vec<_>>());
-    let mut kernel =
-        te::create_checked(&all, checks).map_err(|source| BuildError::Kernel { name: name.to_string(), source })?;
+    let create = match form {
+        KernelForm::Plain => te::create_simplified,
+        KernelForm::Fast => te::create_checked,
+    };
+    let mut kernel = create(&all, checks).map_err(|source| BuildError::Kernel { name: name.to_string(), source })?;
     let scalars = kernel.params.split_off(all.len());
     kernel.buffers.truncate(all.len());
     kernel.params.splice(n..n, scalars.iter().cloned());

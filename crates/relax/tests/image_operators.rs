@@ -3,7 +3,7 @@
 use relaxide_ffi::Tensor;
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{Attrs, Type, Var};
-use relaxide_relax::op::{self, CallCx, Lowering};
+use relaxide_relax::op::{self, CallCx, KernelForm, Lowering};
 use relaxide_relax::{Call, Expr};
 use relaxide_tir::interp::{self, Arg};
 use relaxide_tir::te;
@@ -75,7 +75,8 @@ fn run(name: &str, images: &[&Image], rest: impl Fn(&[PrimExpr]) -> Vec<Expr>, a
     let call: &Call = &call;
     let def = op::lookup(name).unwrap();
     let Lowering::Compute(lower) = def.lower else { panic!("{name} has no compute") };
-    let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &[], over_threads: false };
+    let cx =
+        CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &[], over_threads: false, form: KernelForm::Fast };
     let outputs = lower(&cx, &tensors).unwrap();
     let kernel = te::create_prim_func(&tensors.iter().cloned().chain(outputs).collect::<Vec<_>>()).unwrap();
 

@@ -78,7 +78,7 @@ fn argument(v: &Json, params: &[Ref<Var>]) -> Expr {
 }
 
 /// A legalized module whose `main` is one call; `None` where the operator refuses symbolic dimensions.
-fn build(case: &Json, inputs: &[Tensor], shapes: Shapes) -> Result<IRModule, String> {
+fn build(case: &Json, inputs: &[Tensor], shapes: Shapes, legalize: &str) -> Result<IRModule, String> {
     let mut sizes: HashMap<i64, Ref<Var>> = HashMap::new();
     let mut dim = |size: i64| match shapes {
         Shapes::Symbolic if size > 1 => {
@@ -103,8 +103,10 @@ fn build(case: &Json, inputs: &[Tensor], shapes: Shapes) -> Result<IRModule, Str
         })
         .map_err(|e| e.to_string())?;
     b.module_mut().insert("main", main);
-    let legalize = transform::pass("LegalizeOps").expect("the pass exists");
-    legalize.run(b.finish(), &PassContext::default()).map_err(|e| e.to_string())
+    let passes = transform::parse_passes(legalize).expect("the pass exists");
+    passes
+        .into_iter()
+        .try_fold(b.finish(), |module, pass| pass.run(module, &PassContext::default()).map_err(|e| e.to_string()))
 }
 
 /// Why two tensors differ, if they do.
@@ -118,9 +120,16 @@ fn difference(got: &Tensor, want: &Tensor) -> Option<String> {
     Some(format!("element {at} is {} instead of {}", got[at], want[at]))
 }
 
+/// Kernels in both forms.
 fn check(case: &Json, shapes: Shapes) -> Result<(), String> {
+    ["LegalizeOps", "LegalizeOps(fast=True)"]
+        .into_iter()
+        .try_for_each(|passes| check_form(case, shapes, passes).map_err(|problem| format!("{passes}: {problem}")))
+}
+
+fn check_form(case: &Json, shapes: Shapes, passes: &str) -> Result<(), String> {
     let inputs: Vec<Tensor> = case["inputs"].as_array().expect("inputs").iter().map(tensor).collect();
-    let module = match build(case, &inputs, shapes) {
+    let module = match build(case, &inputs, shapes, passes) {
         Ok(module) => module,
         Err(_) if shapes == Shapes::Symbolic => return Ok(()),
         Err(e) => return Err(e),

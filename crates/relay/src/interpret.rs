@@ -326,7 +326,7 @@ impl Interpreter {
         let (ret_ty, attrs) = (seq.body.ty(), Attrs::new().with("global_symbol", "main"));
         let function = rx::Function { params, body: seq, ret_ty, pure: true, attrs, span: None };
         builder.module_mut().insert("main", Ref::new(function));
-        let passes = rx::transform::parse_passes("LegalizeOps").map_err(|e| error(e.to_string()))?;
+        let passes = rx::transform::parse_passes("LegalizeOps(fast=True)").map_err(|e| error(e.to_string()))?;
         let lowered = Pass::sequential("interpreter", passes).run(builder.finish(), &PassContext::default());
         lowered.map_err(|e| error(e.to_string()))
     }

@@ -71,6 +71,7 @@ const PASSES: &[(&str, f64)] = &[
         1e-5,
     ),
     ("LegalizeOps, AnnotateTIROpPattern, FoldConstant, FuseOps, FuseTIR", 1e-5),
+    ("LegalizeOps(fast=True), AnnotateTIROpPattern, FoldConstant, FuseOps, FuseTIR", 1e-5),
 ];
 
 /// One program in so many is tried on a pass that it is not about.

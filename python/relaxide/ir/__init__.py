@@ -6,7 +6,7 @@ class has the constructor that its name in TVM has.
 
 from . import instrument, prim, transform
 from .attrs import Attrs, DictAttrs, make_node
-from .base import Node, SourceName, Span, assert_structural_equal, load_json, save_json, structural_equal, structural_hash
+from .base import Node, SequentialSpan, SourceName, Span, assert_structural_equal, load_json, save_json, structural_equal, structural_hash
 from .env_func import EnvFunc
 from .expr import Call, Constant, Expr, ExprOperand, ExprWithOp, GenericConst, GlobalVar, Range, Tuple, TupleGetItem, Var
 from .expr import is_prim_expr, is_prim_var
@@ -46,6 +46,7 @@ __all__ = [
     "PointerType",
     "PrimType",
     "Range",
+    "SequentialSpan",
     "SourceName",
     "Span",
     "StringImm",

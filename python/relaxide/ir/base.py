@@ -94,6 +94,16 @@ class Span(Node):
         return f"Span({self.source}:{self.line}:{self.column})"
 
 
+class SequentialSpan:
+    """The places that one node comes from, where a pass has made it of several: ``spans``. Spans in a row within them are joined."""
+
+    def __init__(self, spans):
+        self.spans = [part for span in spans for part in (span.spans if isinstance(span, SequentialSpan) else [span])]
+
+    def __repr__(self):
+        return f"SequentialSpan({', '.join(map(repr, self.spans))})"
+
+
 class SourceName(str):
     """What names a source text."""
 
@@ -154,7 +164,9 @@ def save_json(node):
         from ..relay.module import save_json as save_relay
 
         return save_relay(node)
-    return serialization.to_json_graph_str(node, {"relaxide_version": _core.__version__})
+    from .. import __version__
+
+    return serialization.to_json_graph_str(node, {"relaxide_version": _core.__version__, "tvm_version": __version__})
 
 
 def load_json(json_str):

@@ -168,6 +168,8 @@ class Let(ExprWithOp):
 
     def __init__(self, var, value, body, span=None):
         value = const(value, str(var.dtype)) if isinstance(value, int | float) else value
+        if hasattr(value, "dtype") and value.dtype != var.dtype:
+            raise InternalError(f"the variable {var.name} is of type {var.dtype}, its value of type {value.dtype}")
         self.__init_handle_by_constructor__(_api.prim.Let, var, value, body)
 
 

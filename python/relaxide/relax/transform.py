@@ -72,7 +72,8 @@ def FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False, entr
 
 
 def LegalizeOps(customize_legalize_map=None, skip_ops=None, enable_warning=False):
-    """Operators become kernels.
+    """Operators become kernels, which are written as TVM writes them: padding is a block of its own, a maximum starts with the least
+    finite number. Pipelines (:func:`relaxide.relax.get_pipeline`) and ``relaxide.compile`` make those that take least time.
 
     Parameters
     ----------

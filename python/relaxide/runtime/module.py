@@ -5,7 +5,7 @@ import tempfile
 import struct
 
 from .. import _core
-from .._core import Module
+from .._core import Module, num_threads
 from .._extend import methods_of
 from ..ffi import system_lib
 

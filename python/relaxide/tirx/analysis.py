@@ -120,27 +120,41 @@ def verify_well_formed(obj, assert_mode=True):
     kernels = [func for func in obj.functions.values() if isinstance(func, PrimFunc)] if isinstance(obj, IRModule) else [obj]
     owner = {}
     for kernel in kernels:
-        problem = _problem(kernel) or _shared(kernel, owner)
+        problem = _shared(kernel, owner) or _reason(_problem(kernel))
         if problem:
             if assert_mode:
-                raise ValueError(f"the kernel is ill-formed: {problem}")
+                raise ValueError(f"TIR is ill-formed, {problem}")
             return False
     return True
 
 
+def _reason(problem):
+    return problem and f"since {problem}"
+
+
 def _shared(kernel, owner):
     """What is defined in more than one kernel, or twice in one."""
-    own = set(kernel.params)
+    own = dict.fromkeys(kernel.params, "the parameters")
     for stmt in walk(kernel.body):
         for var in _defined(stmt):
             # A loop may count by the variable of an earlier one; what a name is bound to holds until the end of its block.
             if var in own and isinstance(stmt, Bind):
-                return f"the variable {var.name} has multiple definitions inside of each other"
-            own.add(var)
+                return (
+                    f"due to multiple nested definitions of variable {var.name}. It was first defined at {own[var]}, and was re-defined at "
+                    f"{_place(stmt)}"
+                )
+            own.setdefault(var, _place(stmt))
     for var in own:
         if owner.setdefault(var, kernel) is not kernel:
-            return f"the variable {var.name} is defined in two kernels"
+            return f"due to multiple definitions of variable {var.name}: it is defined in two kernels"
     return None
+
+
+def _place(stmt):
+    """The first line of a statement, which says where something is defined."""
+    if isinstance(stmt, Bind):
+        return f"`{stmt.var.name} = {stmt.value}`"
+    return f"a statement of kind {type(stmt).__name__}"
 
 
 def verify_tirx_well_formed(obj, assert_mode=True, device_func=False):

@@ -1,7 +1,9 @@
 """Functions of scalars."""
 
 import math
+from builtins import max as max_of
 
+from ..error import InternalError
 from ..ffi import dtype as _dtype
 from ..ir import _api
 from ..ir.expr import Expr, bits_of, check_divisor
@@ -74,9 +76,13 @@ def ceildiv(lhs, rhs, span=None):
 
 def power(x, y, span=None):
     """``x`` to the power of ``y``."""
-    base = x if isinstance(x, Expr) else y
-    values = [const(value, base.dtype) if isinstance(value, (int, float)) else value for value in (x, y)]
-    return _api.prim.call(base.dtype, "tirx.pow", values)
+    x, y = (value.asobject() if hasattr(value, "asobject") else value for value in (x, y))
+    floats = [value.dtype for value in (x, y) if isinstance(value, Expr) and "float" in str(value.dtype)]
+    if not floats:
+        raise InternalError("power is a function of floats: convert a side with astype")
+    dtype = max_of(floats, key=lambda dtype: dtype.bits)
+    values = [const(value, dtype) if isinstance(value, (int, float)) else value.astype(dtype) for value in (x, y)]
+    return _api.prim.call(dtype, "tirx.pow", values)
 
 
 pow = power
@@ -89,6 +95,7 @@ def abs(x, span=None):
 
 def if_then_else(cond, t, f, span=None):
     """A choice by a condition, where only the chosen side is evaluated."""
+    _check_condition(cond)
     return _api.prim.if_then_else(cond, t, f)
 
 
@@ -102,10 +109,19 @@ def any(*args, span=None):
     return _joined("Or", args)
 
 
+def _check_condition(condition):
+    if isinstance(condition, Expr) and not str(condition.dtype).startswith("bool"):
+        raise InternalError(f"a condition is a bool, not {condition.dtype}: compare it with a number")
+
+
 def _joined(op, conditions):
     if not conditions:
         raise ValueError("at least one condition is needed")
-    result, *rest = (c.asobject() if hasattr(c, "asobject") else c for c in conditions)
+    conditions = [c.asobject() if hasattr(c, "asobject") else c for c in conditions]
+    if len(conditions) > 1:
+        for condition in conditions:
+            _check_condition(condition)
+    result, *rest = conditions
     for condition in rest:
         result = _api.prim.binary(op, result, condition)
     return result

@@ -4,9 +4,26 @@ use relaxide_ffi::{DataType, Ref};
 
 use super::Analyzer;
 use super::atom::{Atom, AtomId, Head, Value};
-use super::sum::Sum;
+use super::sum::{Product, Sum};
 use crate::PrimExpr;
 use crate::prim::{self, BufferLoad, Let};
+
+/// What has been added so far.
+struct Running(Option<PrimExpr>);
+
+impl Running {
+    fn add(&mut self, term: PrimExpr) {
+        self.0 = Some(match self.0.take() {
+            Some(sum) => prim::add(sum, term),
+            None => term,
+        });
+    }
+
+    fn sub(&mut self, dtype: DataType, term: PrimExpr) {
+        let from = self.0.take().unwrap_or_else(|| prim::int_of(dtype, 0));
+        self.0 = Some(prim::sub(from, term));
+    }
+}
 
 impl Analyzer {
     /// The expression of a value.
@@ -17,32 +34,31 @@ impl Analyzer {
         }
     }
 
-    /// What is added comes first, then what is subtracted, then the constant: `n * 2 + m - k - 1`.
+    /// What is added comes first, the constant among it, then what is subtracted: `n * 2 + m + 1 - k`, `n - k - 1`. Larger coefficients
+    /// come first.
     fn emit_sum(&self, sum: &Sum) -> PrimExpr {
         let dtype = sum.dtype;
-        let (positive, negative): (Vec<_>, Vec<_>) = sum.terms.iter().partition(|(_, k)| *k > 0);
-        let mut result: Option<PrimExpr> = None;
-        for (product, coefficient) in positive {
-            let term = self.emit_term(dtype, product, *coefficient);
-            result = Some(result.map_or_else(|| term.clone(), |r| prim::add(r, term.clone())));
+        let mut result = Running(None);
+        let mut terms: Vec<&(Product, i64)> = sum.terms.iter().collect();
+        terms.sort_by_key(|(_, k)| std::cmp::Reverse(*k));
+        for (product, coefficient) in terms.iter().filter(|(_, k)| *k > 0) {
+            result.add(self.emit_term(dtype, product, *coefficient));
         }
-        let mut constant = sum.constant;
-        for (product, coefficient) in negative {
-            let Some(magnitude) = coefficient.checked_neg() else {
-                let term = self.emit_term(dtype, product, *coefficient);
-                result = Some(result.map_or_else(|| term.clone(), |r| prim::add(r, term.clone())));
-                continue;
-            };
-            let term = self.emit_term(dtype, product, magnitude);
-            let from = result.unwrap_or_else(|| prim::int_of(dtype, std::mem::take(&mut constant)));
-            result = Some(prim::sub(from, term));
+        // What has no negative of its own type is added as it is.
+        let magnitude = sum.constant.checked_neg().filter(|m| sum.constant < 0 && prim::holds(dtype, *m));
+        if sum.constant != 0 && magnitude.is_none() {
+            result.add(prim::int_of(dtype, sum.constant));
         }
-        match (result, constant) {
-            (None, constant) => prim::int_of(dtype, constant),
-            (Some(result), 0) => result,
-            (Some(result), c) if c < 0 && c != i64::MIN => prim::sub(result, prim::int_of(dtype, -c)),
-            (Some(result), c) => prim::add(result, prim::int_of(dtype, c)),
+        for (product, coefficient) in terms.iter().filter(|(_, k)| *k < 0) {
+            match coefficient.checked_neg() {
+                Some(magnitude) => result.sub(dtype, self.emit_term(dtype, product, magnitude)),
+                None => result.add(self.emit_term(dtype, product, *coefficient)),
+            }
         }
+        if let Some(magnitude) = magnitude {
+            result.sub(dtype, prim::int_of(dtype, magnitude));
+        }
+        result.0.unwrap_or_else(|| prim::int_of(dtype, 0))
     }
 
     fn emit_term(&self, dtype: DataType, product: &[AtomId], coefficient: i64) -> PrimExpr {

@@ -26,6 +26,33 @@ pub fn constant(dtype: DataType, value: f64) -> PrimExpr {
     if dtype.is_float() { float_of(dtype, value) } else { int_of(dtype, value as i64) }
 }
 
+/// The least finite value of a numeric type.
+pub fn lowest_finite(dtype: DataType) -> PrimExpr {
+    match dtype.is_float() {
+        true => float_of(dtype, -greatest_finite(dtype)),
+        false => lowest(dtype),
+    }
+}
+
+/// The greatest finite value of a numeric type.
+pub fn highest_finite(dtype: DataType) -> PrimExpr {
+    match dtype.is_float() {
+        true => float_of(dtype, greatest_finite(dtype)),
+        false => highest(dtype),
+    }
+}
+
+/// The greatest finite number of a type of floats; infinity for those of less than 16 bits.
+fn greatest_finite(dtype: DataType) -> f64 {
+    match dtype.bits {
+        64 => f64::MAX,
+        32 => f64::from(f32::MAX),
+        16 if dtype.code == DataType::BFLOAT => f64::from(f32::from_bits(0x7f7f_0000)),
+        16 => 65504.0,
+        _ => f64::INFINITY,
+    }
+}
+
 /// The least value of a numeric type: minus infinity for floats.
 pub fn lowest(dtype: DataType) -> PrimExpr {
     if dtype.is_float() {

@@ -6,6 +6,7 @@ use pyo3::types::{PyList, PyTuple};
 use relaxide::ffi::{Any, DataType, Ref};
 use relaxide::ir::Buffer;
 use relaxide::ir::prim::{self, PrimExpr};
+use relaxide::relax::op::KernelForm;
 use relaxide::tir::{Stmt, te};
 
 use super::args;
@@ -335,7 +336,8 @@ fn te_create_prim_func<'py>(
     index_dtype: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tensors: Vec<te::Tensor> = tensors.into_iter().map(|tensor| tensor.0).collect();
-    let kernel = te::create_prim_func(&tensors).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let kernel =
+        te::create_simplified(&tensors, Vec::new()).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let Some(index_dtype) = index_dtype else { return give(py, Ref::new(kernel)) };
     let dtype = data_type(&index_dtype)?;
     if !dtype.is_int() || dtype.lanes != 1 {
@@ -353,8 +355,9 @@ fn te_make_kernel<'py>(
     outputs: Vec<TeTensor>,
 ) -> PyResult<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)> {
     let of = |tensors: Vec<TeTensor>| tensors.into_iter().map(|tensor| tensor.0).collect();
-    let (kernel, scalars) = relaxide::relax::builder::make_kernel(name, of(inputs), of(outputs), Vec::new())
-        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let (kernel, scalars) =
+        relaxide::relax::builder::make_kernel(name, of(inputs), of(outputs), Vec::new(), KernelForm::Plain)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
     let scalars = scalars.into_iter().map(|var| give(py, var)).collect::<PyResult<Vec<_>>>()?;
     Ok((give(py, Ref::new(kernel))?, scalars))
 }

@@ -110,6 +110,17 @@ fn prelu(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>
     let (x, alpha) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?);
     let axis = cx.axis("axis", x.ndim())?;
     let one = alpha.shape().iter().all(|d| d.is_int(1));
+    if cx.form == KernelForm::Plain {
+        let slope = te::compute("slope_broadcasted", [x.shape()[axis].clone()], |c| {
+            alpha.at(&if one { vec![PrimExpr::from(0); alpha.ndim()] } else { c.to_vec() })
+        });
+        let value = |out: &[PrimExpr]| {
+            let x = x.at(out);
+            let below = &x * slope.at(&out[axis..=axis]);
+            prim::select(prim::gt(&x, constant(x.dtype(), 0.0)), x, below)
+        };
+        return Ok(vec![te::compute("T_prelu", x.shape(), value)]);
+    }
     Ok(vec![te::compute("T_prelu", x.shape(), |out| {
         let at = if one { vec![PrimExpr::from(0); alpha.ndim()] } else { vec![out[axis].clone()] };
         let value = x.at(out);

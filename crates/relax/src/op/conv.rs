@@ -111,8 +111,7 @@ const fn transposed(name: &'static str, attrs: &'static [AttrDef]) -> OpDef {
 /// The rows.
 pub static TABLE: &[OpDef] = &[
     OpDef {
-        lengths: lengths::none,
-        lower: Lowering::Decompose(as_2d),
+        instead: Some(|cx, b| as_2d(cx, b).map(Some)),
         ..row(
             "nn.conv1d",
             &[
@@ -353,7 +352,11 @@ fn convolve(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
     let [data, weight] = inputs else { return cx.invalid("needs an image and a weight") };
     let dims = convolution_dims(cx, &g)?;
     let zero = prim::constant(data.dtype(), 0.0);
-    let image = Image::new(cx, "data", data, &g.orders.data)?.padded(&g.windows, zero);
+    let image = Image::new(cx, "data", data, &g.orders.data)?;
+    let image = match cx.form {
+        KernelForm::Fast => image.padded(&g.windows, zero),
+        KernelForm::Plain => image.copied(&g.windows, zero),
+    };
     let weight = Image::new(cx, "weight", weight, &g.orders.weight)?;
     let (out, per_group) = (&g.weight[0], &g.weight[1]);
     let tap = ChannelTap::new(per_group, image.block(1).or(weight.block(1)));
@@ -370,7 +373,11 @@ fn convolve(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
         let filter: Vec<PrimExpr> =
             [at[1].clone(), tap.index.clone()].into_iter().chain(taps.iter().map(te::ReduceAxis::var)).collect();
         let product = cast(g.dtype, image.at(&place)) * cast(g.dtype, weight.at(&filter));
-        te::sum(product, tap.axes.iter().chain(&taps))
+        // Plain kernels sum in the order in which the image lies.
+        match cx.form == KernelForm::Plain && g.orders.data.place_of(1) > g.orders.data.place_of(2) {
+            true => te::sum(product, taps.iter().chain(&tap.axes)),
+            false => te::sum(product, tap.axes.iter().chain(&taps)),
+        }
     });
     Ok(vec![result?])
 }
@@ -478,6 +485,9 @@ fn transpose(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpEr
     let g = known(cx, "IO")?;
     let [data, weight] = inputs else { return cx.invalid("needs an image and a weight") };
     let dims = transpose_dims(cx, &g)?;
+    if cx.form == KernelForm::Plain && spread::serves(&g) {
+        return Ok(vec![spread::convolve_spread(cx, &g, data, weight, &dims)?]);
+    }
     let data = Image::new(cx, "data", data, &g.orders.data)?;
     let weight = Image::new(cx, "weight", weight, &g.orders.weight)?;
     let tiles = |w: &Window| w.kernel.is_int(w.stride) && w.dilation == 1 && w.before == 0;

@@ -4,7 +4,7 @@
 //! was found.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, TensorType, Type};
 
 use super::{OpDef, OpError};
@@ -23,6 +23,36 @@ pub struct CallCx<'a> {
     pub ty_args: &'a [Type],
     /// Whether its kernel is for a device, whose many threads suit other ways of computing the same.
     pub over_threads: bool,
+    /// Which of several ways to compute the same its kernel takes.
+    pub form: KernelForm,
+}
+
+/// The ways in which one operator may be computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KernelForm {
+    /// As TVM writes it, block by block, for programs that go on with the kernels themselves: padding is a block of its own.
+    #[default]
+    Plain,
+    /// As the schedule rules take least time for, which may be another operator ([`OpDef::instead`]).
+    Fast,
+}
+
+impl CallCx<'_> {
+    /// What a maximum of numbers starts with: TVM's least finite number, or minus infinity.
+    pub fn lowest(&self, dtype: DataType) -> PrimExpr {
+        match self.form {
+            KernelForm::Plain => prim::lowest_finite(dtype),
+            KernelForm::Fast => prim::lowest(dtype),
+        }
+    }
+
+    /// What a minimum of numbers starts with.
+    pub fn highest(&self, dtype: DataType) -> PrimExpr {
+        match self.form {
+            KernelForm::Plain => prim::highest_finite(dtype),
+            KernelForm::Fast => prim::highest(dtype),
+        }
+    }
 }
 
 /// Dimensions of a tensor as far as they are known, and the element type.

@@ -361,6 +361,7 @@ fn concat_whole(cx: &LayoutCx, fields: &[Layout]) -> PlannedLayout {
         attrs: cx.call.attrs,
         ty_args: cx.call.ty_args,
         over_threads: cx.call.over_threads,
+        form: cx.call.form,
     };
     along_axis(&LayoutCx { call, desired: cx.desired, args: &as_first })
 }

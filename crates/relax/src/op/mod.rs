@@ -61,6 +61,7 @@ pub mod search;
 mod select;
 pub mod sequence;
 pub mod sort;
+mod spread;
 mod surface;
 pub mod unary;
 pub mod window;
@@ -68,7 +69,7 @@ pub mod window;
 use relaxide_ffi::{DataType, Object, Ref};
 use relaxide_ir::{AttrValue, Attrs, Type};
 
-pub use cx::{CallCx, TensorInfo, tensor_type};
+pub use cx::{CallCx, KernelForm, TensorInfo, tensor_type};
 pub use def::*;
 pub use error::OpError;
 pub use hooks::*;
@@ -109,7 +110,14 @@ pub fn call_typed(name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs, ty_args:
     let def = lookup(name).ok_or_else(|| OpError::Unknown(name.to_string()))?;
     let args = check_args(def, args.into())?;
     let attrs = check_attrs(def, attrs)?;
-    let ty = infer(&CallCx { def, args: &args, attrs: &attrs, ty_args: &ty_args, over_threads: false })?;
+    let ty = infer(&CallCx {
+        def,
+        args: &args,
+        attrs: &attrs,
+        ty_args: &ty_args,
+        over_threads: false,
+        form: KernelForm::Fast,
+    })?;
     let args = with_lengths(def, args, &ty);
     Ok(Ref::new(Call { op: Op::get(def.name).into(), args, attrs, ty_args, ty, span: None }).into())
 }
@@ -134,7 +142,14 @@ fn with_lengths(def: &OpDef, mut args: Vec<Expr>, ty: &Type) -> Vec<Expr> {
 pub fn infer_call(call: &Call) -> Result<Type, OpError> {
     let Expr::Op(op) = &call.op else { return Ok(call.ty.clone()) };
     let def = op.def().ok_or_else(|| OpError::Unknown(op.name.clone()))?;
-    infer(&CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads: false })
+    infer(&CallCx {
+        def,
+        args: &call.args,
+        attrs: &call.attrs,
+        ty_args: &call.ty_args,
+        over_threads: false,
+        form: KernelForm::Fast,
+    })
 }
 
 /// The type of a call, with the device that its result lies on.

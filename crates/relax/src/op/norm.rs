@@ -213,11 +213,16 @@ pub enum Log {
 
 fn softmax(cx: &CallCx, inputs: &[te::Tensor], log: Log) -> Result<Vec<te::Tensor>, OpError> {
     let x = input(cx, inputs, 0)?;
-    Ok(vec![softmax_over(x, cx.axis("axis", x.ndim())?, log)])
+    let axis = cx.axis("axis", x.ndim())?;
+    Ok(vec![softmax_from(x, axis, log, &cx.lowest(x.dtype()), cx.form)])
 }
 
 /// The softmax of a tensor along an axis, or its logarithm.
 pub fn softmax_over(x: &te::Tensor, axis: usize, log: Log) -> te::Tensor {
+    softmax_from(x, axis, log, &prim::lowest(x.dtype()), KernelForm::Fast)
+}
+
+fn softmax_from(x: &te::Tensor, axis: usize, log: Log, lowest: &PrimExpr, form: KernelForm) -> te::Tensor {
     let kept: Vec<PrimExpr> =
         x.shape().iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, d)| d.clone()).collect();
     let without = |out: &[PrimExpr]| {
@@ -227,23 +232,29 @@ pub fn softmax_over(x: &te::Tensor, axis: usize, log: Log) -> te::Tensor {
     };
     let over = || ReductionIndices::new(x, vec![axis], false);
     let plan = over();
-    let highest =
-        te::compute("T_softmax_maxelem", &kept, |out| te::max(x.at(&plan.index(x.ndim(), out)), &plan.reduce));
+    let highest = te::compute("T_softmax_maxelem", &kept, |out| {
+        te::max(x.at(&plan.index(x.ndim(), out)), &plan.reduce).starting_with([lowest.clone()])
+    });
+    // What rules of TVM's find the axis by.
+    let over_rows = |name: &str| match form {
+        KernelForm::Plain => te::Compute::new(name, x.shape()).annotate("axis", axis as i64),
+        KernelForm::Fast => te::Compute::new(name, x.shape()),
+    };
     let distance = |at: &[PrimExpr]| x.at(at) - highest.at(&without(at));
     let plan = over();
     if log == Log::Yes {
         let total = te::compute("T_softmax_expsum", &kept, |out| {
             te::sum(math("exp", distance(&plan.index(x.ndim(), out))), &plan.reduce)
         });
-        return te::compute("T_log_softmax", x.shape(), |out| distance(out) - math("log", total.at(&without(out))));
+        return over_rows("T_log_softmax").build(|out| distance(out) - math("log", total.at(&without(out))));
     }
     let exps = te::compute("T_softmax_exp", x.shape(), |out| math("exp", distance(out)));
     let total =
         te::compute("T_softmax_expsum", &kept, |out| te::sum(exps.at(&plan.index(x.ndim(), out)), &plan.reduce));
     // One division a row. Halves have too few digits to round the reciprocal.
     let one = constant(x.dtype(), 1.0);
-    te::compute("T_softmax_norm", x.shape(), |out| match x.dtype().bits {
-        32.. => exps.at(out) * prim::div(one.clone(), total.at(&without(out))),
+    over_rows("T_softmax_norm").build(|out| match x.dtype().bits {
+        32.. if form == KernelForm::Fast => exps.at(out) * prim::div(one.clone(), total.at(&without(out))),
         _ => prim::div(exps.at(out), total.at(&without(out))),
     })
 }

@@ -4,7 +4,9 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Type};
 use relaxide_tir::te;
 
-use super::window::{Image, Partial, Window, all, compute, layout_of, out_layout_of, packed, unpacked, windows};
+use super::window::{
+    Image, Partial, Window, all, compute, compute_by_rule, layout_of, out_layout_of, packed, unpacked, windows,
+};
 use super::*;
 use crate::{BlockBuilder, Expr};
 
@@ -137,6 +139,35 @@ impl Pool {
         names.zip(&self.windows).map(|(name, w)| te::reduce_axis_named(name, w.kernel.clone())).collect()
     }
 
+    /// The windows with the padding that a last, partly filled one needs.
+    fn padding(&self) -> Vec<Window> {
+        let spare = |w: &Window| if self.partial == Partial::Counted { w.stride - 1 } else { 0 };
+        self.windows.iter().map(|w| Window { after: w.after + spare(w), ..w.clone() }).collect()
+    }
+
+    /// The element of the padded image under a tap of the window at `at`.
+    fn place(&self, at: &[PrimExpr], taps: &[te::ReduceAxis]) -> Vec<PrimExpr> {
+        let along = self.windows.iter().zip(taps).zip(&at[2..]).map(|((w, tap), at)| w.element(at, &tap.var()));
+        at[..2].iter().cloned().chain(along).collect()
+    }
+
+    /// How many elements of the window at `at` count in an average, as TVM counts them.
+    fn elements(&self, at: &[PrimExpr], image: &[PrimExpr]) -> PrimExpr {
+        let along = self.windows.iter().zip(&at[2..]).zip(&image[2..]).map(|((w, at), size)| {
+            let start = at * w.stride - w.before;
+            let last = &start + (&w.kernel - 1) * w.dilation;
+            if self.with_padding {
+                let last = prim::min(last, size + (w.after - 1));
+                return prim::floordiv(last - start, w.dilation) + 1;
+            }
+            let skipped = prim::max(prim::floordiv(PrimExpr::from(w.dilation - 1) - &start, w.dilation), 0);
+            let last = prim::min(last, size - 1);
+            prim::floordiv(last - (start + skipped * w.dilation), w.dilation) + 1
+        });
+        let count = along.reduce(|a, b| a * b).unwrap_or_else(|| PrimExpr::from(1));
+        if self.with_padding { count } else { prim::max(count, 1) }
+    }
+
     /// The element under a tap of the window at `at`, or `outside` where that is padding.
     fn element(&self, image: &Image, at: &[PrimExpr], taps: &[te::ReduceAxis], outside: PrimExpr) -> PrimExpr {
         let dims = image.dims();
@@ -179,6 +210,14 @@ fn kernel_name(cx: &CallCx) -> &'static str {
 fn max_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let (pool, image) = pool_and_image(cx, inputs)?;
     let taps = pool.taps();
+    if cx.form == KernelForm::Plain {
+        let lowest = cx.lowest(image.dtype());
+        let padded = image.padded(&pool.padding(), lowest.clone());
+        let result = compute_by_rule(cx, "pool_max", &pool.dims(&image.dims()), &pool.out, |at| {
+            te::max(padded.at(&pool.place(at, &taps)), &taps).starting_with([lowest])
+        });
+        return Ok(vec![result?]);
+    }
     let result = compute(cx, kernel_name(cx), &pool.dims(&image.dims()), &pool.out, |at| {
         te::max(pool.element(&image, at, &taps, prim::lowest(image.dtype())), &taps)
     });
@@ -188,6 +227,15 @@ fn max_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
 fn avg_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let (pool, image) = pool_and_image(cx, inputs)?;
     let (dtype, dims, taps) = (image.dtype(), pool.dims(&image.dims()), pool.taps());
+    if cx.form == KernelForm::Plain {
+        let padded = image.padded(&pool.padding(), prim::constant(dtype, 0.0));
+        let total = compute(cx, "pool_sum", &dims, &pool.out, |at| te::sum(padded.at(&pool.place(at, &taps)), &taps))?;
+        let total = Image::new(cx, "data", &total, &pool.out)?;
+        let result = compute_by_rule(cx, "pool_avg", &dims, &pool.out, |at| {
+            prim::div(total.at(at), prim::cast(dtype, pool.elements(at, &image.dims())))
+        });
+        return Ok(vec![result?]);
+    }
     let total = compute(cx, "pool_sum", &dims, &pool.out, |at| {
         te::sum(pool.element(&image, at, &taps, prim::constant(dtype, 0.0)), &taps)
     })?;

@@ -46,8 +46,8 @@ const fn row(name: &'static str, lower: Compute, doc: &'static str) -> OpDef {
 pub static TABLE: &[OpDef] = &[
     row("sum", |cx, t| simple(cx, t, |x, k| te::sum(x, k)), "Sum.").gradient(gradient::sum),
     row("prod", |cx, t| simple(cx, t, |x, k| te::prod(x, k)), "Product."),
-    row("max", |cx, t| simple(cx, t, |x, k| te::max(x, k)), "Largest value."),
-    row("min", |cx, t| simple(cx, t, |x, k| te::min(x, k)), "Smallest value."),
+    row("max", |cx, t| extreme(cx, t, |x, k| te::max(x, k), |cx, dtype| cx.lowest(dtype)), "Largest value."),
+    row("min", |cx, t| extreme(cx, t, |x, k| te::min(x, k), |cx, dtype| cx.highest(dtype)), "Smallest value."),
     row("mean", |cx, t| Ok(vec![mean(cx, input(cx, t, 0)?, "T_mean")?]), "Average.").gradient(gradient::mean),
     row(
         "variance",
@@ -177,6 +177,19 @@ fn simple(
     Ok(vec![te::compute(name, result_dims(cx)?, |out| combine(x.at(&plan.index(x.ndim(), out)), &plan.reduce))])
 }
 
+fn extreme(
+    cx: &CallCx,
+    inputs: &[te::Tensor],
+    combine: fn(PrimExpr, &[te::ReduceAxis]) -> te::Reduction,
+    first: fn(&CallCx, DataType) -> PrimExpr,
+) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    let (plan, first) = (plan(cx, x)?, first(cx, x.dtype()));
+    let name = format!("{}_red", cx.name());
+    let value = |out: &[PrimExpr]| combine(x.at(&plan.index(x.ndim(), out)), &plan.reduce).starting_with([first]);
+    Ok(vec![te::compute(name, result_dims(cx)?, value)])
+}
+
 /// How many elements are reduced into one, in a dtype.
 fn count(cx: &CallCx, x: &te::Tensor) -> Result<PrimExpr, OpError> {
     let dims: Vec<_> = reduced_axes(cx, x.ndim())?.iter().filter_map(|a| x.shape().get(*a).cloned()).collect();
@@ -192,7 +205,31 @@ fn mean(cx: &CallCx, x: &te::Tensor, name: &str) -> Result<te::Tensor, OpError> 
     Ok(te::compute(name, &dims, |out| prim::div(total.at(out), &count)))
 }
 
+/// The variance with a block for each of its steps.
+fn variance_in_steps(cx: &CallCx, x: &te::Tensor) -> Result<te::Tensor, OpError> {
+    let (axes, count) = (reduced_axes(cx, x.ndim())?, count(cx, x)?);
+    let kept = |(i, dim): (usize, &PrimExpr)| if axes.contains(&i) { PrimExpr::from(1) } else { dim.clone() };
+    let kept: Vec<PrimExpr> = x.shape().iter().enumerate().map(kept).collect();
+    let total = |name: &str, of: &te::Tensor, dims: &[PrimExpr], keep: bool| {
+        let plan = ReductionIndices::new(of, axes.clone(), keep);
+        te::compute(name, dims, |out| te::sum(of.at(&plan.index(of.ndim(), out)), &plan.reduce))
+    };
+    let sum = total("x_red", x, &kept, true);
+    let average = te::compute("T_divide", &kept, |out| prim::div(sum.at(out), &count));
+    let distance = te::compute("T_subtract", x.shape(), |at| {
+        let own = at.iter().enumerate().map(|(i, e)| if axes.contains(&i) { PrimExpr::from(0) } else { e.clone() });
+        x.at(at) - average.at(&own.collect::<Vec<_>>())
+    });
+    let squares = te::compute("T_multiply", x.shape(), |at| distance.at(at) * distance.at(at));
+    let dims = result_dims(cx)?;
+    let total = total("T_multiply_red", &squares, &dims, cx.bool("keepdims")?);
+    Ok(te::compute("T_divide", &dims, |out| prim::div(total.at(out), &count)))
+}
+
 fn variance(cx: &CallCx, x: &te::Tensor) -> Result<te::Tensor, OpError> {
+    if cx.form == KernelForm::Plain {
+        return variance_in_steps(cx, x);
+    }
     let dims = result_dims(cx)?;
     let average = mean(cx, x, "T_mean")?;
     let plan = plan(cx, x)?;

@@ -186,9 +186,11 @@ impl Image {
     /// The image with a value around it; the image itself where there is no padding. Windows are of the axes behind the
     /// first two.
     pub fn padded(&self, windows: &[Window], value: PrimExpr) -> Image {
-        if !windows.iter().any(Window::padded) {
-            return self.clone();
-        }
+        if windows.iter().any(Window::padded) { self.copied(windows, value) } else { self.clone() }
+    }
+
+    /// As [`padded`](Self::padded), a copy where there is no padding.
+    pub fn copied(&self, windows: &[Window], value: PrimExpr) -> Image {
         let mut shape = self.dims();
         for (dim, w) in shape.iter_mut().skip(2).zip(windows) {
             *dim = &*dim + (w.before + w.after);
@@ -211,7 +213,7 @@ impl Image {
                 }
                 index[i + 2] = axis - w.before;
             }
-            prim::if_then_else(all(inside), self.at(&index), value)
+            if inside.is_empty() { self.at(&index) } else { prim::if_then_else(all(inside), self.at(&index), value) }
         });
         Image { tensor, packing, dims: shape }
     }
@@ -227,4 +229,17 @@ pub fn compute<B: Into<te::Body>>(
 ) -> Result<te::Tensor, OpError> {
     let shape = packed(cx, packing, dims)?;
     Ok(packing.compute(name, shape).build(|place| f(&packing.index(place))))
+}
+
+/// As [`compute`], with TVM's name of the rule by which the block is scheduled.
+pub fn compute_by_rule<B: Into<te::Body>>(
+    cx: &CallCx,
+    name: &str,
+    dims: &[PrimExpr],
+    packing: &Packing,
+    f: impl FnOnce(&[PrimExpr]) -> B,
+) -> Result<te::Tensor, OpError> {
+    let compute = packing.compute(name, packed(cx, packing, dims)?);
+    let rule = format!("meta_schedule.{name}");
+    Ok(compute.annotate("schedule_rule", rule).build(|place| f(&packing.index(place))))
 }

@@ -31,8 +31,8 @@ use relaxide_ir::{AttrValue, Attrs, GlobalVar, IRModule, TensorType, Type, Var};
 use relaxide_tir::{IndexMap, PrimFunc, te};
 
 use crate::builder::make_kernel;
-use crate::op::Packing;
 use crate::op::core::{CallTir, call_tir};
+use crate::op::{KernelForm, Packing};
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::*;
 
@@ -213,7 +213,7 @@ impl Alter {
         };
         let input = te::placeholder("input", dims("p"), dtype);
         let output = te::compute("output", dims("i"), |at| input.at(at));
-        let (mut kernel, _) = make_kernel(REMOVE_PAD, vec![input], vec![output], Vec::new())?;
+        let (mut kernel, _) = make_kernel(REMOVE_PAD, vec![input], vec![output], Vec::new(), KernelForm::Plain)?;
         kernel.attrs = kernel.attrs.with(OPERATOR_NAME, REMOVE_PAD);
         let func = b.add_kernel(kernel, REMOVE_PAD);
         self.cuts.insert((ndim, dtype), func.clone());

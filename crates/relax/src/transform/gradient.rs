@@ -41,8 +41,8 @@ use super::checkpoints::Checkpoints;
 use super::dead_code::remove_unused;
 use super::fresh::fresh_copy;
 use super::fuse_by_pattern::strings;
-use crate::op::CallCx;
 use crate::op::GradCx;
+use crate::op::{CallCx, KernelForm};
 use crate::rewrite::in_function;
 use crate::*;
 
@@ -312,7 +312,14 @@ impl Reverse<'_> {
         grad: &Expr,
     ) -> Result<Vec<Option<Expr>>, BuildError> {
         let cx = GradCx {
-            call: CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads: false },
+            call: CallCx {
+                def,
+                args: &call.args,
+                attrs: &call.attrs,
+                ty_args: &call.ty_args,
+                over_threads: false,
+                form: KernelForm::Fast,
+            },
             output,
             grad,
         };

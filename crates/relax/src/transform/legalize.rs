@@ -17,6 +17,9 @@
 //! A program may lower operators itself ([`legalize_ops`] for one run, [`note_lowering`] for all): what its functions return and emit takes the
 //! place of the call, and is lowered further where it is made of operators.
 //!
+//! Kernels are written as TVM writes them, for programs that schedule or match them. With `fast`, which pipelines give, they are written as
+//! the schedule rules take least time for, and some operators become others first ([`OpDef::instead`]).
+//!
 //! A kernel is that of the value's device, or else of the target: some operators have other computes where there are many threads.
 //!
 //! **Needs** known dimensions of all tensors, and of the result. Where they are not known the call stays, and code
@@ -41,13 +44,14 @@ use crate::constant::as_scalar;
 use crate::op::core::call_tir;
 use crate::op::divide;
 use crate::op::kernel_names::{kernel_name, last_part};
-use crate::op::{CallCx, Lowering, MemoryUse, OpDef, OpError, lengths, lookup};
+use crate::op::{CallCx, KernelForm, Lowering, MemoryUse, OpDef, OpError, lengths, lookup};
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::shape::{substitute_type, vars_of};
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become kernels.", |module, context, args| {
-    run(module, context.target.kind, &LegalizeOptions { skip: strings(args.get("skip_ops")), custom: noted() })
+    let form = if args.bool("fast") == Some(true) { KernelForm::Fast } else { KernelForm::Plain };
+    run(module, context.target.kind, &LegalizeOptions { skip: strings(args.get("skip_ops")), custom: noted(), form })
 })
 .params(&[
     PassParam::optional(
@@ -62,6 +66,12 @@ pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become
         ParamDefault::Bool(false),
         "For programs that give it; an operator without a kernel stays as it is.",
     ),
+    PassParam::new(
+        "fast",
+        ParamKind::Bool,
+        ParamDefault::Bool(false),
+        "Whether kernels are those that take least time, and operators become others that do the same faster.",
+    ),
 ]);
 
 /// Lowers a call in its own way.
@@ -74,6 +84,8 @@ pub struct LegalizeOptions {
     pub custom: HashMap<String, Arc<CustomLowering>>,
     /// Operators that stay.
     pub skip: Vec<String>,
+    /// Which kernels are made.
+    pub form: KernelForm,
 }
 
 /// What [`note_lowering`] was told, by the operators' names.
@@ -124,13 +136,13 @@ fn run(mut module: IRModule, default: TargetKind, options: &LegalizeOptions) -> 
             let customized = rewrite_module(PASS.name, module, &mut customize);
             module = customize.failed.take().map_or(customized, Err)?;
         }
-        let mut decompose = Decompose { changed: false, skip: &skip, default };
+        let mut decompose = Decompose { changed: false, skip: &skip, default, form: options.form };
         module = rewrite_module(PASS.name, module, &mut decompose)?;
         if !decompose.changed {
             break;
         }
     }
-    rewrite_module(PASS.name, module, &mut Legalize { skip: &skip, default })
+    rewrite_module(PASS.name, module, &mut Legalize { skip: &skip, default, form: options.form })
 }
 
 /// Lowers operators as the program says, each call once.
@@ -169,6 +181,7 @@ struct Decompose<'a> {
     skip: &'a HashSet<String>,
     /// Where values are that say nothing.
     default: TargetKind,
+    form: KernelForm,
 }
 
 impl Rewrite for Decompose<'_> {
@@ -177,8 +190,9 @@ impl Rewrite for Decompose<'_> {
         let Some(def) = lookup(name).filter(|d| !self.skip.contains(d.name)) else { return Ok(Action::Bind(value)) };
         let divided = def.divide.filter(|_| divide::is_wide(call) && is_known(call));
         let over_threads = kind_of(&call.ty).unwrap_or(self.default).is_gpu();
-        let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads };
-        if let Some(instead) = def.instead.filter(|_| is_known(call))
+        let (args, attrs, ty_args) = (&call.args, &call.attrs, &call.ty_args);
+        let cx = CallCx { def, args, attrs, ty_args, over_threads, form: self.form };
+        if let Some(instead) = def.instead.filter(|_| self.form == KernelForm::Fast && is_known(call))
             && let Some(other) = instead(&cx, b)?
         {
             self.changed = true;
@@ -197,6 +211,7 @@ struct Legalize<'a> {
     skip: &'a HashSet<String>,
     /// Where values are that say nothing.
     default: TargetKind,
+    form: KernelForm,
 }
 
 impl Rewrite for Legalize<'_> {
@@ -208,7 +223,7 @@ impl Rewrite for Legalize<'_> {
             return Ok(Action::Bind(value));
         }
         let over_threads = kind_of(&call.ty).unwrap_or(self.default).is_gpu();
-        Ok(Action::Bind(lower(b, def, call, over_threads)?))
+        Ok(Action::Bind(lower(b, def, call, Way { over_threads, form: self.form })?))
     }
 }
 
@@ -230,14 +245,23 @@ pub(crate) fn is_known(call: &Call) -> bool {
 pub(super) fn kernel_call(b: &mut BlockBuilder, call: &Call, over_threads: bool) -> Result<Option<Expr>, BuildError> {
     let Some(def) = call.op_name().and_then(lookup) else { return Ok(None) };
     let has_kernel = matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_));
-    if has_kernel && is_known(call) { lower(b, def, call, over_threads).map(Some) } else { Ok(None) }
+    let way = Way { over_threads, form: KernelForm::Fast };
+    if has_kernel && is_known(call) { lower(b, def, call, way).map(Some) } else { Ok(None) }
+}
+
+/// For what a kernel is made.
+#[derive(Clone, Copy)]
+struct Way {
+    over_threads: bool,
+    form: KernelForm,
 }
 
 /// A call of an operator as a call of a kernel.
-fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, over_threads: bool) -> Result<Expr, BuildError> {
+fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, way: Way) -> Result<Expr, BuildError> {
     let renaming = Renaming::of(call);
+    let Way { over_threads, form } = way;
     let args: Vec<Expr> = call.args.iter().map(|a| renaming.arg(a)).collect();
-    let cx = CallCx { def, args: &args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads };
+    let cx = CallCx { def, args: &args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads, form };
     let mut inputs = Inputs::default();
     let operands: Vec<Vec<Operand>> =
         call.args.iter().zip(&args).map(|(old, new)| inputs.take(def, old, new)).collect();
@@ -245,7 +269,7 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, over_threads: b
     let outputs = match def.lower {
         Lowering::Scalar(f) if matches!(call.ty, Type::Prim(_)) => {
             let values: Option<Vec<PrimExpr>> = call.args.iter().map(|arg| scalar_of(b, arg)).collect();
-            let cx = CallCx { def, args: &call.args, attrs: &call.attrs, ty_args: &call.ty_args, over_threads };
+            let cx = CallCx { args: &call.args, ..cx };
             let values = values.ok_or_else(|| OpError::unsupported(def.name, "makes a scalar of scalars only"))?;
             return Ok(Expr::prim(f(&cx, &values)?));
         }
@@ -260,7 +284,7 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, over_threads: b
         _ => return Err(OpError::unsupported(def.name, "has no kernel").into()),
     };
     let checks = lengths::assertions(&cx)?;
-    let (mut kernel, scalars, mut args) = kernel_of_read(name, inputs, outputs, checks)?;
+    let (mut kernel, scalars, mut args) = kernel_of_read(name, inputs, outputs, checks, form)?;
     if def.memory == MemoryUse::View && !is_reshape(&kernel) {
         kernel.attrs = kernel.attrs.with(RESHAPE_ATTR, true);
     }
@@ -273,13 +297,19 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, over_threads: b
 type Made = (PrimFunc, Vec<Ref<Var>>, Vec<Expr>);
 
 /// The kernel of computes, and what is passed to it. A tensor that nothing reads is not passed, unless its dimensions are only known by it.
-fn kernel_of_read(name: &str, inputs: Inputs, outputs: Vec<te::Tensor>, checks: Vec<Stmt>) -> Result<Made, BuildError> {
+fn kernel_of_read(
+    name: &str,
+    inputs: Inputs,
+    outputs: Vec<te::Tensor>,
+    checks: Vec<Stmt>,
+    form: KernelForm,
+) -> Result<Made, BuildError> {
     let read = te::placeholders_of(&outputs);
     let is_read = |tensor: &te::Tensor| read.contains(tensor.buffer());
-    let (kernel, scalars) = make_kernel(name, inputs.tensors.clone(), outputs.clone(), checks.clone())?;
+    let (kernel, scalars) = make_kernel(name, inputs.tensors.clone(), outputs.clone(), checks.clone(), form)?;
     if !inputs.tensors.iter().all(is_read) {
         let kept = inputs.tensors.iter().filter(|t| is_read(t)).cloned().collect();
-        let (smaller, same) = make_kernel(name, kept, outputs, checks)?;
+        let (smaller, same) = make_kernel(name, kept, outputs, checks, form)?;
         if same.len() == scalars.len() {
             let args = inputs.tensors.iter().zip(inputs.args).filter(|(t, _)| is_read(t)).map(|(_, arg)| arg);
             return Ok((smaller, same, args.collect()));

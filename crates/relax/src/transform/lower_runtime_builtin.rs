@@ -56,6 +56,7 @@ impl Rewrite for LowerRuntimeBuiltin {
                     attrs: &call.attrs,
                     ty_args: &call.ty_args,
                     over_threads: false,
+                    form: op::KernelForm::Fast,
                 };
                 packed("vm.builtin.to_device", op::device::copy_args(&cx, data)?, call)
             }

@@ -45,7 +45,7 @@ pub struct Pipeline {
 /// Where the module lists devices: values get theirs, and what crosses is copied.
 const PLACE: &[&str] = &["RealizeVDevice"];
 const DISPATCH: &[&str] = &["DispatchSampling", "DispatchSortScan"];
-const FUSED: &[&str] = &["LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"];
+const FUSED: &[&str] = &["LegalizeOps(fast=True)", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"];
 const SPREAD: &[&str] = &["ApplyDefaultSchedule"];
 const BEST: &[&str] = &[
     "LambdaLift",
@@ -59,7 +59,7 @@ const BEST: &[&str] = &[
     "FoldConstant",
     "WinogradConv2D",
     "PackWeights",
-    "LegalizeOps",
+    "LegalizeOps(fast=True)",
     "AnnotateTIROpPattern",
     "FoldConstant",
     "FuseOps",
@@ -104,7 +104,7 @@ static PIPELINES: &[Pipeline] = &[
         doc: "The shortest way to bytecode: one kernel an operator, no fusion.",
         stages: &[
             (Stage::Dispatch, DISPATCH),
-            (Stage::Legalize, &["LegalizeOps"]),
+            (Stage::Legalize, &["LegalizeOps(fast=True)"]),
             (Stage::Lower, LOWER),
             (Stage::Finalize, PLAN),
             (Stage::Finalize, GRAPHS),

@@ -182,7 +182,8 @@ impl FunctionEmitter<'_, '_> {
         let from = te::placeholder("from", dims.clone(), ty.dtype);
         let input = from.clone();
         let copy = te::compute("copy", dims, |at: &[PrimExpr]| input.at(at));
-        let (kernel, scalars) = rx::builder::make_kernel(&name, vec![from], vec![copy], Vec::new())?;
+        let (kernel, scalars) =
+            rx::builder::make_kernel(&name, vec![from], vec![copy], Vec::new(), rx::op::KernelForm::Fast)?;
         if !scalars.is_empty() {
             return unsupported("a copy has a dimension that nothing shows; this is a defect of Relaxide", None);
         }

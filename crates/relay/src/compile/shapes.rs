@@ -85,7 +85,8 @@ impl<'r> Dims<'r> {
         });
         let none: [i64; 0] = [];
         let size = te::compute("out_bytes", none, |_: &[PrimExpr]| prim::cast(wide, bytes));
-        let (kernel, scalars) = rx::builder::make_kernel(name, reader.inputs, vec![out, size], Vec::new())?;
+        let (kernel, scalars) =
+            rx::builder::make_kernel(name, reader.inputs, vec![out, size], Vec::new(), rx::op::KernelForm::Fast)?;
         if !scalars.is_empty() {
             return super::unsupported("a shape depends on what no tensor shows; this is a defect of Relaxide", None);
         }

@@ -38,6 +38,9 @@ impl Parser<'_> {
                 self.define(name, Value::Str(tag));
                 return Ok(());
             }
+            if function == "handle" && call.arguments.is_empty() {
+                return self.declare(name, DataType::handle(), target.range);
+            }
             if function == "handle"
                 && let ty @ Type::Pointer(_) = self.ty(value)?
             {

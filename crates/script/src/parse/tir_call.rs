@@ -391,7 +391,11 @@ impl Parser<'_> {
                 };
                 Some(self.dtype(e)?)
             }
-            _ => None,
+            // Older texts say what follows anyway.
+            _ => match args.keyword("dtype") {
+                Some(e) => Some(self.dtype(e)?),
+                None => None,
+            },
         };
         let args = match name {
             "call_packed" | "call_cpacked" => self.packed_arguments(args)?,

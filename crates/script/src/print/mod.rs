@@ -162,7 +162,7 @@ struct Printer<'a> {
     /// Variables whose definition stands further behind in the signature.
     forward: HashSet<Ref<Var>>,
     /// Symbolic dimensions that the function's body has to declare.
-    declarations: Vec<(String, DataType)>,
+    declarations: Vec<(String, String)>,
     metadata: Metadata,
     uses_tir: bool,
     uses_relax: bool,

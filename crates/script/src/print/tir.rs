@@ -109,8 +109,8 @@ impl Printer<'_> {
     /// Variables of other types than dimensions that came up first in the body are declared above it.
     fn declare_late(&mut self, start: usize) {
         let indent = "    ".repeat(self.indent);
-        for (name, dtype) in std::mem::take(&mut self.declarations) {
-            self.insert(start, &format!("{indent}{name} = T.{dtype}()\n"));
+        for (name, value) in std::mem::take(&mut self.declarations) {
+            self.insert(start, &format!("{indent}{name} = {value}\n"));
         }
     }
 

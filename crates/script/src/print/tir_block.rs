@@ -113,7 +113,8 @@ impl Printer<'_> {
     /// The name of a variable that a line of its own declares.
     fn declared(&mut self, var: &Ref<Var>) -> String {
         let name = self.names.define(var.clone().into(), &var.name);
-        self.line(format!("{name} = T.{}()", var.dtype()));
+        let value = self.unbound(var);
+        self.line(format!("{name} = {value}"));
         name
     }
 

@@ -106,16 +106,25 @@ impl Printer<'_> {
         if var.dtype() == DataType::int(64) {
             self.type_vars.insert(name.clone());
         } else {
-            self.declarations.push((name.clone(), var.dtype()));
+            let value = self.unbound(var);
+            self.declarations.push((name.clone(), value));
         }
         name
     }
 
+    /// What declares a variable that nothing gives a value.
+    pub(super) fn unbound(&mut self, var: &Var) -> String {
+        match &var.ty {
+            Type::Pointer(p) if matches!(p.element, Type::Prim(_)) => self.ty(&var.ty),
+            _ => format!("T.{}()", var.dtype()),
+        }
+    }
+
     /// The declarations that the signature called for, as the first lines of the body.
     pub(super) fn declare_symbols(&mut self) {
-        for (name, dtype) in std::mem::take(&mut self.declarations) {
+        for (name, value) in std::mem::take(&mut self.declarations) {
             self.uses_tir = true;
-            self.line(format!("{name} = T.{dtype}()"));
+            self.line(format!("{name} = {value}"));
         }
     }
 }

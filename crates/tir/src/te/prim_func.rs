@@ -20,6 +20,7 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap};
 use relaxide_ir::{Attrs, Buffer, Var};
 
@@ -82,8 +83,16 @@ pub fn create_prim_func(args: &[Tensor]) -> Result<PrimFunc, TeError> {
 
 /// The same with statements in front that check dimensions and scalars.
 pub fn create_checked(args: &[Tensor], checks: Vec<Stmt>) -> Result<PrimFunc, TeError> {
+    build(args, checks, Builder::default())
+}
+
+/// As [`create_checked`], with each element's expression in the analyzer's form, as TVM's kernels have it.
+pub fn create_simplified(args: &[Tensor], checks: Vec<Stmt>) -> Result<PrimFunc, TeError> {
+    build(args, checks, Builder { simplifies: true, ..Builder::default() })
+}
+
+fn build(args: &[Tensor], checks: Vec<Stmt>, mut builder: Builder) -> Result<PrimFunc, TeError> {
     let stages = stages_in_order(args)?;
-    let mut builder = Builder::default();
     let mut params = Vec::with_capacity(args.len());
     for arg in args {
         if builder.known(arg.buffer()).is_some() {
@@ -206,6 +215,8 @@ struct Builder {
     buffers: HashMap<OutputKey, Ref<Buffer>>,
     buffer_names: HashSet<String>,
     block_names: HashSet<String>,
+    /// Whether expressions are brought to the analyzer's form.
+    simplifies: bool,
 }
 
 impl Builder {
@@ -236,7 +247,7 @@ impl Builder {
     fn element_nest(&self, stage: &Stage, name: String, values: &[PrimExpr], targets: &[Ref<Buffer>]) -> Stmt {
         let axes = spatial_axes(stage, targets);
         let mut rebind = Rebind { ordered: true, ..self.rebind(&axes) };
-        let values: Vec<PrimExpr> = values.iter().map(|e| rebind.mutate_prim(e)).collect();
+        let values: Vec<PrimExpr> = values.iter().map(|e| self.simplified(rebind.mutate_prim(e))).collect();
         let indices = indices_of(&axes);
         let stores = targets.iter().zip(&values).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
         let block = Block { reads: reads_of_expr(&values), init: None, body: Stmt::seq(stores) };
@@ -258,8 +269,11 @@ impl Builder {
         let indices = indices_of(&axes);
         axes.extend(reduction.axes.iter().map(|a| Axis::new(&a.var, &a.extent, IterKind::Reduce)));
         let mut rebind = self.rebind(&axes);
-        let values: Vec<PrimExpr> = reduction.values.iter().map(|e| rebind.mutate_prim(e)).collect();
+        let values: Vec<PrimExpr> = reduction.values.iter().map(|e| self.simplified(rebind.mutate_prim(e))).collect();
         let reads = reads_of_expr(&values);
+        if self.simplifies {
+            rebind.made = reduction.values.iter().cloned().zip(values).collect();
+        }
         for (acc, target) in reduction.accumulators.iter().zip(targets) {
             rebind.vars.insert(acc.clone(), prim::load(target, &indices));
         }
@@ -309,9 +323,13 @@ impl Builder {
         realize(block, Vec::new())
     }
 
+    fn simplified(&self, value: PrimExpr) -> PrimExpr {
+        if self.simplifies { Analyzer::new().rewrite_and_simplify(&value) } else { value }
+    }
+
     fn rebind(&self, axes: &[Axis]) -> Rebind<'_> {
         let vars = axes.iter().map(|a| (a.source.clone(), PrimExpr::from(&a.block_var))).collect();
-        Rebind { vars, formal: HashMap::new(), buffers: &self.buffers, ordered: false }
+        Rebind { vars, formal: HashMap::new(), buffers: &self.buffers, made: HashMap::new(), ordered: false }
     }
 }
 
@@ -430,6 +448,8 @@ struct Rebind<'a> {
     vars: VarMap,
     formal: HashMap<Ref<Buffer>, Ref<Buffer>>,
     buffers: &'a HashMap<OutputKey, Ref<Buffer>>,
+    /// What has been made of expressions already.
+    made: HashMap<PrimExpr, PrimExpr>,
     /// Whether comparisons get what is smaller on the left. How a reduction combines is recognised by its form.
     ordered: bool,
 }
@@ -437,6 +457,7 @@ struct Rebind<'a> {
 impl PrimMutator for Rebind<'_> {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         match e {
+            _ if self.made.contains_key(e) => self.made[e].clone(),
             PrimExpr::Var(var) => self.vars.get(var).cloned().unwrap_or_else(|| e.clone()),
             _ if self.ordered => smaller_first(self.remake_prim(e)),
             _ => self.remake_prim(e),

@@ -105,6 +105,14 @@ pub fn min<A: Into<ReduceAxis>>(value: impl Into<PrimExpr>, axes: impl IntoItera
     Reduction::binary(BinaryOp::Min, prim::highest, value.into(), axes)
 }
 
+impl Reduction {
+    /// The same with other initial values, which must be neutral too.
+    pub fn starting_with(mut self, identity: impl IntoIterator<Item = PrimExpr>) -> Reduction {
+        self.identity = identity.into_iter().collect();
+        self
+    }
+}
+
 /// What one output of a compute is: an expression for each element, or a reduction.
 #[derive(Clone, Debug)]
 pub enum Body {

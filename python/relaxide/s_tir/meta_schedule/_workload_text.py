@@ -19,7 +19,7 @@ def from_text(text):
         raw = base64.b64decode(text, validate=True)
         (length,) = struct.unpack_from("<Q", raw)
         graph = raw[8 : 8 + length].decode()
-        is_of_tvm = "tvm_version" in json.loads(graph).get("metadata", {})
+        is_of_tvm = "relaxide_version" not in json.loads(graph).get("metadata", {"relaxide_version": None})
     except (ValueError, struct.error, AttributeError) as error:
         raise ValueError(f"the module of a workload is base64 of its graph: {error}") from None
     if is_of_tvm:

@@ -80,7 +80,13 @@ impl Analyzer {
         self.rewrite_counted(e).0
     }
 
-    /// The same, and how much work it was.
+    /// The canonical form of what [`rewrite`](Analyzer::rewrite) makes of an expression, which kernels of the compute language have in TVM.
+    pub fn rewrite_and_simplify(&mut self, e: &PrimExpr) -> PrimExpr {
+        let form = self.rewrite(e);
+        self.simplify(&form)
+    }
+
+    /// The same as [`rewrite`](Analyzer::rewrite), and how much work it was.
     pub fn rewrite_counted(&mut self, e: &PrimExpr) -> (PrimExpr, RewriteCounts) {
         let mut rewriter = Rewriter { analyzer: self, steps: MAX_STEPS, counts: RewriteCounts::default() };
         (rewriter.any(e), rewriter.counts)

@@ -2,6 +2,7 @@
 
 import time
 
+from ..builder import get_local_builder
 from ..utils import get_global_func_with_default_on_worker
 from .config import EvaluatorConfig
 from .runner import PyRunner, RunnerFuture, RunnerResult
@@ -126,4 +127,11 @@ class LocalRunner(PyRunner):
         return futures
 
 
-__all__ = ["LocalRunner", "LocalRunnerFuture", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
+__all__ = [
+    "LocalRunner",
+    "LocalRunnerFuture",
+    "default_alloc_argument",
+    "default_cleanup",
+    "default_run_evaluator",
+    "get_local_builder",
+]

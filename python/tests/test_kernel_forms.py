@@ -1,0 +1,99 @@
+"""Kernels as ``LegalizeOps`` writes them by itself, and as pipelines make them: two forms, one result."""
+
+import json
+
+import numpy as np
+import pytest
+
+import relaxide as tvm
+from relaxide import relax, tirx
+from relaxide.ir import json_compact
+from relaxide.script import ir as I
+from relaxide.script import relax as R
+from relaxide.script import tirx as T
+
+
+@I.ir_module
+class Network:
+    @R.function
+    def main(x: R.Tensor((2, 4, 9), "float32"), w: R.Tensor((6, 2, 3), "float32"), i: R.Tensor((1, 4, 5, 8), "float32"), a: R.Tensor((1,), "float32")):
+        with R.dataflow():
+            conv = R.nn.conv1d(x, w, strides=2, padding=1, groups=2)
+            spread = R.nn.conv1d_transpose(conv, w, strides=2, padding=1, output_padding=1)
+            largest = R.nn.max_pool2d(i, pool_size=(2, 2), strides=(2, 2), padding=(1, 1), layout="NHWC", ceil_mode=True)
+            mean = R.nn.avg_pool2d(largest, pool_size=(2, 2), padding=(0, 1))
+            share = R.nn.softmax(mean, axis=1)
+            top = R.max(share, axis=[1])
+            spreads = R.variance(i, axis=[1], keepdims=True)
+            steep = R.nn.prelu(i, a, axis=1)
+            gv = (spread, mean, top, spreads, steep)
+            R.output(gv)
+        return gv
+
+
+def test_both_forms_compute_the_same():
+    rng = np.random.default_rng(7)
+    inputs = [rng.standard_normal([int(dim) for dim in p.ty.shape]).astype("float32") for p in Network["main"].params]
+    by_hand = relax.transform.LegalizeOps()(Network)
+
+    def results(module):
+        vm = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+        return [result.numpy() for result in vm["main"](*map(tvm.runtime.tensor, inputs))]
+
+    for one, other in zip(results(by_hand), results(Network), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_padding_is_a_block_of_its_own():
+    kernels = relax.transform.LegalizeOps()(Network)
+    for name in ("conv1d", "max_pool2d", "avg_pool2d"):
+        assert 'T.sblock("pad_temp")' in kernels[name].script(), name
+    assert "if_then_else" not in kernels["max_pool2d"].script().split('T.sblock("pool_max")')[1]
+
+
+def test_a_sum_has_its_literal_in_front_of_what_is_subtracted():
+    h, k = tirx.Var("h", "int64"), tirx.Var("k", "int64")
+    simple = tvm.sym.Analyzer().canonical_simplify
+    for given, expected in ((h - k + 1, h + 1 - k), (h - k - 1, h - k - 1), (1 - k, 1 - k), (k + h * 2, h * 2 + k), (-k - 3, 0 - k - 3)):
+        tvm.ir.assert_structural_equal(simple(given), expected)
+
+
+def test_what_is_no_condition_is_refused():
+    number, flag = tirx.Var("n", "int32"), tirx.Var("b", "bool")
+    for wrong in (lambda: tirx.all(number, flag), lambda: tirx.any(flag, number), lambda: tirx.if_then_else(number, 1, 2)):
+        with pytest.raises(tvm.error.InternalError, match="compare it"):
+            wrong()
+    with pytest.raises(tvm.error.InternalError, match="floats"):
+        tirx.power(number, number)
+    assert str(tirx.power(number, tirx.Var("x", "float64")).dtype) == "float64"
+    with pytest.raises(tvm.error.InternalError, match="of type"):
+        tirx.Let(number, tirx.Var("m", "int64"), number)
+
+
+def test_a_second_definition_is_told_with_the_first():
+    @T.prim_func(check_well_formed=False, s_tir=True)
+    def func():
+        x = T.int32()
+        T.bind(42, var=x)
+        T.bind(99, var=x)
+        T.evaluate(x)
+
+    with pytest.raises(ValueError, match="ill-formed, due to multiple nested definitions of variable x.*`x = 42`.*`x = 99`"):
+        tirx.analysis.verify_well_formed(func)
+
+
+def test_graphs_of_older_versions_get_the_names_of_today():
+    graph = {
+        "root_index": 1,
+        "nodes": [{"type": "tirx.Var", "data": {"name_hint": 2}}, {"type": "tirx.Add", "data": {"a": 0, "b": 0}}, {"type": "arith.IterMark"}],
+        "metadata": {"tvm_version": "0.26.dev0"},
+    }
+    nodes = json.loads(json_compact.upgrade_json(json.dumps(graph)))["nodes"]
+    assert [node["type"] for node in nodes] == ["ir.Var", "ir.prim.Add", "sym.IterMark"]
+    assert nodes[0]["data"] == {"name": 2}
+    update = json_compact.create_updater({"tirx.Add": lambda node, nodes: {**node, "type": "x.Add"}}, "0.26", "0.27")
+    assert update(graph)["nodes"][1]["type"] == "x.Add" and json_compact.get_version(graph) == "0.27"
+    with pytest.raises(AssertionError, match="0.27"):
+        update(graph)
+    with pytest.raises(ValueError, match="0.16"):
+        json_compact.upgrade_json(json.dumps({"nodes": [], "attrs": {}}))
