@@ -31,6 +31,6 @@ fn grouped(reduce: &Reduce) -> Option<Reduce> {
         return None;
     }
     let shared = c.batch.iter().filter(|axis| uses(&c.row, &axis.var));
-    let quotients = shared.filter_map(|axis| Quotients::of(&c.column, &axis.var, false)).next()?;
+    let quotients = shared.filter_map(|axis| Quotients::of(&c.column, &axis.var, "group", false)).next()?;
     if quotients.by()? < LEAST { None } else { quotients.split(reduce) }
 }

@@ -22,5 +22,5 @@ pub fn run(work: Vec<Work>) -> Vec<Work> {
 
 fn in_panels(reduce: &Reduce) -> Option<Reduce> {
     let c = Contraction::of_numbers_or_words(reduce).ok()?;
-    Quotients::of(&c.column, &c.x.var, true)?.split(reduce)
+    Quotients::of(&c.column, &c.x.var, "panel", true)?.split(reduce)
 }

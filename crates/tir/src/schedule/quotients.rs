@@ -20,11 +20,11 @@ pub struct Quotients {
 }
 
 impl Quotients {
-    /// Those of an expression that has the axis nowhere else; remainders count where `remainders` says so.
-    pub fn of(e: &PrimExpr, axis: &Ref<Var>, remainders: bool) -> Option<Quotients> {
+    /// Those of an expression that has the axis nowhere else; remainders count where `remainders` says so. The axis of quotients gets a `name`.
+    pub fn of(e: &PrimExpr, axis: &Ref<Var>, name: &str, remainders: bool) -> Option<Quotients> {
         let inner = remainders.then(|| Var::dim(axis.name.clone()));
         let mut quotients =
-            Quotients { axis: axis.clone(), outer: Var::dim("outer"), inner, by: None, is_elsewhere: false };
+            Quotients { axis: axis.clone(), outer: Var::dim(name), inner, by: None, is_elsewhere: false };
         quotients.mutate_prim(e);
         (quotients.by.is_some() && !quotients.is_elsewhere).then_some(quotients)
     }

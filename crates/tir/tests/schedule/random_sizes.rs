@@ -84,7 +84,7 @@ fn choices_within_a_value() {
         let total: i64 = sizes.iter().sum();
         let of = |size: i64| if axis == 0 { [size, width] } else { [width, size] };
         let tensors: Vec<te::Tensor> =
-            sizes.iter().enumerate().map(|(n, size)| te::placeholder(&format!("A{n}"), of(*size), F32)).collect();
+            sizes.iter().enumerate().map(|(n, size)| te::placeholder(format!("A{n}"), of(*size), F32)).collect();
         let scale = te::placeholder("scale", [of(total)[0]], F32);
         let joined = te::compute("joined", of(total), |i| {
             let mut end = total - sizes[sizes.len() - 1];
