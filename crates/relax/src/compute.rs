@@ -11,7 +11,7 @@ use relaxide_tir::te;
 
 use crate::BuildError;
 use crate::constant::as_scalar;
-use crate::op::{CallCx, KernelForm, Lowering, OpError, lookup};
+use crate::op::{CallCx, Lowering, OpError, lookup};
 use crate::shape::broadcast_index;
 use crate::{AnyVar, Binding, BlockBuilder, Call, Expr, SeqExpr};
 use relaxide_ir::Type;
@@ -86,14 +86,7 @@ fn has_tensors(ty: &Type) -> bool {
 fn operator(call: &Ref<Call>, known: &mut Tensors) -> Result<Vec<te::Tensor>, BuildError> {
     let name = call.op_name().ok_or_else(|| refused("a call", "of a function is no compute"))?;
     let def = lookup(name).ok_or_else(|| OpError::Unknown(name.to_string()))?;
-    let cx = CallCx {
-        def,
-        args: &call.args,
-        attrs: &call.attrs,
-        ty_args: &call.ty_args,
-        over_threads: false,
-        form: KernelForm::Fast,
-    };
+    let cx = CallCx::of(def, call);
     let short = def.name.rsplit('.').next().unwrap_or(def.name);
     match def.lower {
         Lowering::Compute(compute) => {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use relaxide::ffi::{Any, FromAny, ObjectRef, Ref};
 use relaxide::ir::{Attrs, BaseFunc, GlobalVar, Type};
 use relaxide::relax::builder::BuildError;
-use relaxide::relax::op::{self, CallCx, GradCx, KernelForm};
+use relaxide::relax::op::{self, CallCx, GradCx};
 use relaxide::relax::{self, AnyVar, Binding, Call, Expr, ExternFunc, Function};
 use relaxide::tir::PrimFunc;
 
@@ -73,15 +73,7 @@ impl BlockBuilder {
         let Some((def, rule)) = def.and_then(|def| Some((def, def.gradient?))) else {
             return Err(PyValueError::new_err("the call is of no operator that has a derivative"));
         };
-        let call_cx = CallCx {
-            def,
-            args: &call.args,
-            attrs: &call.attrs,
-            ty_args: &call.ty_args,
-            over_threads: false,
-            form: KernelForm::Fast,
-        };
-        let cx = GradCx { call: call_cx, output: &output, grad: &grad };
+        let cx = GradCx { call: CallCx::of(def, &call), output: &output, grad: &grad };
         let grads = rule(&cx, &mut self.lock()).map_err(refused)?;
         let none = |arg: &Expr| {
             let made = op::call("grad.no_grad", [arg.clone()], Attrs::new());

@@ -8,10 +8,11 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, TensorType, Type};
 
 use super::{OpDef, OpError};
-use crate::Expr;
 use crate::constant::as_scalar;
+use crate::{Call, Expr};
 
 /// A call of a known operator.
+#[derive(Clone, Copy)]
 pub struct CallCx<'a> {
     /// The operator.
     pub def: &'static OpDef,
@@ -35,6 +36,14 @@ pub enum KernelForm {
     Plain,
     /// As the schedule rules take least time for, which may be another operator ([`OpDef::instead`]).
     Fast,
+}
+
+impl<'a> CallCx<'a> {
+    /// A call of an operator as it stands, whose kernel is for a processor and as fast as may be.
+    pub fn of(def: &'static OpDef, call: &'a Call) -> CallCx<'a> {
+        let (args, attrs, ty_args) = (&call.args, &call.attrs, &call.ty_args);
+        CallCx { def, args, attrs, ty_args, over_threads: false, form: KernelForm::Fast }
+    }
 }
 
 impl CallCx<'_> {

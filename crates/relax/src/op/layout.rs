@@ -355,15 +355,7 @@ pub fn concat(cx: &LayoutCx) -> PlannedLayout {
 fn concat_whole(cx: &LayoutCx, fields: &[Layout]) -> PlannedLayout {
     let Some(order) = fields.iter().find_map(Layout::order) else { return cx.unchanged() };
     let as_first = [Layout::Tuple(vec![Layout::Tensor(order.clone()); fields.len()])];
-    let call = CallCx {
-        def: cx.call.def,
-        args: cx.call.args,
-        attrs: cx.call.attrs,
-        ty_args: cx.call.ty_args,
-        over_threads: cx.call.over_threads,
-        form: cx.call.form,
-    };
-    along_axis(&LayoutCx { call, desired: cx.desired, args: &as_first })
+    along_axis(&LayoutCx { call: cx.call, desired: cx.desired, args: &as_first })
 }
 
 impl LayoutCx<'_> {

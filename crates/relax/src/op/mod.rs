@@ -142,14 +142,7 @@ fn with_lengths(def: &OpDef, mut args: Vec<Expr>, ty: &Type) -> Vec<Expr> {
 pub fn infer_call(call: &Call) -> Result<Type, OpError> {
     let Expr::Op(op) = &call.op else { return Ok(call.ty.clone()) };
     let def = op.def().ok_or_else(|| OpError::Unknown(op.name.clone()))?;
-    infer(&CallCx {
-        def,
-        args: &call.args,
-        attrs: &call.attrs,
-        ty_args: &call.ty_args,
-        over_threads: false,
-        form: KernelForm::Fast,
-    })
+    infer(&CallCx::of(def, call))
 }
 
 /// The type of a call, with the device that its result lies on.

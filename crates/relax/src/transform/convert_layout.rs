@@ -32,7 +32,7 @@ use relaxide_ir::{AttrValue, Attrs, IRModule, Type};
 
 use super::block_pass::each_dataflow_block;
 use super::fuse_by_pattern::strings;
-use crate::op::{CallCx, KernelForm};
+use crate::op::CallCx;
 use crate::op::{Layout, LayoutCx, LayoutPlan, LayoutRule};
 use crate::rewrite::in_function;
 use crate::*;
@@ -227,18 +227,7 @@ impl Convert<'_> {
                     self.failed = Some(error);
                     BuildError::Program(text)
                 })?;
-                let cx = LayoutCx {
-                    call: CallCx {
-                        def,
-                        args: &call.args,
-                        attrs: &call.attrs,
-                        ty_args: &call.ty_args,
-                        over_threads: false,
-                        form: KernelForm::Fast,
-                    },
-                    desired: desired.as_deref(),
-                    args: &layouts,
-                };
+                let cx = LayoutCx { call: CallCx::of(def, call), desired: desired.as_deref(), args: &layouts };
                 Some(plan(&cx, rule)?)
             }
             None => None,

@@ -41,8 +41,8 @@ use super::checkpoints::Checkpoints;
 use super::dead_code::remove_unused;
 use super::fresh::fresh_copy;
 use super::fuse_by_pattern::strings;
+use crate::op::CallCx;
 use crate::op::GradCx;
-use crate::op::{CallCx, KernelForm};
 use crate::rewrite::in_function;
 use crate::*;
 
@@ -311,18 +311,7 @@ impl Reverse<'_> {
         call: &Ref<Call>,
         grad: &Expr,
     ) -> Result<Vec<Option<Expr>>, BuildError> {
-        let cx = GradCx {
-            call: CallCx {
-                def,
-                args: &call.args,
-                attrs: &call.attrs,
-                ty_args: &call.ty_args,
-                over_threads: false,
-                form: KernelForm::Fast,
-            },
-            output,
-            grad,
-        };
+        let cx = GradCx { call: CallCx::of(def, call), output, grad };
         rule(&cx, self.b)
     }
 

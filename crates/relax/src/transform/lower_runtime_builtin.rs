@@ -50,14 +50,8 @@ impl Rewrite for LowerRuntimeBuiltin {
                 op::call_typed("call_builtin_with_ctx", [callee, args], Attrs::new(), vec![call.ty.clone()])?
             }
             ("to_vdevice", [data], _) => {
-                let cx = op::CallCx {
-                    def: op::lookup(name).ok_or_else(|| op::OpError::Unknown(name.into()))?,
-                    args: &call.args,
-                    attrs: &call.attrs,
-                    ty_args: &call.ty_args,
-                    over_threads: false,
-                    form: op::KernelForm::Fast,
-                };
+                let def = op::lookup(name).ok_or_else(|| op::OpError::Unknown(name.into()))?;
+                let cx = op::CallCx::of(def, call);
                 packed("vm.builtin.to_device", op::device::copy_args(&cx, data)?, call)
             }
             ("call_py_func", [name, args], _) => {
