@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from ends import command, ours, until
+from ends import command, ours, sessions, until
 
 tvm = pytest.importorskip("relaxide")
 from relaxide import relax, rpc  # noqa: E402
@@ -205,7 +205,7 @@ def test_an_interrupt_ends_a_session_that_cannot_cancel(libraries):
         assert said[0] == "interrupted"
         assert said[1].startswith("CancelledError a call was interrupted, and the session ended with it: TVM's protocol"), said
         # Its process does not compute on.
-        until(lambda: not pathlib.Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split())
+        until(lambda: not sessions(server))
 
 
 def test_tvms_protocol_says_that_it_cannot_cancel(libraries):

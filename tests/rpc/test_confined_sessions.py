@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from ends import command, ours, until
+from ends import command, ours, sessions, until
 
 tvm = pytest.importorskip("relaxide")
 from relaxide import rpc  # noqa: E402
@@ -212,7 +212,7 @@ def test_the_folder_of_a_session_goes_with_what_it_left_there(tmp_path):
         remote = rpc.connect("127.0.0.1", server.port)
         folder = pathlib.Path(remote.get_function("tvm.rpc.server.workpath")(""))
         assert folder.is_dir() and folder.is_relative_to(tmp_path)
-        session = next(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{server.pid}/task").glob("*/children") if task.read_text())
+        session = sessions(server)[0]
         environment = pathlib.Path(f"/proc/{session}/environ").read_bytes().split(b"\0")
         assert b"TMPDIR=" + os.fsencode(folder) in environment
         remote.upload(b"x", "file")

@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from ends import Network, can_make_networks, command, ours, until
+from ends import Network, can_make_networks, command, ours, sessions, until
 from tvm import rpc
 
 DEEP = bool(os.environ.get("RELAXIDE_DEEP"))
@@ -30,13 +30,6 @@ def server(tmp_path):
     with ours("serve", "--silent", "--work-dir", tmp_path, "--lost-after", "4") as process:
         process.scratch = tmp_path
         yield process
-
-
-def sessions(server):
-    found = []
-    for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
-    return found
 
 
 CLIENT = """

@@ -12,20 +12,13 @@ import time
 
 import numpy as np
 import pytest
-from ends import command, free_port, ours, ours_behind, until
+from ends import command, free_port, ours, ours_behind, sessions, until
 
 tvm = pytest.importorskip("relaxide")
 from relaxide import rpc  # noqa: E402
 from relaxide.rpc import client as clients  # noqa: E402
 
 DEEP = bool(os.environ.get("RELAXIDE_DEEP"))
-
-
-def sessions(server):
-    found = []
-    for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
-    return found
 
 
 def states(pid):
