@@ -32,8 +32,7 @@ use relaxide_ir::{AttrValue, Attrs, IRModule, Type};
 
 use super::block_pass::each_dataflow_block;
 use super::fuse_by_pattern::strings;
-use crate::op::CallCx;
-use crate::op::{Layout, LayoutCx, LayoutPlan, LayoutRule};
+use crate::op::{CallCx, Layout, LayoutCx, LayoutPlan, LayoutRule};
 use crate::rewrite::in_function;
 use crate::*;
 

@@ -41,8 +41,7 @@ use super::checkpoints::Checkpoints;
 use super::dead_code::remove_unused;
 use super::fresh::fresh_copy;
 use super::fuse_by_pattern::strings;
-use crate::op::CallCx;
-use crate::op::GradCx;
+use crate::op::{CallCx, GradCx};
 use crate::rewrite::in_function;
 use crate::*;
 
