@@ -1,8 +1,6 @@
 //! What a kernel says about arguments that do not fit. The texts are those of TVM's kernels, whose users know them.
 
-mod harness;
-
-use harness::{Kernels, Packed, Tensor, kernel};
+use crate::harness::{Kernels, Packed, Tensor, kernel};
 use relaxide_ir::{Buffer, DataType, PrimExpr, Ref, Var, prim};
 use relaxide_tir::{ForKind, Stmt};
 

@@ -1,9 +1,7 @@
 //! Operators whose kernels are others on devices: over threads they compute what a processor's kernel does, in the interpreter and on a
 //! driver of OpenCL, where there is one.
 
-mod devices;
-
-use devices::{DeviceKind, F32, named};
+use crate::devices::{DeviceKind, F32, named};
 use relaxide_ffi::{DataType, Device, Tensor};
 use relaxide_ir::Target;
 use relaxide_ir::pass::PassContext;

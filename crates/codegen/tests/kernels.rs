@@ -1,30 +1,18 @@
 //! Hand-made kernels with known answers.
 
-#[path = "kernels/addresses.rs"]
 mod addresses;
-#[path = "kernels/c.rs"]
 mod c;
-#[path = "kernels/dot_bytes.rs"]
 mod dot_bytes;
-#[path = "kernels/dot_pairs.rs"]
 mod dot_pairs;
-mod harness;
-#[path = "kernels/many_elements.rs"]
 mod many_elements;
-#[path = "kernels/masked_loads.rs"]
 mod masked_loads;
-#[path = "kernels/processors.rs"]
 mod processors;
-#[path = "kernels/scalable.rs"]
 mod scalable;
-#[path = "kernels/small_elements.rs"]
 mod small_elements;
-#[path = "kernels/webassembly.rs"]
 mod webassembly;
-#[path = "kernels/words.rs"]
 mod words;
 
-use harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};
+use crate::harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};
 use relaxide_codegen::{CodegenError, CompileSettings};
 use relaxide_ir::{Buffer, Code, DataType, PrimExpr, Ref, Target, Var, prim};
 use relaxide_tir::{ForKind, PrimFunc, Stmt};

@@ -1,8 +1,6 @@
 //! Mathematical functions against double precision, in units of the last place.
 
-mod harness;
-
-use harness::{Kernels, Tensor, emulated, kernel};
+use crate::harness::{self, Kernels, Tensor, emulated, kernel};
 use relaxide_ir::{Buffer, DataType, Ref, Target, Var, prim};
 use relaxide_tir::{PrimFunc, Stmt};
 

@@ -1,8 +1,6 @@
 //! The code of a matrix-multiplication microkernel: its twelve accumulators live in registers.
 
-mod harness;
-
-use harness::{
+use crate::harness::{
     Kernels, Tensor,
     microkernel::{COLUMNS, ROWS, microkernel},
 };

@@ -2,9 +2,7 @@
 //!
 //! Where the machine has no driver of OpenCL, the interpreter alone runs, and the tests say so.
 
-mod devices;
-
-use devices::{DeviceKind, F32, named};
+use crate::devices::{DeviceKind, F32, named};
 use relaxide_ffi::{DataType, Device, Ref};
 use relaxide_ir::{Buffer, PrimExpr, Var, prim};
 use relaxide_runtime::device::device_exists;
@@ -106,7 +104,7 @@ fn what_a_driver_has_compiled_is_kept_for_other_processes() {
     }
     let folder = tempfile::tempdir().unwrap();
     let child = || {
-        let test = "what_a_driver_has_compiled_is_kept_for_other_processes";
+        let test = "opencl::what_a_driver_has_compiled_is_kept_for_other_processes";
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
         let done = command.args(["--exact", test, "--nocapture"]).env(CHILD, "1").env(VARIABLE, folder.path()).output();
         let said = String::from_utf8_lossy(&done.unwrap().stdout).into_owned();

@@ -3,9 +3,7 @@
 //! Programs compute with small whole numbers, so that fusing a product and a sum changes nothing and results must agree
 //! exactly, in every type. A program is made from one number, which a failure names.
 
-mod harness;
-
-use harness::{Kernels, Tensor, emulated, kernel};
+use crate::harness::{Kernels, Tensor, emulated, kernel};
 use proptest::prelude::*;
 use relaxide_codegen::llvm_text;
 use relaxide_ffi::SmallFloat;

@@ -25,6 +25,6 @@ fn the_guide_lists_every_operator() {
         std::fs::write(path, format!("{before}{BEGIN}{}{END}{after}", table())).expect("the guide can be written");
         return;
     }
-    assert_eq!(listed, table(), "run `RELAXIDE_BLESS=1 cargo test -p relaxide-onnx --test documentation`");
+    assert_eq!(listed, table(), "run `RELAXIDE_BLESS=1 cargo test -p relaxide-onnx --test all documentation`");
     assert!(guide.contains(&format!("up to opset {MAX_OPSET}")), "the guide names the newest opset, {MAX_OPSET}");
 }

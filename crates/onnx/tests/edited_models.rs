@@ -1,7 +1,6 @@
 //! Models with control flow, functions and sequences, edited at random: each is imported or refused; no import panics.
 
-mod edits;
-
+use crate::edits;
 use proptest::prelude::*;
 use prost::Message;
 use relaxide_onnx::proto::ModelProto;

@@ -1,8 +1,6 @@
 //! Imported graphs: names and symbolic dimensions of inputs, checks at run time, weights.
 
-mod model;
-
-use model::{Build, float};
+use crate::model::{Build, float};
 use relaxide_ir::AttrValue;
 use relaxide_onnx::{ImportOptions, InputDim, OUTPUT_NAMES, Weights};
 

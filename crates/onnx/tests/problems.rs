@@ -1,8 +1,6 @@
 //! What keeps a model from being imported is reported at once, with the place and what to try.
 
-mod model;
-
-use model::{Build, float, tensor};
+use crate::model::{Build, float, tensor};
 use relaxide_onnx::proto::{ElementType, StringStringEntryProto, TensorProto};
 use relaxide_onnx::{ImportOptions, InputDim};
 

@@ -1,13 +1,11 @@
 //! Passes that rewrite graphs keep what they compute.
 
-mod machine;
-
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::pass::PassContext;
 use relaxide_ir::{Attrs, IRModule, Type, Var};
 use relaxide_relax::{BlockBuilder, BuildError, Expr, Function, constant, transform, wellformed};
 
-use machine::Machine;
+use crate::machine::Machine;
 
 /// Small different numbers.
 fn numbers(shape: &[i64], seed: i64) -> Tensor {

@@ -3,8 +3,6 @@
 //! The cases are in `operators.json`, written by `operators.py`. Each is legalized twice: with the dimensions known, and with
 //! those of the inputs symbolic where the operator allows it.
 
-mod machine;
-
 use std::collections::HashMap;
 
 use relaxide_ffi::{DataType, Ref, Tensor};
@@ -14,7 +12,7 @@ use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
 use relaxide_relax::{BlockBuilder, BuildError, Expr, constant, op, transform};
 use serde_json::Value as Json;
 
-use machine::Machine;
+use crate::machine::Machine;
 
 /// Whether the compiler knows the inputs' dimensions.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,15 +4,13 @@
 //! Bytes are changed, words of a text are moved about, and values in a graph are replaced by others that stand there, so that many
 //! stay programs. 1,200 of them; a million under `RELAXIDE_DEEP=1`, on all processors, which says every fifty thousand how far it is.
 
-#[path = "support/generate.rs"]
-mod generate;
-
+use crate::generate;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use generate::Random;
+use crate::generate::Random;
 use relaxide_ffi::structural_equal;
 use relaxide_relay::prelude::{parse_with_prelude, without_unused};
 use relaxide_relay::text::{PrintOptions, Source, parse, print_module};

@@ -1,8 +1,6 @@
 //! Random programs: what is printed is read again, as text and as a graph.
 
-#[path = "support/generate.rs"]
-mod generate;
-
+use crate::generate;
 use relaxide_ffi::structural_equal;
 use relaxide_relay::prelude::parse_with_prelude;
 use relaxide_relay::text::{PrintOptions, Source, parse, print_module};

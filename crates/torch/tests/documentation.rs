@@ -26,5 +26,5 @@ fn the_guide_lists_every_operator() {
         std::fs::write(path, format!("{before}{BEGIN}{}{END}{after}", list())).expect("the guide can be written");
         return;
     }
-    assert_eq!(listed, list(), "run `RELAXIDE_BLESS=1 cargo test -p relaxide-torch --test documentation`");
+    assert_eq!(listed, list(), "run `RELAXIDE_BLESS=1 cargo test -p relaxide-torch --test all documentation`");
 }

@@ -1,7 +1,6 @@
 //! Each builtin through the table of global functions, as compiled code and front ends call it.
 
-mod support;
-
+use crate::support;
 use relaxide_ffi::{Any, AnyView, Array, DataType, Error, Shape, Tensor, get_global};
 use relaxide_vm::register;
 

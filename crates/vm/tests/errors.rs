@@ -1,11 +1,9 @@
 //! What users see when a call, a file or a machine is wrong: each text names what was found, what was expected, and where.
 
-mod support;
-
+use crate::support::{artifact, machine};
 use relaxide_ffi::{Any, AnyView, Array, DataType, Device, Error, Module, Shape, Tensor};
 use relaxide_runtime::memory::{AllocatorKind, Buffer, Storage, allocator};
 use relaxide_vm::{Arg, ExecBuilder, Executable, Register, VirtualMachine, load_module};
-use support::{artifact, machine};
 
 /// What the compiler says of the parameter of `add`.
 const PARAMETER: &str = "argument `x` of `main` must be R.Tensor((3, 4), dtype=\"float32\"): ";

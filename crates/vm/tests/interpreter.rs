@@ -1,12 +1,10 @@
 //! Programs made with the builder, run on functions that the tests register.
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 
+use crate::support::{machine, register, try_machine};
 use relaxide_ffi::{Any, AnyView, Array, DataType, Error, Function, Module, Shape, Tensor, replace_global};
 use relaxide_vm::{Arg, BuildError, ExecBuilder, InstrumentReturn, Register, Returns};
-use support::{machine, register, try_machine};
 
 fn reg(number: i64) -> Arg {
     Arg::Register(Register(number))

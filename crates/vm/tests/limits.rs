@@ -1,13 +1,11 @@
 //! Limits: whatever a program does, it ends, and the error names what there was too much of.
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::support::{machine, register};
 use relaxide_ffi::{Any, AnyView, DataType, Error, Function, Module, Shape, replace_global};
 use relaxide_vm::{Arg, BuildError, ExecBuilder, Limits, Register, VirtualMachine};
-use support::{machine, register};
 
 type Built = Result<(), BuildError>;
 /// A function: name, parameters, and what emits its body.

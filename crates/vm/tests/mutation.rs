@@ -1,10 +1,8 @@
 //! Damaged executables: whatever happens to the bytes, reading and verifying end in a value or an error.
 
-mod support;
-
+use crate::support::artifact;
 use proptest::prelude::*;
 use relaxide_vm::{Executable, verify};
-use support::artifact;
 
 const SOURCES: [&str; 5] = ["add", "closure", "control", "dynamic", "every_constant"];
 

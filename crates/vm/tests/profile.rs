@@ -1,13 +1,11 @@
 //! Profiles: every call of a run is counted once, with its time and its bytes, in all the forms.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::{machine, register};
 use relaxide_ffi::{Any, AnyView, DataType, Function, Module, Tensor, get_global, replace_global};
 use relaxide_vm::{Arg, ExecBuilder, ProfileReport, ProfileRow, Register};
 use serde_json::Value;
-use support::{machine, register};
 
 fn reg(number: i64) -> Arg {
     Arg::Register(Register(number))

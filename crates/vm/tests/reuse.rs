@@ -3,15 +3,13 @@
 //! The reference is the same machine with an instrument set. It then runs every instruction as it stands in the
 //! executable and keeps nothing from one time to the next.
 
-mod support;
-
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::support::{machine, register};
 use proptest::prelude::*;
 use relaxide_ffi::{Any, AnyView, Array, DataType, Device, Error, Function, Module, Shape, Tensor, replace_global};
 use relaxide_runtime::memory::{self, AllocatorKind};
 use relaxide_vm::{Arg, BuildError, ExecBuilder, Register, VirtualMachine};
-use support::{machine, register};
 
 type Built = Result<(), BuildError>;
 /// A function: name, parameters, and what emits its body.

@@ -1,7 +1,5 @@
 //! Draws, penalties and the tensor cache, against what real TVM 0.27 answers to the same calls.
 
-mod support;
-
 use relaxide_ffi::{Any, AnyView, Array, DataType, Error, Module, Tensor, get_global};
 use relaxide_vm::register;
 

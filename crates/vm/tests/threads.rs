@@ -4,14 +4,12 @@
 //! and everything else is constant. What is set on a machine (inputs, saved functions, limits, an instrument) is one for
 //! all, and the last to set it wins.
 
-mod support;
-
 use std::sync::Barrier;
 
+use crate::support::{artifact, machine};
 use relaxide_ffi::{Any, AnyView, Array, DataType, Module, Tensor};
 use relaxide_vm::{VirtualMachine, load_module};
 use serde_json::Value;
-use support::{artifact, machine};
 
 const THREADS: usize = 8;
 const CALLS: usize = 40;

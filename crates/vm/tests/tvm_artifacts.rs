@@ -1,11 +1,9 @@
 //! Executables and libraries of real TVM: read, written back byte for byte, listed letter for letter, run bit for bit.
 
-mod support;
-
+use crate::support::{artifact, machine};
 use relaxide_ffi::{Any, AnyView, Array, DataType, Shape, Tensor};
 use relaxide_vm::{Executable, load_module};
 use serde_json::Value;
-use support::{artifact, machine};
 
 /// Every executable.
 const EXECUTABLES: [&str; 8] =

@@ -1,5 +1,4 @@
 //! Kernels over the threads of a device: the interpreter and a device compute what the blocks say.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
 //! Compiles kernels, loads them as a library and calls them the way a runtime does.
-#![allow(dead_code, reason = "each test binary uses a part of the harness")]
+#![allow(dead_code, reason = "benchmarks use a part of the harness")]
 
 pub mod emulated;
 pub mod microkernel;

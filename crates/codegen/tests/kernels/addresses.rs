@@ -5,8 +5,8 @@ use relaxide_ir::prim::{self, int, ramp};
 use relaxide_ir::{Buffer, DataType, PrimExpr, Ref, Target, Var};
 use relaxide_tir::{PrimFunc, Stmt};
 
-use super::harness::{Kernels, Tensor, kernel};
 use super::{F32, I32, numbers};
+use crate::harness::{Kernels, Tensor, kernel};
 
 /// What [`rows`] works on: elements of a row, and how often there are four rows.
 const WIDTH: i64 = 32;

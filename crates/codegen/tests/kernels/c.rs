@@ -6,8 +6,8 @@ use relaxide_codegen::compile_to_c;
 use relaxide_ir::{Code, DataType, PrimExpr, Ref, Target, Var, prim};
 use relaxide_tir::{ForKind, PrimFunc, Stmt, lower};
 
-use super::harness::{Kernels, Packed, Tensor, has_c_compiler, kernel};
 use super::{F32, I32, buffer};
+use crate::harness::{Kernels, Packed, Tensor, has_c_compiler, kernel};
 
 /// `B[j] = sum of A[j, k] over k`, scaled, with a local accumulator, in parallel.
 fn row_sums() -> PrimFunc {

@@ -5,8 +5,8 @@ use relaxide_codegen::assembly;
 use relaxide_ir::{DataType, Ref, Target};
 use relaxide_tir::PrimFunc;
 
-use super::harness::{Kernels, Tensor, emulated};
 use super::words::{WORDS, on_this_machine, products};
+use crate::harness::{Kernels, Tensor, emulated};
 
 const U32: DataType = DataType::uint(32);
 const I32: DataType = DataType::int(32);

@@ -4,8 +4,8 @@ use relaxide_codegen::assembly;
 use relaxide_ir::{DataType, Ref};
 use relaxide_tir::PrimFunc;
 
-use super::harness::{Kernels, Tensor};
 use super::words::{WORDS, on_this_machine, products};
+use crate::harness::{Kernels, Tensor};
 
 const U32: DataType = DataType::uint(32);
 const F32: DataType = DataType::float(32);

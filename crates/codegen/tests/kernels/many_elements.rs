@@ -8,7 +8,7 @@ use relaxide_tir::lower::{LowerOptions, lower_with};
 use relaxide_tir::s_tir::Schedule;
 use relaxide_tir::{ForKind, PrimFunc, Stmt, interp};
 
-use super::harness::{Kernels, Tensor, kernel};
+use crate::harness::{Kernels, Tensor, kernel};
 
 const I8: DataType = DataType::int(8);
 const I32: DataType = DataType::int(32);

@@ -8,7 +8,7 @@ use proptest::test_runner::TestRunner;
 use relaxide_ir::{Buffer, DataType, PrimExpr, Target, Var, prim};
 use relaxide_tir::{PrimFunc, Stmt};
 
-use super::harness::{Kernels, Packed, Tensor, kernel};
+use crate::harness::{Kernels, Packed, Tensor, kernel};
 
 /// Kernels that are compiled together.
 const KERNELS: usize = 40;

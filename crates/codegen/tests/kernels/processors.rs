@@ -4,8 +4,8 @@ use relaxide_ir::{PrimExpr, Ref, prim};
 use relaxide_tir::PrimFunc;
 use relaxide_tir::lower::lower;
 
-use super::harness::{Kernels, Tensor, elementwise, emulated};
 use super::{F32, buffer};
+use crate::harness::{Kernels, Tensor, elementwise, emulated};
 
 /// `B[i] = A[i] * factor`.
 fn scaled(name: &str, factor: f32) -> PrimFunc {
@@ -56,7 +56,7 @@ fn aarch64_kernels_with_and_without_dot_products_are_in_one_library() {
 #[test]
 fn a_linked_model_enters_the_kernels_of_all_and_their_table() {
     let funcs: Vec<Ref<PrimFunc>> = vec![Ref::new(scaled("twice", 2.0))];
-    let compiled = super::harness::compile_all(&funcs, "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64,x86-64-v3");
+    let compiled = crate::harness::compile_all(&funcs, "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64,x86-64-v3");
     let object = compiled.linked_object(&[], "mine_").unwrap();
     let has = |text: &str| object.windows(text.len()).any(|found| found == text.as_bytes());
     for name in ["__tvm_ffi_mine_twice\0", "__tvm_ffi_mine_twice.x86-64-v3\0", "mine___relaxide_processors\0"] {

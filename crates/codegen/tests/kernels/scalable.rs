@@ -5,8 +5,8 @@ use relaxide_ir::{BinaryOp, Buffer, PrimExpr, Var, prim};
 use relaxide_tir::lower::{LowerOptions, lower, lower_with};
 use relaxide_tir::{BufferStore, ForKind, PrimFunc, Stmt};
 
-use super::harness::{Kernels, Tensor, emulated, has_c_compiler, kernel};
 use super::{F32, I32, I64, numbers};
+use crate::harness::{Kernels, Tensor, emulated, has_c_compiler, kernel};
 use relaxide_ir::Ref;
 
 /// Sixteen bytes, at least.

@@ -4,10 +4,8 @@ use relaxide_ffi::SmallFloat;
 use relaxide_ir::{Buffer, DataType, PrimExpr, Ref, Var, prim};
 use relaxide_tir::{BufferStore, ForKind, PrimFunc, Stmt, interp};
 
-use super::{
-    buffer,
-    harness::{Kernels, Tensor, elementwise, kernel},
-};
+use super::buffer;
+use crate::harness::{Kernels, Tensor, elementwise, kernel};
 
 const F32: DataType = DataType::float(32);
 

@@ -3,7 +3,7 @@
 use relaxide_ir::{Buffer, DataType, PrimExpr, Ref, Var, prim};
 use relaxide_tir::{PrimFunc, Stmt};
 
-use super::harness::{Kernels, has_c_compiler, kernel};
+use crate::harness::{Kernels, has_c_compiler, kernel};
 
 /// Words of an array.
 pub const WORDS: i64 = 48;

@@ -1,7 +1,7 @@
 //! Random kernels by way of C, all of them in one file, so that its compiler runs once.
 
-use super::harness::{Kernels, has_c_compiler};
 use super::{Make, check_compiled, count, programs, schedules};
+use crate::harness::{Kernels, has_c_compiler};
 
 /// Few enough that a compiler has memory for them.
 const IN_ONE_FILE: usize = 250;

@@ -4,8 +4,8 @@ use relaxide_ir::{DataType, PrimExpr, Target, Var, prim};
 use relaxide_tir::testing::{Options, Random, Sample, sample_from};
 use relaxide_tir::{lower, schedule, te};
 
-use super::harness::{Kernels, emulated};
 use super::{Case, count, named};
+use crate::harness::{Kernels, emulated};
 
 const F32: DataType = DataType::float(32);
 

@@ -1,5 +1,4 @@
 //! Small models for tests, written down in a few words.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 use prost::Message;
 use relaxide_onnx::proto::*;

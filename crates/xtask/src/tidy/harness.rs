@@ -1,5 +1,6 @@
-//! Tests run: a crate whose library has no harness (`test = false`) has none in its sources, where nothing would run them, and files of
-//! tests in Python have different names, since pytest collects one of two only.
+//! Tests run: a library or program without a harness (`test = false`) has none in its sources, where nothing would run them, one
+//! without a run of its examples (`doctest = false`) has no examples, a crate that lists its tests (`autotests = false`) lists each
+//! file, and files of tests in Python have different names, since pytest collects one of two only.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +8,67 @@ use super::{File, Problem};
 
 pub fn check(files: &[File]) -> Vec<Problem> {
     let mut problems = lost_unit_tests(files);
+    problems.extend(lost_examples(files));
+    problems.extend(lost_files(files));
     problems.extend(equal_names(files));
     problems
 }
 
 fn lost_unit_tests(files: &[File]) -> Vec<Problem> {
-    let without = files.iter().filter(|file| file.path.ends_with("/Cargo.toml") && has_no_harness(&file.text));
-    let folders: Vec<String> = without.map(|file| file.path.replace("Cargo.toml", "src/")).collect();
-    let lost = |file: &&File| folders.iter().any(|folder| file.path.starts_with(folder)) && file.path.ends_with(".rs");
-    files
-        .iter()
-        .filter(lost)
-        .filter_map(|file| {
-            let at = file.text.lines().position(|line| line.trim() == "#[cfg(test)]")?;
-            Some(
-                file.problem(
-                    at + 1,
-                    "this crate's library has `test = false`, so nothing runs this: move it to `tests/`",
-                ),
-            )
+    let message = "its crate says `test = false`, so nothing runs this: move it to `tests/`";
+    lost(files, "test = false", message, |text| text.lines().position(|line| line.trim() == "#[cfg(test)]"))
+}
+
+fn lost_examples(files: &[File]) -> Vec<Problem> {
+    let message =
+        "its crate says `doctest = false`, so nothing runs this: take that line out, or say what it is (```text)";
+    lost(files, "doctest = false", message, first_example)
+}
+
+/// What stands in sources whose target in the manifest has a line that keeps it from being run.
+fn lost(files: &[File], line: &str, message: &str, at: impl Fn(&str) -> Option<usize>) -> Vec<Problem> {
+    let manifests = files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
+    let sources: Vec<String> = manifests.flat_map(|file| sources_with(file, line)).collect();
+    let is_inside = |file: &&File| sources.iter().any(|source| file.path.starts_with(source));
+    let rust = files.iter().filter(|file| file.path.ends_with(".rs")).filter(is_inside);
+    rust.filter_map(|file| Some(file.problem(at(&file.text)? + 1, message))).collect()
+}
+
+/// The line of the first example that rustdoc would run: a block in a documenting comment that is of no language, or of Rust.
+fn first_example(text: &str) -> Option<usize> {
+    let mut is_open = false;
+    text.lines().position(|line| {
+        let line = line.trim_start();
+        let Some(comment) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            is_open = false;
+            return false;
+        };
+        let Some(language) = comment.trim_start().strip_prefix("```") else { return false };
+        is_open = !is_open;
+        is_open && matches!(language.trim(), "" | "rust" | "no_run" | "should_panic" | "compile_fail")
+    })
+}
+
+/// Files of tests that a crate with `autotests = false` neither lists nor takes into the program that it lists.
+fn lost_files(files: &[File]) -> Vec<Problem> {
+    let listing = files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
+    let listing = listing.filter(|file| file.text.lines().any(|line| line == "autotests = false"));
+    listing
+        .flat_map(|manifest| {
+            let folder = manifest.path.replace("Cargo.toml", "tests/");
+            let joined =
+                files.iter().find(|file| file.path == format!("{folder}main.rs")).map_or("", |file| &file.text);
+            let is_run = |name: &str| {
+                let (path, module) =
+                    (format!("path = \"tests/{name}\""), format!("mod {};", name.trim_end_matches(".rs")));
+                manifest.text.lines().any(|line| line == path) || joined.lines().any(|line| line == module)
+            };
+            let is_lost = |file: &&File| {
+                let name = file.path.strip_prefix(&folder).unwrap_or_default();
+                name.ends_with(".rs") && !name.contains('/') && !is_run(name)
+            };
+            let message = "its crate says `autotests = false`, so nothing runs this: name it in `tests/main.rs`";
+            files.iter().filter(is_lost).map(|file| file.whole(message)).collect::<Vec<_>>()
         })
         .collect()
 }
@@ -49,10 +92,20 @@ fn equal_names(files: &[File]) -> Vec<Problem> {
     problems
 }
 
-/// Whether the section `[lib]` of a manifest says `test = false`.
-fn has_no_harness(manifest: &str) -> bool {
-    let section = manifest.split_once("\n[lib]\n").map_or("", |(_, rest)| rest.split("\n[").next().unwrap_or(""));
-    section.lines().any(|line| line == "test = false")
+/// Where the sources of those targets of a manifest begin that have a line: of the library, or of a program.
+fn sources_with(manifest: &File, line: &str) -> Vec<String> {
+    let folder = manifest.path.trim_end_matches("Cargo.toml");
+    let sections = manifest.text.split("\n[").filter(|section| section.lines().any(|found| found == line));
+    let source = |section: &str| {
+        let (name, lines) = section.split_once('\n')?;
+        let path = lines.lines().find_map(|line| line.strip_prefix("path = \"")?.strip_suffix('"'));
+        match name {
+            "lib]" => Some("src/"),
+            "[bin]]" => path.map(|path| path.trim_end_matches("main.rs")),
+            _ => None,
+        }
+    };
+    sections.filter_map(source).map(|path| format!("{folder}{path}")).collect()
 }
 
 #[cfg(test)]
@@ -68,6 +121,48 @@ mod tests {
         assert_eq!(found.iter().map(|problem| problem.line).collect::<Vec<_>>(), [Some(3)]);
         let source = file("crates/a/src/x.rs", "#[cfg(test)]\nmod tests {}\n");
         assert_eq!(check(&[file("crates/a/Cargo.toml", &manifest("name = \"b\"")), source]), []);
+    }
+
+    fn file(path: &str, text: &str) -> File {
+        File { path: path.into(), text: text.into() }
+    }
+
+    #[test]
+    fn tests_of_programs_that_nothing_runs_are_found() {
+        let manifest = "[package]\nname = \"a\"\n\n[[bin]]\nname = \"a\"\npath = \"src/bin/a.rs\"\ntest = false\n";
+        let tests = "#[cfg(test)]\nmod tests {}\n";
+        let found = check(&[
+            file("crates/a/Cargo.toml", manifest),
+            file("crates/a/src/bin/a.rs", tests),
+            file("crates/a/src/lib.rs", tests),
+        ]);
+        assert_eq!(found.iter().map(|problem| &*problem.file).collect::<Vec<_>>(), ["crates/a/src/bin/a.rs"]);
+    }
+
+    #[test]
+    fn examples_that_nothing_runs_are_found() {
+        let manifest = file("crates/a/Cargo.toml", "[package]\nname = \"a\"\n\n[lib]\ndoctest = false\n");
+        let picture = "/// ```text\n/// a -> b\n/// ```\nfn f() {}\n";
+        let found = check(&[
+            manifest,
+            file("crates/a/src/x.rs", &format!("{picture}\n    /// ```\n    /// f()\n    /// ```\n")),
+        ]);
+        assert_eq!(found.iter().map(|problem| problem.line).collect::<Vec<_>>(), [Some(6)]);
+    }
+
+    #[test]
+    fn files_that_no_program_of_tests_takes_in_are_found() {
+        let manifest = "[package]\nname = \"a\"\nautotests = false\n\n[[test]]\nname = \"c\"\npath = \"tests/c.rs\"\n";
+        let paths = ["tests/b.rs", "tests/c.rs", "tests/d.rs", "tests/b/inner.rs"];
+        let mut files: Vec<_> = paths.iter().map(|path| file(&format!("crates/a/{path}"), "")).collect();
+        files.push(file("crates/a/Cargo.toml", manifest));
+        files.push(file("crates/a/tests/main.rs", "mod b;\n"));
+        // `main.rs` is listed as a path, or nothing runs it either.
+        let found = check(&files);
+        assert_eq!(
+            found.iter().map(|problem| &*problem.file).collect::<Vec<_>>(),
+            ["crates/a/tests/d.rs", "crates/a/tests/main.rs"]
+        );
     }
 
     #[test]

@@ -2,9 +2,6 @@
 //!
 //! `RELAXIDE_DEEP=1` runs many more cases, `RELAXIDE_SEED=n` begins with another seed.
 
-#[path = "../harness/mod.rs"]
-mod harness;
-
 mod c;
 mod programs;
 mod rules;
@@ -13,7 +10,7 @@ mod schedules;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use harness::{Kernels, Packed, Tensor};
+use crate::harness::{Kernels, Packed, Tensor};
 use relaxide_tir::PrimFunc;
 use relaxide_tir::interp::Scalar;
 use relaxide_tir::testing::{Failure, Random, Sample, attempt, report, seeds};
