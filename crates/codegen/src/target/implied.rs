@@ -160,6 +160,10 @@ impl Features {
     }
 
     fn remove(&mut self, name: &str) {
+        // What a feature needs is there with it, so nothing needs one that is not there: hosts name a hundred of those.
+        if !self.has.contains(name) {
+            return;
+        }
         let table = self.table;
         self.has.retain(|feature| !is_or_needs(table, feature, name));
     }

@@ -54,7 +54,7 @@ impl NativeTarget {
         initialize();
         let is_host = triple == host;
         let (cpu, mut features) = match (target.mcpu(), is_host) {
-            ("", true) => (text(TargetMachine::get_host_cpu_name().to_str()), host_features()),
+            ("", true) => host_processor().clone(),
             ("", false) => (baseline(architecture).to_string(), String::new()),
             (cpu, _) => (cpu.to_string(), String::new()),
         };
@@ -213,6 +213,15 @@ fn host_triple() -> String {
     text(TargetMachine::get_default_triple().as_str().to_str())
 }
 
+/// The name of the host's processor and its features, which a program asks for often and LLVM finds out each time.
+fn host_processor() -> &'static (String, String) {
+    static FOUND: std::sync::OnceLock<(String, String)> = std::sync::OnceLock::new();
+    FOUND.get_or_init(|| {
+        let name = text(TargetMachine::get_host_cpu_name().to_str());
+        (name, text(TargetMachine::get_host_cpu_features().to_str()))
+    })
+}
+
 /// A triple in LLVM's normal form. One that names no system is of Linux, but that of WebAssembly, which has none.
 fn normal_triple(triple: &str) -> String {
     let normal = text(TargetMachine::normalize_triple(&TargetTriple::create(triple)).as_str().to_str());
@@ -220,10 +229,6 @@ fn normal_triple(triple: &str) -> String {
         [architecture, vendor, "unknown"] if *architecture != "wasm32" => format!("{architecture}-{vendor}-linux-gnu"),
         _ => normal,
     }
-}
-
-fn host_features() -> String {
-    text(TargetMachine::get_host_cpu_features().to_str())
 }
 
 fn text<E>(text: Result<&str, E>) -> String {
