@@ -94,8 +94,13 @@ class Hosted {
   constructor(line, functions, memory) {
     this.#line = line;
     this.#kept = new Kept(memory);
-    const own = Object.entries({ ...this.#builtins(), ...functions });
-    this.#globals = new Map(own.map(([name, body]) => [name, new Callable(name, body)]));
+    this.#globals = new Map();
+    Object.entries({ ...this.#builtins(), ...functions }).forEach(([name, body]) => this.#offer(name, body));
+  }
+
+  /** Enters a function that the client finds by its name. */
+  #offer(name, body) {
+    this.#globals.set(name, new Callable(name, body));
   }
 
   async run() {
@@ -138,7 +143,8 @@ class Hosted {
       const version = reader.text("a version");
       const constructor = reader.values();
       if (version !== VERSION) throw new RelaxideError("RPCError", `the client speaks version ${version}, this server ${VERSION}`);
-      if (constructor.length > 0) throw new RelaxideError("RPCError", `there is no session constructor ${JSON.stringify(constructor[0])} in a browser`);
+      reader.end();
+      if (constructor.length > 0) this.#offer("ffi.SystemLib", await linked(constructor));
       this.#isReady = true;
       return result(null);
     }
@@ -255,10 +261,7 @@ class Hosted {
       if (bytes === undefined) throw new RelaxideError("OSError", `Cannot open ${name}`);
       return bytes;
     };
-    const module = async (name) => {
-      const model = await load(file(name), weightsOf(name, files));
-      return { isModule: true, model, inputs: new Map(), results: new Map() };
-    };
+    const module = async (name) => moduleOf(await load(file(name), weightsOf(name, files)));
     return {
       "tvm.rpc.server.upload": (name, bytes) => void files.set(name, bytes),
       "tvm.rpc.server.download": file,
@@ -272,6 +275,29 @@ class Hosted {
       "testing.echo": (value) => value,
     };
   }
+}
+
+/** What clients have as a module. */
+function moduleOf(model) {
+  return { isModule: true, model, inputs: new Map(), results: new Map() };
+}
+
+/** The library of a session that is made around a module, as `rpc.WasmSession` with the module's bytes asks for. */
+async function linked([name, ...args]) {
+  const fail = (message) => new RelaxideError("RPCError", message);
+  if (name !== "rpc.WasmSession") throw fail(`there is no session constructor ${JSON.stringify(name)} here, but "rpc.WasmSession"`);
+  const [bytes] = args;
+  if (args.length !== 1 || !(bytes instanceof Uint8Array)) throw fail("rpc.WasmSession is made of the bytes of a module, and nothing else");
+  if (!WebAssembly.validate(bytes)) throw fail(`rpc.WasmSession: ${bytes.length} bytes are no module of WebAssembly that runs here`);
+  const compiled = await WebAssembly.compile(bytes);
+  if (!WebAssembly.Module.exports(compiled).some((own) => own.name === "relaxide_model_linked")) {
+    throw fail("rpc.WasmSession: the module has another runtime inside; compile the program with the target `wasm`");
+  }
+  const module = moduleOf(await load(compiled));
+  return (prefix = "") => {
+    if (prefix === "") return module;
+    throw new RelaxideError("ValueError", `the library of this session has no prefix ${JSON.stringify(prefix)}: it is one module`);
+  };
 }
 
 /** Weights that were sent beside a model. */

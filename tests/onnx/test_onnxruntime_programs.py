@@ -60,6 +60,35 @@ def test_programs_import_what_lies_beside_them(tmp_path):
     assert result_of(tmp_path, *LAUNCHER, "elsewhere/program.py", "-m", "x") == ["relaxide.onnxruntime", ["-m", "x"]]
 
 
+ABSENT = """
+import importlib.machinery, json, sys
+# As where ONNX Runtime's package is not installed.
+find = importlib.machinery.PathFinder.find_spec
+importlib.machinery.PathFinder.find_spec = lambda name, *rest: None if name.split(".")[0] == "onnxruntime" else find(name, *rest)
+import relaxide.onnxruntime
+said = []
+def ask(name):
+    try:
+        __import__(name)
+    except ImportError as error:
+        said.append(f"{error.name}: {error}")
+ask("relaxide.onnxruntime.tools")
+relaxide.onnxruntime.install()
+ask("onnxruntime.quantization")
+ask("onnxruntime.no_such_part")
+print("shown:" + json.dumps(said))
+"""
+
+
+def test_tools_that_are_not_installed_say_what_to_install(tmp_path):
+    (tmp_path / "program.py").write_text(ABSENT)
+    absent = "which is not installed: pip install onnxruntime"
+    found = result_of(tmp_path, "program.py")
+    for name, error in zip(["relaxide.onnxruntime.tools", "onnxruntime.quantization"], found[:2], strict=True):
+        assert error.startswith(f"{name}: `onnxruntime.{name.rsplit('.')[-1]}`") and error.endswith(absent), error
+    assert found[2] == "onnxruntime.no_such_part: No module named 'onnxruntime.no_such_part'"
+
+
 TOOLS = """
 import json
 import numpy as np

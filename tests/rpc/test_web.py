@@ -155,6 +155,53 @@ class Module:
         np.testing.assert_array_equal(vm["twice"](there[0]).numpy(), 2 * x)
 
 
+@pytest.mark.parametrize("client", ["tvm", "relaxide"])
+def test_a_session_is_made_around_a_module(tmp_path, client):
+    if not COMMAND.exists() or not (COMMAND.resolve().parent / "relaxide_runtime.wasm").exists():
+        pytest.skip("the command or the runtime for WebAssembly is not built")
+    source = tmp_path / "model.relax"
+    source.write_text("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")):
+        with R.dataflow():
+            gv = R.add(x, x)
+            R.output(gv)
+        return gv
+""")
+    subprocess.run([COMMAND, "compile", "-q", "--target", "wasm", source, "-o", tmp_path / "model.wasm"], check=True)
+    module = (tmp_path / "model.wasm").read_bytes()
+    their = tvm if client == "tvm" else pytest.importorskip("relaxide")
+    import relaxide.rpc
+
+    connect = rpc.connect if client == "tvm" else relaxide.rpc.connect
+    x = np.arange(8, dtype="float32").reshape(2, 4)
+    with our_proxy() as (port, web), node_server(tmp_path, web):
+
+        def session_of(*constructor):
+            return connect("127.0.0.1", port, key="page", session_timeout=60, session_constructor_args=list(constructor))
+
+        for _ in range(2):
+            session = session_of("rpc.WasmSession", module)
+            vm = their.relax.VirtualMachine(session.system_lib(), session.cpu(0))
+            np.testing.assert_array_equal(vm["main"](their.runtime.tensor(x, session.cpu(0))).numpy(), 2 * x)
+            del vm, session
+        # The bytes of a module with nothing in it, which another runtime may have made.
+        empty = b"\0asm\1\0\0\0"
+        for constructor, problem in [
+            (["rpc.WasmSession", empty], "another runtime inside; compile the program with the target `wasm`"),
+            (["rpc.WasmSession", b"ELF"], "3 bytes are no module"),
+            (["rpc.WasmSession"], "made of the bytes of a module"),
+            (["rpc.Other", module], 'no session constructor "rpc.Other" here'),
+        ]:
+            with pytest.raises(Exception, match=problem):
+                session_of(*constructor)
+        # Without a module there is no library.
+        with pytest.raises(AttributeError, match="ffi.SystemLib"):
+            connect("127.0.0.1", port, key="page", session_timeout=60).system_lib()
+
+
 def test_node_is_a_client_of_a_native_server(tmp_path):
     folder = json.dumps(str(tmp_path))
     with our_proxy("--web-clients") as (port, web), ours_behind(port, "native"):

@@ -12,7 +12,8 @@ A model is compiled when a session is made for the first time, and kept for the 
 
 Not here: training, libraries of custom operators, and execution providers but the processor's; what is asked for and cannot be
 done raises :class:`NotImplemented` and says what to do (``_absent``). Where ONNX Runtime's own package lies beside, its tools that
-are written in Python (``quantization``, ``tools``, ``transformers``) are found there and run on the sessions of this one.
+are written in Python (``quantization``, ``tools``, ``transformers``) are found there and run on the sessions of this one; where it
+does not, their import says what to install.
 """
 
 from . import _absent, capi
@@ -30,7 +31,10 @@ from ._process import __version__
 from ._providers import get_available_providers
 from ._session import InferenceSession, ModelMetadata, NodeArg
 from ._sparse import OrtSparseFormat, SparseTensor
+from ._tools import explain
 from ._values import OrtAllocatorType, OrtDevice, OrtMemoryInfo, OrtMemType, OrtValue
+
+explain()
 
 #: The same under its other name.
 version = __version__
