@@ -1,6 +1,7 @@
 """`relaxide.testing` and `relaxide.support`: what tests and scripts import."""
 
 import os
+import platform
 import subprocess
 import sys
 import tarfile
@@ -15,6 +16,7 @@ from relaxide.s_tir import Schedule
 from relaxide.s_tir.schedule.testing import assert_structural_equal_ignore_global_symbol, verify_trace_roundtrip
 from relaxide.script import tirx as T
 from relaxide.support import cc, tar, utils
+from relaxide.testing import env
 
 pytest_plugins = ["relaxide.testing.plugin"]
 
@@ -133,3 +135,12 @@ def test_a_compiler_links_what_it_is_given(tmp_path):
     source.write_text("no C\n")
     with pytest.raises(RuntimeError, match="command line"):
         cc.create_shared(str(tmp_path / "two.so"), [str(source)])
+
+
+def test_features_of_the_processor_are_known_by_linuxs_names_too():
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as text:
+        lines = [line.partition(":") for line in text]
+    flags = {flag for name, _, value in lines if name.strip() in ("flags", "Features") for flag in value.split()}
+    asked = ["avx2", "fma", "avx512f", "avx512_vnni", "sse4_1"] if platform.machine() == "x86_64" else ["sve", "bf16", "i8mm"]
+    assert [env.has_cpu_feature(name) for name in asked] == [name in flags for name in asked]
+    assert env.has_cpu_feature(asked) == (flags >= set(asked)) and not env.has_cpu_feature("no_such_feature")

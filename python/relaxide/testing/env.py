@@ -3,7 +3,6 @@
 Each answers for this machine and for what Relaxide was built with; a back end that Relaxide lacks is not there.
 """
 
-import functools
 import os
 
 from .targets import _kinds
@@ -140,25 +139,13 @@ def has_adreno_opencl():
     return bool(os.environ.get("RPC_TARGET"))
 
 
-@functools.lru_cache(maxsize=None)
-def _features():
-    """What this machine's processor can do, by the names of Linux."""
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as text:
-            for line in text:
-                name, _, value = line.partition(":")
-                if name.strip() in ("flags", "Features"):
-                    return frozenset(value.split())
-    except OSError:
-        pass
-    return frozenset()
-
-
 def has_cpu_feature(features):
-    """Whether this processor has a feature, or all of a list, by LLVM's names or those of Linux."""
-    wanted = [features] if isinstance(features, str) else list(features)
-    have = {name.replace("_", "").replace("-", "") for name in _features()}
-    return all(name.replace("_", "").replace("-", "").replace(".", "") in have for name in wanted)
+    """Whether this processor has a feature, or all of a list, by LLVM's names or those of Linux, which sets words of them apart."""
+    from ..target.codegen import llvm_get_cpu_features
+
+    plain = str.maketrans("", "", "_-.")
+    have = {name.translate(plain) for name in llvm_get_cpu_features("llvm")}
+    return all(name.translate(plain) in have for name in ([features] if isinstance(features, str) else features))
 
 
 def has_x86_avx512():

@@ -96,16 +96,18 @@ fn equal_names(files: &[File]) -> Vec<Problem> {
 fn sources_with(manifest: &File, line: &str) -> Vec<String> {
     let folder = manifest.path.trim_end_matches("Cargo.toml");
     let sections = manifest.text.split("\n[").filter(|section| section.lines().any(|found| found == line));
-    let source = |section: &str| {
-        let (name, lines) = section.split_once('\n')?;
-        let path = lines.lines().find_map(|line| line.strip_prefix("path = \"")?.strip_suffix('"'));
-        match name {
-            "lib]" => Some("src/"),
-            "[bin]]" => path.map(|path| path.trim_end_matches("main.rs")),
-            _ => None,
-        }
-    };
-    sections.filter_map(source).map(|path| format!("{folder}{path}")).collect()
+    sections.filter_map(source_of).map(|path| format!("{folder}{path}")).collect()
+}
+
+/// Where the sources of the target begin that a section of a manifest describes, if it is the library or a program.
+fn source_of(section: &str) -> Option<&str> {
+    let (name, lines) = section.split_once('\n')?;
+    let path = lines.lines().find_map(|line| line.strip_prefix("path = \"")?.strip_suffix('"'));
+    match name {
+        "lib]" => Some("src/"),
+        "[bin]]" => path.map(|path| path.trim_end_matches("main.rs")),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
