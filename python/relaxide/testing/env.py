@@ -3,6 +3,7 @@
 Each answers for this machine and for what Relaxide was built with; a back end that Relaxide lacks is not there.
 """
 
+import functools
 import os
 
 from .targets import _kinds
