@@ -2,8 +2,11 @@
 
 import inspect
 import linecache
+import os
 import pathlib
+import shutil
 import sys
+import tempfile
 
 
 def stack(context=1):
@@ -29,8 +32,12 @@ HERE = pathlib.Path(__file__).parent
 #: Files and folders that take more than fifteen seconds, whatever number of tests they have. They run first, so that no worker is
 #: left with one of them when the others have ended.
 LONGEST = [
+    "tests/onnx/test_ways.py",
+    "tests/answers",
     "tests/onnx/backend_suite",
     "tests/interop/test_programs.py",
+    "tests/language/test_one_language.py",
+    "tests/onnx/test_operators.py",
     "tests/examples/test_tvm_programs.py",
     "tests/dropin",
     "tests/onnx/test_onnxruntime_programs.py",
@@ -43,6 +50,24 @@ LONGEST = [
     "tests/cpp",
     "tests/onnx",
 ]
+
+
+def pytest_configure(config):
+    """Kernels whose text, target and passes are equal are compiled once in a run: half of its time is LLVM's.
+
+    Most are made by several tests, or in several ways by one. What is kept is found by all that its object depends on, so each test
+    loads what it would have compiled; tests of the cache itself name a folder of their own. The deep tests compile everything.
+    """
+    if hasattr(config, "workerinput") or os.environ.get("RELAXIDE_DEEP") or "RELAXIDE_CACHE" in os.environ:
+        return
+    folder = tempfile.mkdtemp(prefix="relaxide-tests-")
+    os.environ["RELAXIDE_CACHE"] = folder
+
+    def clear():
+        del os.environ["RELAXIDE_CACHE"]
+        shutil.rmtree(folder, ignore_errors=True)
+
+    config.add_cleanup(clear)
 
 
 def pytest_collection_modifyitems(items):

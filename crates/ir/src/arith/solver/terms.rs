@@ -43,6 +43,15 @@ impl Formula {
     }
 }
 
+/// A quotient that has an atom.
+struct Quotient {
+    dividend: Poly,
+    divisor: Poly,
+    /// Whether it is rounded down; towards zero if not.
+    rounds_down: bool,
+    atom: Atom,
+}
+
 /// The atoms of conditions, and what is known of them.
 #[derive(Default)]
 pub(super) struct Terms {
@@ -50,7 +59,7 @@ pub(super) struct Terms {
     /// Variables by their atoms.
     pub vars: HashMap<Ref<Var>, Atom>,
     count: Atom,
-    divisions: Vec<(Poly, Poly, bool, Atom)>,
+    quotients: Vec<Quotient>,
     nodes: Vec<(PrimExpr, Atom)>,
 }
 
@@ -149,8 +158,9 @@ impl Terms {
 
     /// An atom for `a // b`, or for the quotient that is rounded towards zero.
     fn quotient(&mut self, e: &PrimExpr, a: Poly, b: Poly, floor: bool) -> Option<Poly> {
-        if let Some((.., known)) = self.divisions.iter().find(|(x, y, kind, _)| (x, y, *kind) == (&a, &b, floor)) {
-            return Some(Poly::atom(*known));
+        let is_this = |of: &&Quotient| (&of.dividend, &of.divisor, of.rounds_down) == (&a, &b, floor);
+        if let Some(known) = self.quotients.iter().find(is_this) {
+            return Some(Poly::atom(known.atom));
         }
         // A quotient by zero may be anything, so that its type says nothing of it but for constants.
         let dtype = if b.as_constant().is_some() { e.dtype() } else { DataType::void() };
@@ -182,7 +192,7 @@ impl Terms {
         };
         let by_zero = Formula::equal(&b, &zero)?;
         self.facts.push(Formula::Any([cases, vec![by_zero]].concat()));
-        self.divisions.push((a, b, floor, atom));
+        self.quotients.push(Quotient { dividend: a, divisor: b, rounds_down: floor, atom });
         Some(quotient)
     }
 
