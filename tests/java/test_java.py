@@ -151,6 +151,16 @@ def test_the_example_runs(jar, tmp_path):
     assert absent.returncode != 0 and "which has no librelaxide_runtime.so" in absent.stderr
 
 
+def test_the_first_program_of_the_package_runs(jar, tmp_path):
+    """`scripts/empty-roots` runs it in a root with Java alone."""
+    [program] = re.findall(r"```java\n(.*?)```", (PACKAGE / "README.md").read_text(), re.DOTALL)
+    value = helper.make_tensor_value_info
+    nodes = [helper.make_node("GlobalAveragePool", ["x"], ["p"]), helper.make_node("Flatten", ["p"], ["scores"])]
+    onnx_model(tmp_path / "model.onnx", nodes, [value("x", TensorProto.FLOAT, [1, 3, 32, 32])], [value("scores", TensorProto.FLOAT, [1, 3])])
+    (tmp_path / "First.java").write_text(program.replace("model.so", str(tmp_path / "model.so")))
+    assert call("java", "-cp", jar, tmp_path / "First.java") == "[0.0, 0.0, 0.0]\n"
+
+
 def test_the_package_uses_the_header_and_nothing_else():
     """Every function of relaxide.h is used, or listed with a reason; nothing else of the library is declared or called."""
     source = (PACKAGE / "native" / "relaxide_java.c").read_text()
