@@ -45,7 +45,7 @@ pub struct Pipeline {
 /// Where the module lists devices: values get theirs, and what crosses is copied.
 const PLACE: &[&str] = &["RealizeVDevice"];
 const DISPATCH: &[&str] = &["DispatchSampling", "DispatchSortScan"];
-const FUSED: &[&str] = &["LegalizeOps(fast=True)", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"];
+const FUSED: &[&str] = &["LegalizeOps(fast=True)", "AnnotateTIROpPattern", "FoldConstant", "FuseOps(keep_scalars=True)", "FuseTIR"];
 const SPREAD: &[&str] = &["ApplyDefaultSchedule"];
 const BEST: &[&str] = &[
     "LambdaLift",
@@ -62,7 +62,7 @@ const BEST: &[&str] = &[
     "LegalizeOps(fast=True)",
     "AnnotateTIROpPattern",
     "FoldConstant",
-    "FuseOps",
+    "FuseOps(keep_scalars=True)",
     "FuseTIR",
     "FuseLoops",
     "DeadCodeElimination(keep_packed_calls=True)",

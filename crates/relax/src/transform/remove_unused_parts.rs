@@ -35,7 +35,7 @@ pub(super) const OUTPUTS: PassInfo =
         outputs(module)
     });
 
-fn parameters(mut module: IRModule) -> PassResult {
+pub(super) fn parameters(mut module: IRModule) -> PassResult {
     let mut kept: HashMap<String, (Vec<usize>, Ref<GlobalVar>)> = HashMap::new();
     for (name, func) in private_functions(&module) {
         let keep = needed(&func);
@@ -102,11 +102,10 @@ fn outputs(mut module: IRModule) -> PassResult {
         kept.insert(name.clone(), (keep, GlobalVar::typed(name.clone(), new.ty())));
         module.insert(name, new);
     }
-    if kept.is_empty() {
-        return Ok(module);
+    if !kept.is_empty() {
+        let mut fewer = FewerOutputs { kept: &kept, results: HashMap::new() };
+        module = rewrite_module(OUTPUTS.name, module, &mut fewer)?;
     }
-    let mut fewer = FewerOutputs { kept: &kept, results: HashMap::new() };
-    let module = rewrite_module(OUTPUTS.name, module, &mut fewer)?;
     let module = super::canonicalize::run(OUTPUTS.name, module)?;
     map_functions(module, |_, func| Ok(remove_unused(func)))
 }
