@@ -185,12 +185,31 @@ fn reshape(cx: &CallCx, x: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
 fn reflow(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let x = input(cx, inputs, 0)?;
     let dims = result_dims(cx)?;
-    Ok(vec![reshape_tensor(cx.name(), x, &dims)])
+    Ok(vec![match cx.form {
+        KernelForm::Plain => reshape_in_full(&format!("T_{}", cx.name()), x, &dims),
+        KernelForm::Fast => reshape_tensor(cx.name(), x, &dims),
+    }])
 }
 
 /// A tensor of other dimensions whose elements, in order, are those of `x`.
 pub fn reshape_tensor(name: &str, x: &te::Tensor, dims: &[PrimExpr]) -> te::Tensor {
     te::compute(format!("T_{name}"), dims, |axes| x.at(&reindex(axes, dims, x.shape())))
+}
+
+/// The same with every index taken from the place among all elements, as TVM writes it.
+pub(super) fn reshape_in_full(name: &str, x: &te::Tensor, dims: &[PrimExpr]) -> te::Tensor {
+    te::compute(name, dims, |axes| {
+        let flat = axes
+            .iter()
+            .zip(dims)
+            .skip(1)
+            .fold(axes.first().cloned().unwrap_or_else(|| 0.into()), |flat, (at, dim)| flat * dim + at);
+        let place = |(i, dim): (usize, &PrimExpr)| {
+            let stride = Analyzer::new().simplify(&num_elements(x.shape().get(i + 1..).unwrap_or(&[])));
+            prim::floormod(prim::floordiv(&flat, stride), dim)
+        };
+        x.at(&x.shape().iter().enumerate().map(place).collect::<Vec<_>>())
+    })
 }
 
 /// The index into `from` of the element that has index `axes` in `dims`. Leading and trailing dimensions that are equal are passed through,

@@ -62,6 +62,7 @@ mod select;
 pub mod sequence;
 pub mod sort;
 mod spread;
+mod steps;
 mod surface;
 pub mod unary;
 pub mod window;

@@ -11,8 +11,8 @@
 //! A weight is taken in front of where it is first used.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{ParamKind, PassInfo, PassParam, PassResult};
 use relaxide_ir::IRModule;
+use relaxide_ir::pass::{ParamKind, PassInfo, PassParam, PassResult};
 
 use super::emit::map_functions;
 use super::take_weights::WeightTuple;

@@ -45,7 +45,8 @@ pub struct Pipeline {
 /// Where the module lists devices: values get theirs, and what crosses is copied.
 const PLACE: &[&str] = &["RealizeVDevice"];
 const DISPATCH: &[&str] = &["DispatchSampling", "DispatchSortScan"];
-const FUSED: &[&str] = &["LegalizeOps(fast=True)", "AnnotateTIROpPattern", "FoldConstant", "FuseOps(keep_scalars=True)", "FuseTIR"];
+const FUSED: &[&str] =
+    &["LegalizeOps(fast=True)", "AnnotateTIROpPattern", "FoldConstant", "FuseOps(keep_scalars=True)", "FuseTIR"];
 const SPREAD: &[&str] = &["ApplyDefaultSchedule"];
 const BEST: &[&str] = &[
     "LambdaLift",
