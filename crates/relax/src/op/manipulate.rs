@@ -64,7 +64,7 @@ pub static TABLE: &[OpDef] = &[
         &[X],
         &[AttrDef::axes("axis", "Which dimensions, each of size one; all such if absent.")],
         squeeze_type,
-        reflow,
+        squeeze,
         "Dimensions of size one are dropped; a dimension of another size stays.",
     )
     .memory(MemoryUse::View)
@@ -179,6 +179,24 @@ fn reshape_type(cx: &CallCx) -> Result<Type, OpError> {
 
 fn reshape(cx: &CallCx, x: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     reflow(cx, x)
+}
+
+/// Without dimensions of one; where several stand together, those that are named.
+fn squeeze(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    if cx.form == KernelForm::Fast {
+        return reflow(cx, inputs);
+    }
+    let named = cx.axes("axis", x.ndim())?;
+    let goes = |i: usize, d: &PrimExpr| match &named {
+        Some(axes) => axes.contains(&i) && d.as_int().is_none_or(|d| d == 1),
+        None => d.is_int(1),
+    };
+    Ok(vec![te::compute("T_squeeze", result_dims(cx)?, |at| {
+        let mut rest = at.iter();
+        let index = x.shape().iter().enumerate().map(|(i, d)| if goes(i, d) { None } else { rest.next().cloned() });
+        x.at(&index.map(|at| at.unwrap_or_else(|| 0.into())).collect::<Vec<_>>())
+    })])
 }
 
 /// The same elements, in order, in the dimensions that inference gives.
@@ -459,6 +477,11 @@ fn repeat(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError
     let times = cx.int("repeats")?;
     if cx.attrs.get("axis").is_none() {
         let flat = [num_elements(x.shape())];
+        if cx.form == KernelForm::Plain {
+            let row = reshape_in_full("T_reshape", x, &flat);
+            let repeated = |at: &[PrimExpr]| row.at(&[prim::floordiv(&at[0], times)]);
+            return Ok(vec![te::compute("T_repeat", result_dims(cx)?, repeated)]);
+        }
         return Ok(vec![te::compute("T_repeat", result_dims(cx)?, |axes| {
             x.at(&reindex(&[prim::floordiv(&axes[0], times)], &flat, x.shape()))
         })]);
