@@ -177,8 +177,11 @@ fn reshape_type(cx: &CallCx) -> Result<Type, OpError> {
     Ok(Type::tensor(dims, x.dtype))
 }
 
-fn reshape(cx: &CallCx, x: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    reflow(cx, x)
+fn reshape(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    match cx.form {
+        KernelForm::Plain => Ok(vec![reshape_in_full("T_reshape", input(cx, inputs, 0)?, &result_dims(cx)?)]),
+        KernelForm::Fast => reflow(cx, inputs),
+    }
 }
 
 /// Without dimensions of one; where several stand together, those that are named.
@@ -203,10 +206,7 @@ fn squeeze(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErro
 fn reflow(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let x = input(cx, inputs, 0)?;
     let dims = result_dims(cx)?;
-    Ok(vec![match cx.form {
-        KernelForm::Plain => reshape_in_full(&format!("T_{}", cx.name()), x, &dims),
-        KernelForm::Fast => reshape_tensor(cx.name(), x, &dims),
-    }])
+    Ok(vec![reshape_tensor(cx.name(), x, &dims)])
 }
 
 /// A tensor of other dimensions whose elements, in order, are those of `x`.
@@ -222,11 +222,14 @@ pub(super) fn reshape_in_full(name: &str, x: &te::Tensor, dims: &[PrimExpr]) -> 
             .zip(dims)
             .skip(1)
             .fold(axes.first().cloned().unwrap_or_else(|| 0.into()), |flat, (at, dim)| flat * dim + at);
-        let place = |(i, dim): (usize, &PrimExpr)| {
-            let stride = Analyzer::new().simplify(&num_elements(x.shape().get(i + 1..).unwrap_or(&[])));
-            prim::floormod(prim::floordiv(&flat, stride), dim)
-        };
-        x.at(&x.shape().iter().enumerate().map(place).collect::<Vec<_>>())
+        let mut rest = flat;
+        let mut index: Vec<PrimExpr> = Vec::with_capacity(x.ndim());
+        for dim in x.shape().iter().rev() {
+            index.push(prim::floormod(&rest, dim));
+            rest = prim::floordiv(rest, dim);
+        }
+        index.reverse();
+        x.at(&index)
     })
 }
 
@@ -466,7 +469,7 @@ fn repeat_type(cx: &CallCx) -> Result<Type, OpError> {
     let Some(ndim) = x.ndim else { return Ok(x.ty()) };
     let axis = cx.axis("axis", ndim)?;
     let dims = x.dims.map(|mut dims| {
-        dims[axis] = &dims[axis] * times;
+        dims[axis] = PrimExpr::from(times) * &dims[axis];
         dims
     });
     Ok(tensor_type(dims, Some(ndim), x.dtype))

@@ -63,11 +63,19 @@ pub fn gelu_tanh(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, 
     Ok(vec![times(&scaled(x, 0.5), &raised(&tanh, 1.0))])
 }
 
-/// The dimensions of a tensor that are not reduced, and how many elements one sum has.
-fn split(x: &te::Tensor, axes: &[usize]) -> (Vec<PrimExpr>, PrimExpr) {
+/// The dimensions of a tensor that are not reduced, and how many elements one sum has, as a number of a type.
+fn split(x: &te::Tensor, axes: &[usize], dtype: DataType) -> (Vec<PrimExpr>, PrimExpr) {
     let kept = x.shape().iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d.clone()).collect();
     let reduced: Vec<PrimExpr> = axes.iter().filter_map(|a| x.shape().get(*a).cloned()).collect();
-    (kept, num_elements(&reduced))
+    let count = match reduced.iter().all(|dim| dim.as_int().is_some()) {
+        true => cast(dtype, num_elements(&reduced)),
+        false => reduced
+            .iter()
+            .map(|dim| cast(dtype, dim))
+            .reduce(|all, dim| all * dim)
+            .unwrap_or_else(|| constant(dtype, 1.0)),
+    };
+    (kept, count)
 }
 
 /// The index into sums over axes that belongs to an index into the tensor.
@@ -77,7 +85,7 @@ fn outside(at: &[PrimExpr], axes: &[usize]) -> Vec<PrimExpr> {
 
 /// The sum of a tensor over some axes.
 fn total(name: &str, x: &te::Tensor, axes: &[usize]) -> te::Tensor {
-    let (kept, _) = split(x, axes);
+    let (kept, _) = split(x, axes, x.dtype());
     let plan = ReductionIndices::new(x, axes.to_vec(), false);
     te::compute(name, kept, |at| te::sum(x.at(&plan.index(x.ndim(), at)), &plan.reduce))
 }
@@ -103,8 +111,7 @@ pub fn layer_norm(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>,
     let (x, gamma, beta) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?, input(cx, inputs, 2)?);
     let axes = cx.axes("axes", x.ndim())?.unwrap_or_default();
     let (dtype, epsilon) = (wide(x.dtype()), cx.float("epsilon")?);
-    let (kept, elements) = split(x, &axes);
-    let count = cast(dtype, elements);
+    let (kept, count) = split(x, &axes, dtype);
     let read = |at: &[PrimExpr]| cast(dtype, x.at(at));
     let plan = ReductionIndices::new(x, axes.clone(), false);
     let sum = te::compute("x_sum", &kept, |at| te::sum(read(&plan.index(x.ndim(), at)), &plan.reduce));
@@ -141,8 +148,7 @@ pub fn group_norm(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>,
     let further = cx.axes("axes", x.ndim())?.unwrap_or_default().into_iter().filter(|a| *a != channel);
     let mut axes: Vec<usize> = further.map(|a| if a > channel { a + 1 } else { a }).chain([channel + 1]).collect();
     axes.sort_unstable();
-    let (kept, elements) = split(&taken, &axes);
-    let count = cast(dtype, elements);
+    let (kept, count) = split(&taken, &axes, dtype);
     let plan = ReductionIndices::new(&taken, axes.clone(), false);
     let sums = te::compute_multi("x_red_temp", &kept, |at| {
         let value = taken.at(&plan.index(taken.ndim(), at));
@@ -175,7 +181,7 @@ pub fn rms_norm(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, O
     let converted = |x: &te::Tensor, to: DataType| map("T_cast", x, |x| cast(to, x));
     let taken = converted(x, dtype);
     let squares = total("T_multiply_red", &times(&taken, &taken), &axes);
-    let count = cast(dtype, split(x, &axes).1);
+    let count = split(x, &axes, dtype).1;
     let factor = map("rsqrt", &squares, |sum| math("rsqrt", prim::div(sum, &count) + constant(dtype, epsilon)));
     let weight = converted(weight, dtype);
     let normal = te::compute("T_rms_norm", x.shape(), |at| {
@@ -197,7 +203,7 @@ pub fn batch_norm(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>,
     let training = cx.bool("training")?;
     let batch = training.then(|| {
         let axes: Vec<usize> = (0..x.ndim()).filter(|a| *a != axis).collect();
-        let count = cast(x.dtype(), split(x, &axes).1);
+        let count = split(x, &axes, x.dtype()).1;
         let mean = map("T_divide", &total("x_red", x, &axes), |sum| prim::div(sum, &count));
         let placed = along(&mean);
         let squares = times(&less(&placed), &less(&placed));

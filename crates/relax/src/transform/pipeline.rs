@@ -76,7 +76,7 @@ const MERGE: &[&str] = &["MergeEqualKernels"];
 /// Where the module lists devices: each kernel is for the kind that it runs on.
 const TARGETS: &[&str] = &["BindKernelTargets"];
 const LOWER: &[&str] = &["RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite"];
-const PLAN: &[&str] = &["StaticPlanBlockMemory"];
+const PLAN: &[&str] = &["StaticPlanBlockMemory(least_memory=True)"];
 /// Between the plan, whose storage it shares, and what makes memory visible.
 const GRAPHS: &[&str] = &["RewriteCUDAGraph"];
 const FINISH: &[&str] =

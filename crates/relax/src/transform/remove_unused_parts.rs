@@ -107,7 +107,7 @@ fn outputs(mut module: IRModule) -> PassResult {
         module = rewrite_module(OUTPUTS.name, module, &mut fewer)?;
     }
     let module = super::canonicalize::run(OUTPUTS.name, module)?;
-    map_functions(module, |_, func| Ok(remove_unused(func)))
+    map_functions(module, |_, func| Ok(with_result_type(&remove_unused(func))))
 }
 
 /// The fields of each function's result that callers use; `None` where a whole result is used.
@@ -231,5 +231,15 @@ impl Rewrite for FewerOutputs<'_> {
             });
         }
         Ok(Action::Bind(value))
+    }
+}
+
+/// A function that says of its result what its body knows.
+fn with_result_type(func: &Ref<Function>) -> Ref<Function> {
+    let known = func.body.body.ty();
+    // A symbolic variable may be bound inside the body alone.
+    match known != func.ret_ty && vars_of([&known]).is_empty() {
+        true => Ref::new(Function { ret_ty: known, ..Function::clone(func) }),
+        false => func.clone(),
     }
 }
