@@ -29,7 +29,7 @@ pub static TABLE: &[OpDef] = &[
     .memory(MemoryUse::View)
     .follow()
     .gradient(gradient::reshape),
-    OpDef::injective("flatten", &[X], &[], flatten_type, reflow, "The same elements, in order, in one dimension.")
+    OpDef::injective("flatten", &[X], &[], flatten_type, reshape, "The same elements, in order, in one dimension.")
         .memory(MemoryUse::View)
         .follow(),
     OpDef::injective(
@@ -37,7 +37,7 @@ pub static TABLE: &[OpDef] = &[
         &[DATA],
         &[],
         batch_flatten_type,
-        reflow,
+        reshape,
         "All dimensions but the first made one.",
     )
     .memory(MemoryUse::View)

@@ -101,6 +101,8 @@ struct Lives {
     roots: HashMap<AnyVar, Vec<usize>>,
     /// Index of the last binding that uses an allocation.
     last_use: HashMap<usize, usize>,
+    /// Those among the escaped that the sequence returns and that get a storage, which nobody shares.
+    returned: HashSet<usize>,
     /// Allocations that must keep storage of their own.
     escaped: HashSet<usize>,
 }
@@ -130,6 +132,16 @@ impl ExprMutator for MemoryPlanner<'_> {
                                 storages.insert(*of, storage);
                                 out.push(Ref::new(VarBinding { var: b.var.clone(), value }).into());
                             }
+                            Err(error) => {
+                                self.error.get_or_insert(error);
+                            }
+                        }
+                    }
+                    (Some(request), None, Binding::Var(b)) if lives.returned.contains(&i) => {
+                        let dims = request.dims.iter().map(|dim| self.largest(dim)).reduce(|all, dim| all * dim);
+                        let bytes = dims.unwrap_or_else(|| 1.into()) * request.dtype.bytes() as i64;
+                        match place(request, &bytes, None, &mut out) {
+                            Ok((_, value)) => out.push(Ref::new(VarBinding { var: b.var.clone(), value }).into()),
                             Err(error) => {
                                 self.error.get_or_insert(error);
                             }
@@ -170,10 +182,10 @@ impl MemoryPlanner<'_> {
             }
         }
         let returned = roots_of(&lives, result);
-        match self.outputs {
-            true => returned.iter().for_each(|root| lives.kept(*root)),
-            false => lives.escaped.extend(returned),
+        if self.outputs {
+            lives.returned.extend(returned.iter().copied().filter(|root| !lives.escaped.contains(root)));
         }
+        lives.escaped.extend(returned);
         lives
     }
 
@@ -182,7 +194,7 @@ impl MemoryPlanner<'_> {
             Expr::Var(_) | Expr::DataflowVar(_) | Expr::Tuple(_) | Expr::TupleGetItem(_) => Role::Alias,
             Expr::Call(call) => match (&call.op, call.op_name()) {
                 (Expr::Global(gv), _) if self.kernels.contains(&gv.name) => Role::Reads,
-                (_, Some("call_packed")) => Role::Kept,
+                (Expr::Extern(_), _) | (_, Some("call_packed")) => Role::Kept,
                 (_, Some(name)) => match op::lookup(name).map(|def| def.memory) {
                     Some(MemoryUse::Reads) => Role::Reads,
                     Some(MemoryUse::View) => Role::Alias,
