@@ -318,7 +318,11 @@ fn needed_outside(func: &Function, lifted: &HashSet<AnyVar>) -> HashSet<AnyVar> 
     let rest = Ref::new(Function { params: inputs, body, ..func.clone() });
     let mut open: HashSet<Ref<Var>> = free_symbols(&rest.into()).into_iter().collect();
     open.extend(crate::shape::vars_of([&func.ret_ty]));
-    open.retain(|s| !defined_vars(needed.iter().map(AnyVar::ty)).contains(s));
+    // What is handed over says symbolic variables too.
+    let own: HashSet<AnyVar> = weights_of(func).iter().map(|w| AnyVar::Var(w.clone())).collect();
+    let handed_over = needed.iter().filter(|v| lifted.contains(*v) || own.contains(*v)).map(AnyVar::ty);
+    let said = defined_vars(handed_over);
+    open.retain(|s| !said.contains(s));
     let said = func.body.blocks.iter().flat_map(|b| &b.bindings).filter(|b| lifted.contains(b.var()));
     let said = said.filter_map(|b| if let Binding::MatchCast(cast) = b { Some(cast.var.clone()) } else { None });
     let weights = weights_of(func).iter().map(|w| AnyVar::Var(w.clone()));
