@@ -237,13 +237,15 @@ impl Joint {
     }
 
     fn finish(&mut self, consume: bool) -> Function {
+        let all: Vec<AnyVar> = self.weights.iter().map(|w| AnyVar::Var(w.clone())).collect();
+        // One program may need a weight after another needed what is computed of it.
+        self.outputs.sort_by_key(|output| !all.contains(output));
         let mut weights = WeightTuple::new("model_params", &self.weights, consume);
         let mut bindings = Vec::new();
         for binding in live(&self.bindings, &self.outputs) {
             weights.take(&used_vars(binding.value()), |_| false, &mut bindings);
             bindings.push(weights.replace.remake_binding(binding));
         }
-        let all: Vec<AnyVar> = self.weights.iter().map(|w| AnyVar::Var(w.clone())).collect();
         let (blocks, result) = match bindings.is_empty() && self.outputs == all {
             // There is nothing to do.
             true if all.is_empty() => (Vec::new(), Expr::tuple([])),
