@@ -1,6 +1,7 @@
 """Kernels as ``LegalizeOps`` writes them by itself, and as pipelines make them: two forms, one result."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -31,17 +32,51 @@ class Network:
         return gv
 
 
+def results(module, inputs):
+    vm = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+    return [result.numpy() for result in vm["main"](*map(tvm.runtime.tensor, inputs))]
+
+
 def test_both_forms_compute_the_same():
     rng = np.random.default_rng(7)
     inputs = [rng.standard_normal([int(dim) for dim in p.ty.shape]).astype("float32") for p in Network["main"].params]
-    by_hand = relax.transform.LegalizeOps()(Network)
-
-    def results(module):
-        vm = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
-        return [result.numpy() for result in vm["main"](*map(tvm.runtime.tensor, inputs))]
-
-    for one, other in zip(results(by_hand), results(Network), strict=True):
+    for one, other in zip(results(relax.transform.LegalizeOps()(Network), inputs), results(Network, inputs), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@I.ir_module
+class Normalized:
+    @R.function
+    def main(x: R.Tensor((2, 4, 3, 5), "float32"), c: R.Tensor((4,), "float32"), d: R.Tensor((4,), "float32"), r: R.Tensor((3, 5), "float32")):
+        with R.dataflow():
+            positive = R.exp(d)
+            batch = R.nn.batch_norm(x, c, d, c, positive, axis=1, training=True)
+            still = R.nn.batch_norm(x, c, d, c, positive, axis=1, training=False)
+            layer = R.nn.layer_norm(x, r, r, axes=[-2, -1])
+            group = R.nn.group_norm(x, c, d, num_groups=2, channel_axis=1, axes=[2, 3])
+            root = R.nn.rms_norm(x, r, axes=[-2, -1])
+            smooth = R.nn.silu(R.nn.gelu(R.nn.gelu_tanh(x)))
+            joined = R.concat((x, layer, group), axis=1)
+            turned = R.reshape(joined, (2, 9, 20))
+            least = R.squeeze(R.expand_dims(x, [1, 3]), [3])
+            again = R.repeat(r, 3)
+            gv = (batch[0], batch[1], batch[2], still[0], layer, group, root, smooth, turned, least, again)
+            R.output(gv)
+        return gv
+
+
+def test_both_forms_of_normalizations_compute_the_same():
+    rng = np.random.default_rng(8)
+    inputs = [rng.standard_normal([int(dim) for dim in p.ty.shape]).astype("float32") for p in Normalized["main"].params]
+    for one, other in zip(results(relax.transform.LegalizeOps()(Normalized), inputs), results(Normalized, inputs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_activations_have_the_blocks_that_tvm_gives_them():
+    kernels = relax.transform.LegalizeOps()(Normalized)
+    blocks = {"silu": ["compute", "T_multiply"], "rms_norm": ["T_cast", "T_multiply", "T_multiply_red", "rsqrt", "T_cast_1", "T_rms_norm", "T_cast_2"]}
+    for name, expected in blocks.items():
+        assert re.findall(r'T.sblock\("(\w+)"\)', kernels[name].script().replace('"root"', "root")) == expected
 
 
 def test_padding_is_a_block_of_its_own():

@@ -1,5 +1,7 @@
 """Relax's operators on tensors of the compute language."""
 
+import re
+
 from .. import _core
 from ..te import Tensor
 from ..te import const as _const
@@ -97,7 +99,7 @@ def _make_binary(name, operator, what):
     def function(lhs, rhs):
         if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
             return _on_scalars(name, lhs, rhs)
-        return one(operator, _like(lhs, rhs), _like(rhs, lhs))
+        return one(operator, *_of_one_type(_like(lhs, rhs), _like(rhs, lhs)))
 
     doc = f"For each pair of elements {what}, with broadcasting."
     return _named(function, name, f"{doc}\n\nParameters\n----------\nlhs, rhs : Tensor or expression")
@@ -112,6 +114,24 @@ def _named(function, name, doc):
 def _like(value, other):
     """A number as one of the other operand's type; a tensor as it is."""
     return _const(value, str(other.dtype)) if isinstance(value, (bool, int, float)) else value
+
+
+def _of_one_type(lhs, rhs):
+    """Two tensors of one element type: integers become floating-point numbers, what has fewer bits becomes what has more."""
+    if not isinstance(lhs, Tensor) or not isinstance(rhs, Tensor) or str(lhs.dtype) == str(rhs.dtype):
+        return lhs, rhs
+    kinds = [_kind_of(tensor.dtype) for tensor in (lhs, rhs)]
+    if None in kinds or (kinds[0][0] != kinds[1][0] and "f" not in (kinds[0][0], kinds[1][0])):
+        return lhs, rhs
+    wider = max(range(2), key=lambda i: (kinds[i][0] == "f", kinds[i][1]))
+    dtype = str((lhs, rhs)[wider].dtype)
+    return tuple(tensor if str(tensor.dtype) == dtype else one("astype", tensor, dtype=dtype) for tensor in (lhs, rhs))
+
+
+def _kind_of(dtype):
+    """``("f", 32)`` of ``float32``; ``None`` for what is no plain number."""
+    found = re.fullmatch(r"(u?int|float)(\d+)", str(dtype))
+    return ({"int": "i", "uint": "u", "float": "f"}[found[1]], int(found[2])) if found else None
 
 
 _SCALARS = {

@@ -1,6 +1,7 @@
 """Shapes, reductions, order and data: operators on tensors of the compute language."""
 
 from .. import te as _te
+from ..tirx import IntImm
 from ._operator import call, one
 
 
@@ -109,7 +110,14 @@ def expand_dims(a, axis, num_newaxis=1):
 
 def squeeze(a, axis=None):
     """Without dimensions of one."""
+    if axis is None:
+        # A dimension with a name stays: nobody knows that it is one.
+        axis = [i for i, dim in enumerate(a.shape) if _is_one(dim)]
     return one("squeeze", a, axis=[axis] if isinstance(axis, int) else axis)
+
+
+def _is_one(dim):
+    return int(getattr(dim, "value", dim)) == 1 if isinstance(dim, (int, IntImm)) else False
 
 
 def flip(a, axis=0):

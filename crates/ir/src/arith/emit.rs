@@ -1,10 +1,12 @@
 //! From canonical form back to expressions.
 
+use std::cmp::Reverse;
+
 use relaxide_ffi::{DataType, Ref};
 
-use super::Analyzer;
 use super::atom::{Atom, AtomId, Head, Value};
 use super::sum::{Product, Sum};
+use super::{Analyzer, Quotients};
 use crate::PrimExpr;
 use crate::prim::{self, BufferLoad, Let};
 
@@ -40,7 +42,10 @@ impl Analyzer {
         let dtype = sum.dtype;
         let mut result = Running(None);
         let mut terms: Vec<&(Product, i64)> = sum.terms.iter().collect();
-        terms.sort_by_key(|(_, k)| std::cmp::Reverse(*k));
+        match self.quotients {
+            Quotients::Inside => terms.sort_by_key(|(_, k)| Reverse(*k)),
+            Quotients::Outside => terms.sort_by_key(|(product, k)| (Reverse(*k), Reverse(self.divisor_of(product)))),
+        }
         for (product, coefficient) in terms.iter().filter(|(_, k)| *k > 0) {
             result.add(self.emit_term(dtype, product, *coefficient));
         }
@@ -71,11 +76,40 @@ impl Analyzer {
         match self.atoms.get(id) {
             Atom::Var(var) => PrimExpr::Var(var.clone()),
             Atom::FloorDiv(a, b) => prim::floordiv(self.emit_sum(a), self.emit_sum(b)),
-            Atom::FloorMod(a, b) => prim::floormod(self.emit_sum(a), self.emit_sum(b)),
+            Atom::FloorMod(a, b) => match self.quotient_outside(a, b) {
+                Some(quotient) => quotient,
+                None => prim::floormod(self.emit_sum(a), self.emit_sum(b)),
+            },
             Atom::Min(a, b) => prim::min(self.emit_sum(a), self.emit_sum(b)),
             Atom::Max(a, b) => prim::max(self.emit_sum(a), self.emit_sum(b)),
             Atom::Compare(op, a, b) => prim::binary(*op, self.emit_sum(a), self.emit_sum(b)),
             Atom::Node(head, args) => self.emit_node(head, args.iter().map(|a| self.emit(a)).collect()),
+        }
+    }
+
+    /// `x // c % d` as `x % (c * d) // c`, where that is asked for.
+    fn quotient_outside(&self, a: &Sum, b: &Sum) -> Option<PrimExpr> {
+        let ([(product, 1)], 0, Quotients::Outside) = (a.terms.as_slice(), a.constant, self.quotients) else {
+            return None;
+        };
+        let [atom] = product.as_slice() else { return None };
+        let Atom::FloorDiv(x, c) = self.atoms.get(*atom) else { return None };
+        let (c, d) = (c.as_constant().filter(|c| *c > 0)?, b.as_constant().filter(|d| *d > 0)?);
+        let whole = c.checked_mul(d).filter(|whole| prim::holds(a.dtype, *whole))?;
+        let rest = prim::floormod(self.emit_sum(x), prim::int_of(a.dtype, whole));
+        Some(prim::floordiv(rest, prim::int_of(a.dtype, c)))
+    }
+
+    /// What a term is divided by: of `x // 4`, and of `x // 4 % 3`, it is 4.
+    fn divisor_of(&self, product: &[AtomId]) -> i64 {
+        let [atom] = product else { return 1 };
+        match self.atoms.get(*atom) {
+            Atom::FloorDiv(_, c) => c.as_constant().unwrap_or(1),
+            Atom::FloorMod(a, _) => match a.terms.as_slice() {
+                [(product, 1)] => self.divisor_of(product),
+                _ => 1,
+            },
+            _ => 1,
         }
     }
 

@@ -73,6 +73,18 @@ pub struct Analyzer {
     atom_bounds: RefCell<Vec<Option<Bounds>>>,
     /// Whether a proof is being searched.
     proving: bool,
+    /// How quotients of remainders are written.
+    quotients: Quotients,
+}
+
+/// How expressions with quotients are written; the value is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Quotients {
+    /// `x // 4 % 3`, and terms of one coefficient as they come.
+    #[default]
+    Inside,
+    /// As TVM writes them: `x % 12 // 4`, and in front those that are divided by more.
+    Outside,
 }
 
 /// Answers that hold as long as nothing else becomes known.

@@ -20,9 +20,37 @@ use crate::{convert, error};
 pub struct PySchedule(Mutex<Schedule>);
 
 /// The steps of a schedule.
-#[pyclass(frozen, subclass, from_py_object, name = "Trace", module = "relaxide.s_tir")]
-#[derive(Clone)]
-pub struct PyTrace(Arc<Trace>);
+#[pyclass(frozen, subclass, name = "Trace", module = "relaxide.s_tir")]
+pub struct PyTrace(Mutex<Arc<Trace>>);
+
+/// The kind, inputs, constants, results and decision of a step.
+type Row<'py> =
+    (String, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
+
+/// A step that Python describes.
+fn step_of(row: Row<'_>) -> PyResult<(Instruction, Option<AttrValue>)> {
+    let (name, inputs, attrs, outputs, decision) = row;
+    let kind = relaxide::tir::s_tir::instruction::kind(&name)
+        .ok_or_else(|| PyValueError::new_err(format!("there is no step {name}")))?;
+    let no_rv = || PyTypeError::new_err(format!("a result of {name} is no random variable"));
+    let outputs = values(outputs)?.iter().map(|rv| Rv::of(rv).ok_or_else(no_rv)).collect::<PyResult<Vec<_>>>()?;
+    let plain = |given| Ok::<_, PyErr>(values(given)?.into_iter().map(literal).collect());
+    let decision = decision.filter(|d| !d.is_none()).map(|d| value(&d)).transpose()?;
+    Ok((Instruction { kind, inputs: plain(inputs)?, attrs: plain(attrs)?, outputs }, decision.map(literal)))
+}
+
+/// An integer or a truth value that was given as an expression.
+fn literal(given: AttrValue) -> AttrValue {
+    match given {
+        AttrValue::List(list) => AttrValue::List(list.into_iter().map(literal).collect()),
+        AttrValue::Prim(e) => match e.as_int() {
+            Some(value) if e.dtype().is_bool() => AttrValue::Bool(value != 0),
+            Some(value) => AttrValue::Int(value),
+            None => AttrValue::Prim(e),
+        },
+        other => other,
+    }
+}
 
 fn refused(error: StepError) -> PyErr {
     error::to_py(Error::new("ScheduleError", error.to_string()))
@@ -99,7 +127,7 @@ impl PySchedule {
     /// What was done so far.
     #[getter]
     fn trace(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let trace = PyTrace(Arc::new(self.lock()?.trace().clone()));
+        let trace = PyTrace::of(self.lock()?.trace().clone());
         Ok(py.import("relaxide.s_tir")?.getattr("Trace")?.call1((trace,))?.unbind())
     }
 
@@ -173,7 +201,8 @@ impl PySchedule {
 
     /// Carries out the steps of a trace.
     fn _apply(&self, py: Python<'_>, trace: &PyTrace, remove_postproc: bool) -> PyResult<()> {
-        py.detach(|| trace.0.apply_to(&mut *self.lock()?, remove_postproc).map_err(refused))
+        let trace = trace.now()?;
+        py.detach(|| trace.apply_to(&mut *self.lock()?, remove_postproc).map_err(refused))
     }
 
     /// Carries out the steps that lists of names say.
@@ -186,24 +215,63 @@ impl PySchedule {
     }
 }
 
+impl PyTrace {
+    fn of(trace: Trace) -> PyTrace {
+        PyTrace(Mutex::new(Arc::new(trace)))
+    }
+
+    fn lock(&self) -> PyResult<MutexGuard<'_, Arc<Trace>>> {
+        self.0.lock().map_err(|_| PyRuntimeError::new_err("a change of this trace did not finish"))
+    }
+
+    /// The steps as they are now.
+    fn now(&self) -> PyResult<Arc<Trace>> {
+        Ok(self.lock()?.clone())
+    }
+}
+
 #[pymethods]
 impl PyTrace {
     #[new]
     #[pyo3(signature = (other))]
-    fn new(other: PyTrace) -> PyTrace {
-        other
+    fn new(other: PyRef<'_, PyTrace>) -> PyResult<PyTrace> {
+        Ok(PyTrace(Mutex::new(other.now()?)))
     }
 
-    fn as_python(&self, remove_postproc: bool) -> Vec<String> {
-        self.0.as_python(remove_postproc)
+    /// A trace of steps that are described.
+    #[staticmethod]
+    fn _of_rows(rows: Vec<Row<'_>>) -> PyResult<PyTrace> {
+        let mut trace = Trace::default();
+        for row in rows {
+            let (step, decision) = step_of(row)?;
+            trace.append(step, decision);
+        }
+        Ok(PyTrace::of(trace))
+    }
+
+    /// Adds a step.
+    fn _append(&self, row: Row<'_>) -> PyResult<()> {
+        let (step, decision) = step_of(row)?;
+        Arc::make_mut(&mut *self.lock()?).append(step, decision);
+        Ok(())
+    }
+
+    /// Takes the last step away.
+    fn _pop(&self) -> PyResult<()> {
+        Arc::make_mut(&mut *self.lock()?).pop();
+        Ok(())
+    }
+
+    fn as_python(&self, remove_postproc: bool) -> PyResult<Vec<String>> {
+        Ok(self.now()?.as_python(remove_postproc))
     }
 
     fn _as_json<'py>(&self, py: Python<'py>, remove_postproc: bool) -> PyResult<Bound<'py, PyAny>> {
-        convert::to_py(py, self.0.as_json(remove_postproc).to_any())
+        convert::to_py(py, self.now()?.as_json(remove_postproc).to_any())
     }
 
-    fn _simplified(&self, remove_postproc: bool) -> PyTrace {
-        PyTrace(Arc::new(self.0.simplified(remove_postproc)))
+    fn _simplified(&self, remove_postproc: bool) -> PyResult<PyTrace> {
+        Ok(PyTrace::of(self.now()?.simplified(remove_postproc)))
     }
 
     /// Kind, inputs, constants, results and decision of each step.
@@ -215,21 +283,21 @@ impl PyTrace {
             let parts = [step.kind.name.into(), list(&step.inputs), list(&step.attrs), list(&outputs), decision];
             convert::to_py(py, parts.into_iter().collect::<Array>().into())
         };
-        self.0.steps().iter().map(row).collect()
+        self.now()?.steps().iter().map(row).collect()
     }
 
     /// The same steps, of which one decides otherwise.
     fn _with_decision(&self, index: usize, decision: &Bound<'_, PyAny>) -> PyResult<PyTrace> {
-        Ok(PyTrace(Arc::new(self.0.with_decision(index, value(decision)?))))
+        Ok(PyTrace::of(self.now()?.with_decision(index, value(decision)?)))
     }
 
     /// The steps in front of the mark behind which postprocessing begins.
-    fn _before_postproc(&self) -> PyTrace {
-        PyTrace(Arc::new(self.0.before_postproc()))
+    fn _before_postproc(&self) -> PyResult<PyTrace> {
+        Ok(PyTrace::of(self.now()?.before_postproc()))
     }
 
-    fn __str__(&self) -> String {
-        self.0.to_string()
+    fn __str__(&self) -> PyResult<String> {
+        Ok(self.now()?.to_string())
     }
 }
 

@@ -48,6 +48,8 @@ pub(super) const TABLE: &[Row] = &[
         Ok(Ref::new(MatchBufferRegion { buffer: args.get(0)?, source: args.get(1)? }).into())
     }),
     ("s_tir.SBlock", block),
+    ("s_tir.SBlockRV", |_| Ok(Ref::new(relaxide::tir::s_tir::SBlockRV {}).into())),
+    ("s_tir.LoopRV", |_| Ok(Ref::new(relaxide::tir::s_tir::LoopRV {}).into())),
     ("s_tir.SBlockRealize", realize),
     ("tirx.Buffer", buffer),
     ("tirx.PrimFunc", prim_func),

@@ -44,7 +44,7 @@ impl SymbolicAnalyzer {
 
     /// An expression of the same value in simpler form.
     fn _simplify<'py>(&self, py: Python<'py>, expr: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let simple = self.lock().simplify(&prim_of(expr)?);
+        let simple = self.lock().simplify_as_tvm(&prim_of(expr)?);
         convert::to_py(py, simple.into())
     }
 

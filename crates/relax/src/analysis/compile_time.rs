@@ -28,19 +28,36 @@ pub fn computable_at_compile_time(func: &Function) -> Vec<AnyVar> {
     let Some(inputs) = num_inputs(func) else { return Vec::new() };
     let weights = func.params.get(inputs..).unwrap_or_default();
     let mut known: HashSet<AnyVar> = weights.iter().map(|p| AnyVar::Var(p.clone())).collect();
-    let symbols: HashSet<Ref<Var>> = defined_vars(weights.iter().map(|p| &p.ty)).into_iter().collect();
+    let mut symbols: HashSet<Ref<Var>> = defined_vars(weights.iter().map(|p| &p.ty)).into_iter().collect();
     let mut out: Vec<AnyVar> = weights.iter().map(|p| AnyVar::Var(p.clone())).collect();
     for binding in func.body.blocks.iter().flat_map(|b| &b.bindings) {
-        let Binding::Var(bound) = binding else { continue };
-        let free = free_symbols(&bound.value).into_iter().chain(vars_of([bound.var.ty()]));
-        let computable = is_pure(&bound.value)
-            && !matches!(bound.value, Expr::If(_) | Expr::Function(_))
-            && used_vars(&bound.value).iter().all(|v| known.contains(v))
+        let (var, value) = (binding.var(), binding.value());
+        let mut free = free_symbols(value);
+        match binding {
+            Binding::Var(_) => free.extend(vars_of([var.ty()])),
+            // What is matched says symbolic variables, as the type of a weight does.
+            Binding::MatchCast(_) => {
+                let said = defined_vars([var.ty()]);
+                free.extend(vars_of([var.ty()]).into_iter().filter(|s| !said.contains(s)));
+            }
+        }
+        let computable = is_pure(value)
+            && !matches!(value, Expr::If(_) | Expr::Function(_))
+            && !is_stop(value)
+            && used_vars(value).iter().all(|v| known.contains(v))
             && free.into_iter().all(|s| symbols.contains(&s));
         if computable {
-            known.insert(bound.var.clone());
-            out.push(bound.var.clone());
+            if let Binding::MatchCast(_) = binding {
+                symbols.extend(defined_vars([var.ty()]));
+            }
+            known.insert(var.clone());
+            out.push(var.clone());
         }
     }
     out
+}
+
+/// Whether a value says that what depends on it is to be computed with the inputs.
+pub(crate) fn is_stop(value: &Expr) -> bool {
+    matches!(value, Expr::Call(call) if call.op_name() == Some("builtin.stop_lift_params"))
 }

@@ -5,7 +5,7 @@ use relaxide_ir::prim::{self, PrimExpr, cast, constant};
 use relaxide_tir::te;
 
 use super::manipulate::{input, result_dims};
-use super::window::{Image, compute, layout_of, out_layout_of, packed, unpacked};
+use super::window::{Image, compute, compute_by_rule, layout_of, out_layout_of, packed, unpacked};
 use super::*;
 
 const fn row(
@@ -116,10 +116,15 @@ fn lower(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::Te
         te::sum(prim::if_then_else(inside, x.at(&index), constant(x.dtype(), 0.0)), &axes)
     })?;
     let total = Image::new(cx, "data", &total, &out_order)?;
-    let result = compute(cx, "adaptive_pool_avg", &dims, &out_order, |out| {
+    let mean = |out: &[PrimExpr]| {
         let count = (0..taps.len()).map(|i| part(out, i).size).fold(PrimExpr::from(1), |n, s| n * s);
         prim::div(total.at(out), cast(x.dtype(), count))
-    });
+    };
+    let name = "adaptive_pool_avg";
+    let result = match cx.form {
+        KernelForm::Plain => compute_by_rule(cx, name, &dims, &out_order, mean),
+        KernelForm::Fast => compute(cx, name, &dims, &out_order, mean),
+    };
     Ok(vec![result?])
 }
 

@@ -331,7 +331,7 @@ pub static TABLE: &[OpDef] = &[
     ),
     row(
         "vm.alloc_tensor",
-        &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.optional()],
+        &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.or(ArgDefault::Int(0))],
         |cx| allocated(cx, 2, 3),
         true,
         "A tensor inside a storage, as the VM makes it.",

@@ -60,6 +60,8 @@ pub struct OpDef {
     pub divide: Option<Decompose>,
     /// Other operators that do the same faster, for the calls that they can serve.
     pub instead: Option<Instead>,
+    /// The same block by block, as TVM writes it, for [`KernelForm::Plain`](super::KernelForm) where it differs.
+    pub steps: Option<Compute>,
 }
 
 impl OpDef {
@@ -80,6 +82,7 @@ impl OpDef {
         gradient: None,
         divide: None,
         instead: None,
+        steps: None,
     };
 
     /// A row of an operator that is a compute over its tensors.
@@ -151,6 +154,11 @@ impl OpDef {
     /// The row with a way to divide calls over very many tensors.
     pub const fn divide(self, divide: Decompose) -> OpDef {
         OpDef { divide: Some(divide), ..self }
+    }
+
+    /// The row with TVM's way to write it.
+    pub const fn in_steps(self, steps: Compute) -> OpDef {
+        OpDef { steps: Some(steps), ..self }
     }
 
     /// The row with a gradient.

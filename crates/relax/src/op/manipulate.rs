@@ -29,7 +29,7 @@ pub static TABLE: &[OpDef] = &[
     .memory(MemoryUse::View)
     .follow()
     .gradient(gradient::reshape),
-    OpDef::injective("flatten", &[X], &[], flatten_type, reflow, "The same elements, in order, in one dimension.")
+    OpDef::injective("flatten", &[X], &[], flatten_type, reshape, "The same elements, in order, in one dimension.")
         .memory(MemoryUse::View)
         .follow(),
     OpDef::injective(
@@ -37,7 +37,7 @@ pub static TABLE: &[OpDef] = &[
         &[DATA],
         &[],
         batch_flatten_type,
-        reflow,
+        reshape,
         "All dimensions but the first made one.",
     )
     .memory(MemoryUse::View)
@@ -64,7 +64,7 @@ pub static TABLE: &[OpDef] = &[
         &[X],
         &[AttrDef::axes("axis", "Which dimensions, each of size one; all such if absent.")],
         squeeze_type,
-        reflow,
+        squeeze,
         "Dimensions of size one are dropped; a dimension of another size stays.",
     )
     .memory(MemoryUse::View)
@@ -177,8 +177,29 @@ fn reshape_type(cx: &CallCx) -> Result<Type, OpError> {
     Ok(Type::tensor(dims, x.dtype))
 }
 
-fn reshape(cx: &CallCx, x: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    reflow(cx, x)
+fn reshape(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    match cx.form {
+        KernelForm::Plain => Ok(vec![reshape_in_full("T_reshape", input(cx, inputs, 0)?, &result_dims(cx)?)]),
+        KernelForm::Fast => reflow(cx, inputs),
+    }
+}
+
+/// Without dimensions of one; where several stand together, those that are named.
+fn squeeze(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let x = input(cx, inputs, 0)?;
+    if cx.form == KernelForm::Fast {
+        return reflow(cx, inputs);
+    }
+    let named = cx.axes("axis", x.ndim())?;
+    let goes = |i: usize, d: &PrimExpr| match &named {
+        Some(axes) => axes.contains(&i) && d.as_int().is_none_or(|d| d == 1),
+        None => d.is_int(1),
+    };
+    Ok(vec![te::compute("T_squeeze", result_dims(cx)?, |at| {
+        let mut rest = at.iter();
+        let index = x.shape().iter().enumerate().map(|(i, d)| if goes(i, d) { None } else { rest.next().cloned() });
+        x.at(&index.map(|at| at.unwrap_or_else(|| 0.into())).collect::<Vec<_>>())
+    })])
 }
 
 /// The same elements, in order, in the dimensions that inference gives.
@@ -191,6 +212,25 @@ fn reflow(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError
 /// A tensor of other dimensions whose elements, in order, are those of `x`.
 pub fn reshape_tensor(name: &str, x: &te::Tensor, dims: &[PrimExpr]) -> te::Tensor {
     te::compute(format!("T_{name}"), dims, |axes| x.at(&reindex(axes, dims, x.shape())))
+}
+
+/// The same with every index taken from the place among all elements, as TVM writes it.
+pub(super) fn reshape_in_full(name: &str, x: &te::Tensor, dims: &[PrimExpr]) -> te::Tensor {
+    te::compute(name, dims, |axes| {
+        let flat = axes
+            .iter()
+            .zip(dims)
+            .skip(1)
+            .fold(axes.first().cloned().unwrap_or_else(|| 0.into()), |flat, (at, dim)| flat * dim + at);
+        let mut rest = flat;
+        let mut index: Vec<PrimExpr> = Vec::with_capacity(x.ndim());
+        for dim in x.shape().iter().rev() {
+            index.push(prim::floormod(&rest, dim));
+            rest = prim::floordiv(rest, dim);
+        }
+        index.reverse();
+        x.at(&index)
+    })
 }
 
 /// The index into `from` of the element that has index `axes` in `dims`. Leading and trailing dimensions that are equal are passed through,
@@ -429,7 +469,7 @@ fn repeat_type(cx: &CallCx) -> Result<Type, OpError> {
     let Some(ndim) = x.ndim else { return Ok(x.ty()) };
     let axis = cx.axis("axis", ndim)?;
     let dims = x.dims.map(|mut dims| {
-        dims[axis] = &dims[axis] * times;
+        dims[axis] = PrimExpr::from(times) * &dims[axis];
         dims
     });
     Ok(tensor_type(dims, Some(ndim), x.dtype))
@@ -440,6 +480,11 @@ fn repeat(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError
     let times = cx.int("repeats")?;
     if cx.attrs.get("axis").is_none() {
         let flat = [num_elements(x.shape())];
+        if cx.form == KernelForm::Plain {
+            let row = reshape_in_full("T_reshape", x, &flat);
+            let repeated = |at: &[PrimExpr]| row.at(&[prim::floordiv(&at[0], times)]);
+            return Ok(vec![te::compute("T_repeat", result_dims(cx)?, repeated)]);
+        }
         return Ok(vec![te::compute("T_repeat", result_dims(cx)?, |axes| {
             x.at(&reindex(&[prim::floordiv(&axes[0], times)], &flat, x.shape()))
         })]);

@@ -62,6 +62,7 @@ mod select;
 pub mod sequence;
 pub mod sort;
 mod spread;
+mod steps;
 mod surface;
 pub mod unary;
 pub mod window;
@@ -249,6 +250,7 @@ fn convert(kind: AttrKind, value: &AttrValue) -> Result<AttrValue, &'static str>
         AttrKind::Int => as_int(value).map(AttrValue::Int).ok_or("an integer"),
         AttrKind::Float => match value {
             AttrValue::Float(v) => Ok(AttrValue::Float(*v)),
+            AttrValue::Prim(relaxide_ir::prim::PrimExpr::Float(v)) => Ok(AttrValue::Float(v.value)),
             other => as_int(other).map(|v| AttrValue::Float(v as f64)).ok_or("a number"),
         },
         AttrKind::Str => match value {

@@ -76,7 +76,7 @@ pub static TABLE: &[OpDef] = &[
         batch_norm,
         "A tuple: (x - mean) / sqrt(variance + epsilon) * gamma + beta for each channel, and the running average and variance. \
          In training the statistics are the batch's and the running ones move towards them.",
-    ).lengths(|cx| channels_agree(cx, "axis")).layout(layout::normalization),
+    ).lengths(|cx| channels_agree(cx, "axis")).layout(layout::normalization).in_steps(steps::batch_norm),
     row(
         "nn.layer_norm",
         &[DATA, GAMMA, BETA],
@@ -84,7 +84,7 @@ pub static TABLE: &[OpDef] = &[
         |cx| over_axes(cx, 2),
         layer_norm,
         "Normalized over some dimensions; gamma and beta have those dimensions.",
-    ).lengths(axes_agree).follow().layout(layout::normalization),
+    ).lengths(axes_agree).follow().layout(layout::normalization).in_steps(steps::layer_norm),
     row(
         "nn.group_norm",
         &[DATA, GAMMA, BETA],
@@ -104,7 +104,7 @@ pub static TABLE: &[OpDef] = &[
         over_channels,
         group_norm,
         "Normalized over groups of channels and further dimensions; gamma and beta are per channel.",
-    ).lengths(|cx| channels_agree(cx, "channel_axis")).follow().layout(layout::normalization),
+    ).lengths(|cx| channels_agree(cx, "channel_axis")).follow().layout(layout::normalization).in_steps(steps::group_norm),
     row(
         "nn.instance_norm",
         &[DATA, GAMMA, BETA],
@@ -128,7 +128,7 @@ pub static TABLE: &[OpDef] = &[
         |cx| over_axes(cx, 1),
         rms_norm,
         "x / sqrt(mean(x * x) + epsilon) * weight.",
-    ).lengths(axes_agree).follow().layout(layout::normalization),
+    ).lengths(axes_agree).follow().layout(layout::normalization).in_steps(steps::rms_norm),
 ];
 
 /// Scale and shift have the lengths of the axes that `axes` names.
@@ -313,7 +313,7 @@ fn affine(cx: &CallCx, inputs: &[te::Tensor], value: PrimExpr, at: &[PrimExpr]) 
 }
 
 /// A compute whose elements may be refused.
-fn try_compute(
+pub(super) fn try_compute(
     name: &str,
     shape: &[PrimExpr],
     f: impl Fn(&[PrimExpr]) -> Result<PrimExpr, OpError>,

@@ -25,7 +25,7 @@ const NAME: &str = "ExpandTupleArguments";
 pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "A private function takes the fields of a tuple one by one.", |module, _, _| run(module));
 
-fn run(mut module: IRModule) -> PassResult {
+pub(super) fn run(mut module: IRModule) -> PassResult {
     let mut expanded: HashMap<String, Ref<GlobalVar>> = HashMap::new();
     for (name, func) in private_functions(&module) {
         if func.params.iter().any(|p| matches!(p.ty, Type::Tuple(_))) {
@@ -34,10 +34,10 @@ fn run(mut module: IRModule) -> PassResult {
             module.insert(name, new);
         }
     }
-    if expanded.is_empty() {
-        return Ok(module);
+    if !expanded.is_empty() {
+        module = rewrite_module(NAME, module, &mut Calls { expanded: &expanded })?;
     }
-    let module = rewrite_module(NAME, module, &mut Calls { expanded: &expanded })?;
+    // Fields of tuples that are made where they are taken go, and the tuples with them.
     let module = canonicalize::run(NAME, module)?;
     super::emit::map_functions(module, |_, func| Ok(remove_unused(func)))
 }

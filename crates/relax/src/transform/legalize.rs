@@ -266,6 +266,7 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, way: Way) -> Re
     let operands: Vec<Vec<Operand>> =
         call.args.iter().zip(&args).map(|(old, new)| inputs.take(def, old, new)).collect();
     let name = kernel_name(def);
+    let tensors: Vec<_> = operands.iter().flatten().filter_map(Operand::tensor).cloned().collect();
     let outputs = match def.lower {
         Lowering::Scalar(f) if matches!(call.ty, Type::Prim(_)) => {
             let values: Option<Vec<PrimExpr>> = call.args.iter().map(|arg| scalar_of(b, arg)).collect();
@@ -273,19 +274,19 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, way: Way) -> Re
             let values = values.ok_or_else(|| OpError::unsupported(def.name, "makes a scalar of scalars only"))?;
             return Ok(Expr::prim(f(&cx, &values)?));
         }
+        _ if form == KernelForm::Plain && def.steps.is_some_and(|_| tensors.len() == operands.len()) => {
+            def.steps.map_or(Ok(Vec::new()), |steps| steps(&cx, &tensors))?
+        }
         Lowering::Scalar(f) => {
             let dims = output_dims(&substitute_type(&call.ty, &renaming.forward));
             vec![scalar_compute(last_part(def), &cx, f, &operands, &dims)?]
         }
-        Lowering::Compute(f) => {
-            let tensors: Vec<_> = operands.iter().flatten().filter_map(Operand::tensor).cloned().collect();
-            f(&cx, &tensors)?
-        }
+        Lowering::Compute(f) => f(&cx, &tensors)?,
         _ => return Err(OpError::unsupported(def.name, "has no kernel").into()),
     };
     let checks = lengths::assertions(&cx)?;
     let (mut kernel, scalars, mut args) = kernel_of_read(name, inputs, outputs, checks, form)?;
-    if def.memory == MemoryUse::View && !is_reshape(&kernel) {
+    if form == KernelForm::Fast && def.memory == MemoryUse::View && !is_reshape(&kernel) {
         kernel.attrs = kernel.attrs.with(RESHAPE_ATTR, true);
     }
     args.extend(scalars.iter().map(|v| renaming.back(v)));

@@ -14,14 +14,15 @@
 //! The attribute `num_input` says how many parameters are inputs; the others are weights. The new function takes the
 //! weights as one tuple and returns a tuple: the weights that the program still uses, then what it uses of what was
 //! computed. With `shared_transform` there is one such function for several programs that share their weights, called
-//! `transform_params`; each of them takes all of its results. The option `relax.lift_transform_params.consume_params` makes
+//! `transform_params`, which has what all of them compute; each of them takes all of its results. The option `relax.lift_transform_params.consume_params` makes
 //! it drop each weight from the tuple once it is taken.
 //!
 //! **Keeps** a weight as a parameter where its type says a symbolic variable that the program still uses.
 //!
 //! **Refuses** `shared_transform` over programs whose weights differ in number or type.
 //!
-//! **Differs from TVM**: a weight is taken from the tuple once, not at each use.
+//! A weight is taken from the tuple where it is first used. What depends on no weight is computed on both sides. Behind
+//! `R.builtin.stop_lift_params` nothing is lifted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +32,8 @@ use relaxide_ir::{AttrValue, Attrs, IRModule, Var};
 
 use super::common_subexpr;
 use super::fuse_by_pattern::strings;
-use crate::analysis::compile_time::{NUM_INPUT_ATTR, computable_at_compile_time, num_inputs};
+use super::take_weights::WeightTuple;
+use crate::analysis::compile_time::{NUM_INPUT_ATTR, computable_at_compile_time, is_stop, num_inputs};
 use crate::analysis::free_symbols;
 use crate::functor::{VarReplacer, used_vars};
 use crate::rewrite::in_function;
@@ -103,8 +105,6 @@ fn lift(
 ) -> Result<(), PassError> {
     let Some((first_name, first)) = programs.first() else { return Ok(()) };
     let weights = weights_of(first);
-    let mut joint = Joint::new(weights);
-    let mut plans = Vec::with_capacity(programs.len());
     for (name, func) in programs {
         let own = weights_of(func);
         let alike = own.len() == weights.len() && own.iter().zip(weights).all(|(a, b)| same_weight(a, b));
@@ -112,8 +112,8 @@ fn lift(
             let message = format!("its weights are not those of `{first_name}`, with which it is to share them");
             return Err(in_function(NAME, name, message));
         }
-        plans.push(joint.add(func));
     }
+    let (mut joint, plans) = plan(weights, programs);
     // Applied again, the pass finds nothing more.
     if joint.bindings.is_empty() && module.get(hint).is_some() {
         return Ok(());
@@ -152,9 +152,33 @@ struct Joint {
 
 /// What becomes of one program.
 struct LiftedProgram {
+    /// What depends on weights, and leaves the program.
     lifted: HashSet<AnyVar>,
     /// The joint function's variable for each of the program's.
     joint: HashMap<AnyVar, AnyVar>,
+}
+
+/// The joint function of some programs, and what becomes of each. Several lift what all of them compute.
+fn plan(weights: &[Ref<Var>], programs: &[Program]) -> (Joint, Vec<LiftedProgram>) {
+    let candidates: Vec<HashSet<AnyVar>> =
+        programs.iter().map(|(_, func)| computable_at_compile_time(func).into_iter().collect()).collect();
+    let all = |lifted: Vec<HashSet<AnyVar>>| {
+        let mut joint = Joint::new(weights);
+        let plans = programs.iter().zip(lifted).map(|((_, func), lifted)| joint.add(func, lifted)).collect::<Vec<_>>();
+        (joint, plans)
+    };
+    if programs.len() < 2 {
+        return all(candidates);
+    }
+    let (_, plans) = all(candidates.clone());
+    let common = |var: &AnyVar, own: &LiftedProgram| {
+        own.joint.get(var).is_some_and(|v| plans.iter().all(|plan| plan.joint.values().any(|other| other == v)))
+    };
+    let restricted = candidates.into_iter().zip(&plans).map(|(mut lifted, own)| {
+        lifted.retain(|var| common(var, own));
+        lifted
+    });
+    all(restricted.collect())
 }
 
 impl Joint {
@@ -162,19 +186,21 @@ impl Joint {
         Joint { weights: weights.to_vec(), bindings: Vec::new(), known: HashMap::new(), outputs: Vec::new() }
     }
 
-    fn add(&mut self, func: &Ref<Function>) -> LiftedProgram {
-        let lifted: HashSet<AnyVar> = computable_at_compile_time(func).into_iter().collect();
+    fn add(&mut self, func: &Ref<Function>, mut lifted: HashSet<AnyVar>) -> LiftedProgram {
         let own: Vec<AnyVar> = weights_of(func).iter().map(|w| AnyVar::Var(w.clone())).collect();
         let mut joint: HashMap<AnyVar, AnyVar> =
             own.iter().cloned().zip(self.weights.iter().map(|w| AnyVar::Var(w.clone()))).collect();
         let mut replace = VarReplacer(joint.iter().map(|(a, b)| (a.clone(), Expr::from(b.clone()))).collect());
         for binding in func.body.blocks.iter().flat_map(|b| &b.bindings).filter(|b| lifted.contains(b.var())) {
-            let Binding::Var(bound) = binding else { continue };
-            let value = replace.mutate_expr(&bound.value);
-            let var = self.computed(&bound.var, value);
-            replace.0.insert(bound.var.clone(), var.clone().into());
-            joint.insert(bound.var.clone(), var);
+            let value = replace.mutate_expr(binding.value());
+            let var = match binding {
+                Binding::Var(bound) => self.computed(&bound.var, value),
+                Binding::MatchCast(cast) => self.matched(cast, value),
+            };
+            replace.0.insert(binding.var().clone(), var.clone().into());
+            joint.insert(binding.var().clone(), var);
         }
+        keep_constants(func, &own, &mut lifted);
         let needed = needed_outside(func, &lifted);
         let weights = own.iter().filter(|w| needed.contains(*w));
         let computed = func.body.blocks.iter().flat_map(|b| &b.bindings).map(Binding::var);
@@ -195,8 +221,7 @@ impl Joint {
         if let Some((_, known)) = alike.iter().find(|(e, _)| relaxide_ffi::structural_equal(e, &value, false).is_ok()) {
             return known.clone();
         }
-        let new = Ref::new(DataflowVar { name: var.name().to_string(), ty: var.ty().clone(), span: None });
-        let new = AnyVar::Dataflow(new);
+        let new = fresh(var);
         if common_subexpr::is_candidate(&value) {
             alike.push((value.clone(), new.clone()));
         }
@@ -204,54 +229,80 @@ impl Joint {
         new
     }
 
+    /// The variable of a value whose type is matched, which says symbolic variables.
+    fn matched(&mut self, cast: &MatchCast, value: Expr) -> AnyVar {
+        let var = fresh(&cast.var);
+        self.bindings.push(Ref::new(MatchCast { var: var.clone(), value, ty: cast.ty.clone() }).into());
+        var
+    }
+
     fn finish(&mut self, consume: bool) -> Function {
-        let types: Vec<_> = self.weights.iter().map(|w| w.ty.clone()).collect();
-        let tuple = Var::new("model_params", relaxide_ir::Type::tuple(types));
-        let used: HashSet<AnyVar> =
-            self.bindings.iter().flat_map(|b| used_vars(b.value())).chain(self.outputs.iter().cloned()).collect();
+        let all: Vec<AnyVar> = self.weights.iter().map(|w| AnyVar::Var(w.clone())).collect();
+        // One program may need a weight after another needed what is computed of it.
+        self.outputs.sort_by_key(|output| !all.contains(output));
+        let mut weights = WeightTuple::new("model_params", &self.weights, consume);
         let mut bindings = Vec::new();
-        let mut replace = VarReplacer::default();
-        for (i, weight) in self.weights.iter().enumerate() {
-            if !used.contains(&AnyVar::Var(weight.clone())) {
-                continue;
-            }
-            let own = Ref::new(DataflowVar { name: weight.name.clone(), ty: weight.ty.clone(), span: None });
-            let value = Expr::field(tuple.clone(), i);
-            bindings.push(Binding::from(Ref::new(VarBinding { var: own.clone().into(), value })));
-            replace.0.insert(AnyVar::Var(weight.clone()), own.into());
-            if consume {
-                bindings.push(reset_item(&tuple, i));
-            }
+        for binding in live(&self.bindings, &self.outputs) {
+            weights.take(&used_vars(binding.value()), |_| false, &mut bindings);
+            bindings.push(weights.replace.remake_binding(binding));
         }
-        for binding in &self.bindings {
-            bindings.push(replace.remake_binding(binding));
-        }
-        let fields: Vec<Expr> = self.outputs.iter().map(|v| replace.mutate_expr(&v.clone().into())).collect();
-        let value = Expr::tuple(fields);
-        let output = Var::new("output_tuple", value.ty());
-        bindings.push(Ref::new(VarBinding { var: output.clone().into(), value }).into());
-        let block = Ref::new(BindingBlock { bindings, dataflow: true });
-        let body = Ref::new(SeqExpr { blocks: vec![block], body: output.clone().into() });
-        let ret_ty = output.ty.clone();
-        let func = Function { params: vec![tuple], body, ret_ty, pure: true, attrs: Attrs::new(), span: None };
+        let (blocks, result) = match bindings.is_empty() && self.outputs == all {
+            // There is nothing to do.
+            true if all.is_empty() => (Vec::new(), Expr::tuple([])),
+            true => (Vec::new(), weights.tuple.clone().into()),
+            false => {
+                weights.take(&self.outputs, |_| false, &mut bindings);
+                let fields: Vec<Expr> =
+                    self.outputs.iter().map(|v| weights.replace.mutate_expr(&v.clone().into())).collect();
+                let value = Expr::tuple(fields);
+                let output = Var::new("output_tuple", value.ty());
+                bindings.push(Ref::new(VarBinding { var: output.clone().into(), value }).into());
+                (vec![Ref::new(BindingBlock { bindings, dataflow: true })], output.into())
+            }
+        };
+        let ret_ty = result.ty();
+        let body = Ref::new(SeqExpr { blocks, body: result });
+        let params = vec![weights.tuple];
+        let func = Function { params, body, ret_ty, pure: true, attrs: Attrs::new(), span: None };
         Function::clone(&super::fresh::fresh_copy(&Ref::new(func)))
     }
 }
 
-/// Drops an item of the tuple of weights, so that its memory can go.
-fn reset_item(tuple: &Ref<Var>, i: usize) -> Binding {
-    let args = vec![Expr::external("vm.builtin.tuple_reset_item"), tuple.clone().into(), Expr::prim(i as i64)];
-    let ty = relaxide_ir::Type::void();
-    let value = Ref::new(Call {
-        op: op::Op::get("call_pure_packed").into(),
-        args,
-        attrs: Attrs::new(),
-        ty_args: vec![ty.clone()],
-        ty: ty.clone(),
-        span: None,
-    });
-    let var = Ref::new(DataflowVar { name: "_".into(), ty, span: None });
-    Ref::new(VarBinding { var: var.into(), value: value.into() }).into()
+fn fresh(var: &AnyVar) -> AnyVar {
+    AnyVar::Dataflow(Ref::new(DataflowVar { name: var.name().to_string(), ty: var.ty().clone(), span: None }))
+}
+
+/// The bindings that some results need; a cast is needed for what its type says.
+fn live<'a>(bindings: &'a [Binding], outputs: &[AnyVar]) -> Vec<&'a Binding> {
+    let mut needed: HashSet<AnyVar> = outputs.iter().cloned().collect();
+    let mut kept: Vec<&Binding> = Vec::with_capacity(bindings.len());
+    for binding in bindings.iter().rev() {
+        if matches!(binding, Binding::MatchCast(_)) || needed.contains(binding.var()) {
+            needed.extend(used_vars(binding.value()));
+            kept.push(binding);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+/// Takes out of what is lifted what depends on no weight and is needed by what stays: each side makes its own.
+fn keep_constants(func: &Function, weights: &[AnyVar], lifted: &mut HashSet<AnyVar>) {
+    let mut depends: HashSet<AnyVar> = weights.iter().cloned().collect();
+    let bindings: Vec<&Binding> = func.body.blocks.iter().flat_map(|b| &b.bindings).collect();
+    for binding in &bindings {
+        let on_weights = used_vars(binding.value()).iter().any(|v| depends.contains(v));
+        if on_weights || !free_symbols(binding.value()).is_empty() {
+            depends.insert(binding.var().clone());
+        }
+    }
+    let needed = needed_outside(func, lifted);
+    let mut wanted: HashSet<AnyVar> = needed.into_iter().filter(|v| !depends.contains(v)).collect();
+    for binding in bindings.iter().rev() {
+        if wanted.contains(binding.var()) && lifted.remove(binding.var()) {
+            wanted.extend(used_vars(binding.value()));
+        }
+    }
 }
 
 /// The variables that what stays in a program uses.
@@ -269,9 +320,17 @@ fn needed_outside(func: &Function, lifted: &HashSet<AnyVar>) -> HashSet<AnyVar> 
     let rest = Ref::new(Function { params: inputs, body, ..func.clone() });
     let mut open: HashSet<Ref<Var>> = free_symbols(&rest.into()).into_iter().collect();
     open.extend(crate::shape::vars_of([&func.ret_ty]));
-    for weight in weights_of(func) {
-        if defined_vars([&weight.ty]).iter().any(|s| open.contains(s)) {
-            needed.insert(AnyVar::Var(weight.clone()));
+    // What is handed over says symbolic variables too.
+    let own: HashSet<AnyVar> = weights_of(func).iter().map(|w| AnyVar::Var(w.clone())).collect();
+    let handed_over = needed.iter().filter(|v| lifted.contains(*v) || own.contains(*v)).map(AnyVar::ty);
+    let said = defined_vars(handed_over);
+    open.retain(|s| !said.contains(s));
+    let said = func.body.blocks.iter().flat_map(|b| &b.bindings).filter(|b| lifted.contains(b.var()));
+    let said = said.filter_map(|b| if let Binding::MatchCast(cast) = b { Some(cast.var.clone()) } else { None });
+    let weights = weights_of(func).iter().map(|w| AnyVar::Var(w.clone()));
+    for var in weights.chain(said).collect::<Vec<_>>() {
+        if defined_vars([var.ty()]).iter().any(|s| open.contains(s)) {
+            needed.insert(var);
         }
     }
     needed
@@ -302,12 +361,27 @@ fn remaining(func: &Ref<Function>, plan: &LiftedProgram, outputs: &[AnyVar]) -> 
     }
     let mut blocks = Vec::with_capacity(func.body.blocks.len());
     for block in &func.body.blocks {
-        let kept = block.bindings.iter().filter(|b| !plan.lifted.contains(b.var()));
-        let bindings: Vec<Binding> = kept.map(|b| replace.remake_binding(b)).collect();
+        let mut bindings = Vec::with_capacity(block.bindings.len());
+        for binding in block.bindings.iter().filter(|b| !plan.lifted.contains(b.var())) {
+            let value = replace.mutate_expr(binding.value());
+            match stopped(&value) {
+                // What said where to stop has done its part.
+                Some(AnyVar::Var(arg)) => {
+                    replace.0.insert(binding.var().clone(), arg.into());
+                }
+                _ => bindings.push(replace.remake_binding(binding)),
+            }
+        }
         if !bindings.is_empty() {
             blocks.push(Ref::new(BindingBlock { bindings, dataflow: block.dataflow }));
         }
     }
     let body = Ref::new(SeqExpr { blocks, body: replace.mutate_expr(&func.body.body) });
     Ref::new(Function { params, body, ..Function::clone(func) })
+}
+
+/// What `stop_lift_params` is told of.
+fn stopped(value: &Expr) -> Option<AnyVar> {
+    let Expr::Call(call) = value else { return None };
+    if is_stop(value) { call.args.first().and_then(Expr::as_var) } else { None }
 }

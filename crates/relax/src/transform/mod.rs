@@ -73,6 +73,7 @@ mod specialize_kernels;
 mod split_call_tir;
 mod split_layout_rewrite;
 mod static_plan;
+mod take_weights;
 mod to_mixed_precision;
 mod to_non_dataflow;
 mod topological_sort;

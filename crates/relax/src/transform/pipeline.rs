@@ -45,7 +45,8 @@ pub struct Pipeline {
 /// Where the module lists devices: values get theirs, and what crosses is copied.
 const PLACE: &[&str] = &["RealizeVDevice"];
 const DISPATCH: &[&str] = &["DispatchSampling", "DispatchSortScan"];
-const FUSED: &[&str] = &["LegalizeOps(fast=True)", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR"];
+const FUSED: &[&str] =
+    &["LegalizeOps(fast=True)", "AnnotateTIROpPattern", "FoldConstant", "FuseOps(keep_scalars=True)", "FuseTIR"];
 const SPREAD: &[&str] = &["ApplyDefaultSchedule"];
 const BEST: &[&str] = &[
     "LambdaLift",
@@ -62,7 +63,7 @@ const BEST: &[&str] = &[
     "LegalizeOps(fast=True)",
     "AnnotateTIROpPattern",
     "FoldConstant",
-    "FuseOps",
+    "FuseOps(keep_scalars=True)",
     "FuseTIR",
     "FuseLoops",
     "DeadCodeElimination(keep_packed_calls=True)",
@@ -75,7 +76,7 @@ const MERGE: &[&str] = &["MergeEqualKernels"];
 /// Where the module lists devices: each kernel is for the kind that it runs on.
 const TARGETS: &[&str] = &["BindKernelTargets"];
 const LOWER: &[&str] = &["RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite"];
-const PLAN: &[&str] = &["StaticPlanBlockMemory"];
+const PLAN: &[&str] = &["StaticPlanBlockMemory(least_memory=True)"];
 /// Between the plan, whose storage it shares, and what makes memory visible.
 const GRAPHS: &[&str] = &["RewriteCUDAGraph"];
 const FINISH: &[&str] =

@@ -35,7 +35,7 @@ pub(super) const OUTPUTS: PassInfo =
         outputs(module)
     });
 
-fn parameters(mut module: IRModule) -> PassResult {
+pub(super) fn parameters(mut module: IRModule) -> PassResult {
     let mut kept: HashMap<String, (Vec<usize>, Ref<GlobalVar>)> = HashMap::new();
     for (name, func) in private_functions(&module) {
         let keep = needed(&func);
@@ -102,13 +102,12 @@ fn outputs(mut module: IRModule) -> PassResult {
         kept.insert(name.clone(), (keep, GlobalVar::typed(name.clone(), new.ty())));
         module.insert(name, new);
     }
-    if kept.is_empty() {
-        return Ok(module);
+    if !kept.is_empty() {
+        let mut fewer = FewerOutputs { kept: &kept, results: HashMap::new() };
+        module = rewrite_module(OUTPUTS.name, module, &mut fewer)?;
     }
-    let mut fewer = FewerOutputs { kept: &kept, results: HashMap::new() };
-    let module = rewrite_module(OUTPUTS.name, module, &mut fewer)?;
     let module = super::canonicalize::run(OUTPUTS.name, module)?;
-    map_functions(module, |_, func| Ok(remove_unused(func)))
+    map_functions(module, |_, func| Ok(with_result_type(&remove_unused(func))))
 }
 
 /// The fields of each function's result that callers use; `None` where a whole result is used.
@@ -232,5 +231,15 @@ impl Rewrite for FewerOutputs<'_> {
             });
         }
         Ok(Action::Bind(value))
+    }
+}
+
+/// A function that says of its result what its body knows.
+fn with_result_type(func: &Ref<Function>) -> Ref<Function> {
+    let known = func.body.body.ty();
+    // A symbolic variable may be bound inside the body alone.
+    match known != func.ret_ty && vars_of([&known]).is_empty() {
+        true => Ref::new(Function { ret_ty: known, ..Function::clone(func) }),
+        false => func.clone(),
     }
 }

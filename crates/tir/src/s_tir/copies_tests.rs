@@ -76,7 +76,7 @@ fn a_buffer_rolls_along_with_its_loop() {
         let loops = sch.get_loops(&c).unwrap();
         sch.compute_at(&b, &loops[0], false, -1).unwrap();
         sch.rolling_buffer(&b, 0).unwrap();
-        refused(sch.parallel(&loops[0]), "is neither complete nor a reduction");
+        refused(sch.parallel(&loops[0]), "is neither a complete block nor a reduction block");
     });
     insta::assert_snapshot!(found);
 }
@@ -86,7 +86,7 @@ fn a_buffer_does_not_roll_where_iterations_run_at_once_or_boxes_do_not_overlap()
     let mut sch = stencil();
     let (b, c) = (sch.get_sblock("B", None).unwrap(), sch.get_sblock("C", None).unwrap());
     refused(sch.rolling_buffer(&b, 0), "no loop is around block `B` and all that read buffer `B`");
-    refused(sch.rolling_buffer(&c, 0), "writes a result of the kernel");
+    refused(sch.rolling_buffer(&c, 0), "is an output block");
     let loops = sch.get_loops(&c).unwrap();
     let mut apart = sch.clone();
     sch.parallel(&loops[0]).unwrap();

@@ -33,6 +33,7 @@ pub mod rv;
 pub mod scope;
 pub mod state;
 mod step;
+mod storage_scope;
 pub mod tensor_intrin;
 mod text;
 pub mod trace;

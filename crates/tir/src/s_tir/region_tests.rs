@@ -119,8 +119,8 @@ fn blocks_do_not_move_where_they_would_be_wrong() {
     let (of_c, of_d) = (sch.get_loops(&c).unwrap(), sch.get_loops(&d).unwrap());
     let refusals = [
         (sch.reverse_compute_at(&d, &of_c[2], false, -1), "still adds to what `D` reads"),
-        (sch.compute_at(&d, &of_c[0], false, -1), "writes a result of the kernel"),
-        (sch.compute_at(&c, &of_c[0], false, -1), "is already around block `C`"),
+        (sch.compute_at(&d, &of_c[0], false, -1), "is an output block"),
+        (sch.compute_at(&c, &of_c[0], false, -1), "is already an ancestor of block `C`"),
         (sch.reverse_compute_at(&c, &of_d[0], false, -1), "has no producers"),
         (sch.compute_at(&c, &of_d[1], false, 7), "index 7 is not in 0 ..= 0"),
     ];

@@ -141,6 +141,7 @@ impl Schedule {
     ) -> Result<Vec<Rv>, StepError> {
         let mut call = Call { inputs: &inputs, attrs: &attrs, decision };
         super::early_end::refuse(self, kind, &inputs).map_err(|error| StepError::new(kind.method, error, self))?;
+        super::storage_scope::check(kind, &attrs).map_err(|error| StepError::new(kind.method, error, self))?;
         let made = (kind.apply)(self, &mut call).map_err(|error| StepError::new(kind.method, error, self))?;
         let decision = call.decision.take();
         let outputs: Vec<Rv> = made.into_iter().map(|value| self.name(value)).collect();

@@ -1,6 +1,7 @@
 """Random variables: what steps are about, under names that stay while the program changes."""
 
 from ...ffi import Object, register_error, register_object
+from ...ir import _api
 from ...ir.expr import ExprWithOp
 
 
@@ -11,7 +12,10 @@ class ScheduleError(RuntimeError):
 
 @register_object("s_tir.SBlockRV")
 class SBlockRV(Object):
-    """Stands for a block."""
+    """Stands for a block; a new one for a block that a step will find."""
+
+    def __init__(self):
+        self.__init_handle_by_constructor__(_api.s_tir.SBlockRV)
 
     def __repr__(self):
         return "s_tir.SBlockRV"
@@ -19,7 +23,10 @@ class SBlockRV(Object):
 
 @register_object("s_tir.LoopRV")
 class LoopRV(Object):
-    """Stands for a loop."""
+    """Stands for a loop; a new one for a loop that a step will find."""
+
+    def __init__(self):
+        self.__init_handle_by_constructor__(_api.s_tir.LoopRV)
 
     def __repr__(self):
         return "s_tir.LoopRV"

@@ -1,6 +1,9 @@
 """Traces: the steps of a schedule, with what was decided at random."""
 
+import re
+
 from ... import _core
+from ...ir.expr import Expr
 
 
 class InstructionKind:
@@ -25,6 +28,10 @@ class InstructionKind:
             raise ValueError(f"there is no step {name}")
         return InstructionKind._all[name]
 
+    def same_as(self, other):
+        """Whether it is this very kind."""
+        return self is other
+
     def __repr__(self):
         return f"InstructionKind({self.name})"
 
@@ -36,11 +43,55 @@ class Instruction:
         self.kind, self.inputs, self.attrs, self.outputs = kind, inputs, attrs, outputs
 
     def __repr__(self):
-        return f"Instruction({self.kind.name})"
+        (line,) = _core.Trace._of_rows([_row(self, None)]).as_python(False)
+        quoted = re.split(r'("[^"]*")', line)
+        return "".join(part if i % 2 else re.sub(r"\b[blv]\d+\b", "_", part) for i, part in enumerate(quoted))
+
+    def same_as(self, other):
+        """Whether it is this very step."""
+        return self is other
+
+    def __eq__(self, other):
+        """Whether it makes the same random variables; a step that makes none is equal to itself alone."""
+        if self is other:
+            return True
+        if not isinstance(other, Instruction) or not self.outputs or len(self.outputs) != len(other.outputs):
+            return False
+        return self.kind.name == other.kind.name and all(a.same_as(b) for a, b in zip(self.outputs, other.outputs))
+
+    def __hash__(self):
+        return hash((self.kind.name, len(self.inputs), len(self.outputs)))
 
 
 class Trace(_core.Trace):
-    """The steps of a schedule. ``str`` gives the Python function that carries them out."""
+    """The steps of a schedule. ``str`` gives the Python function that carries them out.
+
+    Parameters
+    ----------
+    insts : list of Instruction
+    decisions : dict of Instruction to what it decided
+    """
+
+    def __new__(cls, insts=(), decisions=None):
+        if isinstance(insts, _core.Trace):
+            return super().__new__(cls, insts)
+        steps = [(step, (decisions or {}).get(step)) for step in insts]
+        self = super().__new__(cls, _core.Trace._of_rows([_row(*step) for step in steps]))
+        self._rows_read = steps
+        return self
+
+    def append(self, inst, decision=None):
+        """Add a step, and what it decided."""
+        rows = self._rows
+        self._append(_row(inst, decision))
+        rows.append((inst, decision))
+
+    def pop(self):
+        """Take the last step away and return it; None where there is none."""
+        if not self._rows:
+            return None
+        self._pop()
+        return self._rows_read.pop()[0]
 
     @property
     def _rows(self):
@@ -108,9 +159,13 @@ class Trace(_core.Trace):
         return str(self)
 
 
+def _row(step, decision):
+    return step.kind.name, list(step.inputs), list(step.attrs), list(step.outputs), decision
+
+
 def _plain(value):
     """Lists and dictionaries of Python."""
-    if isinstance(value, (str, bytes)) or value is None:
+    if isinstance(value, (str, bytes, Expr)) or value is None:
         return value
     if hasattr(value, "items"):
         return {key: _plain(item) for key, item in value.items()}

@@ -30,8 +30,8 @@ use std::sync::LazyLock;
 
 use relaxide_ffi::{DataType, Ref};
 
-use super::Analyzer;
 use super::sum::is_index;
+use super::{Analyzer, Quotients, same};
 use crate::prim::{self, Binary, BufferLoad, Let, PrimCall};
 use crate::{BinaryOp, PrimExpr};
 use matching::{Bindings, calculate, find};
@@ -83,7 +83,16 @@ impl Analyzer {
     /// The canonical form of what [`rewrite`](Analyzer::rewrite) makes of an expression, which kernels of the compute language have in TVM.
     pub fn rewrite_and_simplify(&mut self, e: &PrimExpr) -> PrimExpr {
         let form = self.rewrite(e);
-        self.simplify(&form)
+        self.simplify_as_tvm(&form)
+    }
+
+    /// As [`simplify`](Analyzer::simplify), with quotients where TVM has them.
+    pub fn simplify_as_tvm(&mut self, e: &PrimExpr) -> PrimExpr {
+        let value = self.convert(e);
+        self.quotients = Quotients::Outside;
+        let simple = self.emit(&value);
+        self.quotients = Quotients::Inside;
+        if same(e, &simple) { e.clone() } else { simple }
     }
 
     /// The same as [`rewrite`](Analyzer::rewrite), and how much work it was.

@@ -35,7 +35,8 @@
 //!
 //! **Needs** `op_pattern` on kernels; without it a kernel is opaque. **Gives** parameters for what a group uses from
 //! outside, in order of first use, one shape parameter for symbolic variables that no tensor parameter binds, fresh
-//! symbolic variables, and one function for equal groups. Constants of one element go inside.
+//! symbolic variables, and one function for equal groups. Constants are parameters `p0`, `p1` …, one for each use; with
+//! `keep_scalars` those of one element go inside.
 //!
 //! **Options.** `relax.FuseOps.max_depth`: the most kernels in a group, 256 unless given.
 
@@ -56,12 +57,20 @@ use self::outline::Outliner;
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new("FuseOps", "Groups kernels that belong into one loop nest.", run)
-    .params(&[PassParam::new(
-        "fuse_opt_level",
-        ParamKind::Int,
-        ParamDefault::Int(-1),
-        "At level 0 nothing is grouped; -1 takes the context's level.",
-    )]);
+    .params(&[
+        PassParam::new(
+            "fuse_opt_level",
+            ParamKind::Int,
+            ParamDefault::Int(-1),
+            "At level 0 nothing is grouped; -1 takes the context's level.",
+        ),
+        PassParam::new(
+            "keep_scalars",
+            ParamKind::Bool,
+            ParamDefault::Bool(false),
+            "Whether constants of one element go inside, where they become literals; otherwise they are parameters.",
+        ),
+    ]);
 
 /// The attribute of a function that FuseTIR turns into one kernel.
 pub const PRIMITIVE_ATTR: &str = "Primitive";
@@ -75,10 +84,11 @@ fn run(module: IRModule, context: &PassContext, args: &Attrs) -> PassResult {
         return Ok(module);
     }
     let limit = context.config.int("relax.FuseOps.max_depth").unwrap_or(MAX_DEPTH);
+    let keep_scalars = args.bool("keep_scalars") == Some(true);
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     let mut fuse = FuseOps {
         kernels: Kernels::of(&module),
-        outliner: Outliner::new(module),
+        outliner: Outliner::new(module, keep_scalars),
         limit: usize::try_from(limit).unwrap_or(0),
     };
     for (name, func) in functions {

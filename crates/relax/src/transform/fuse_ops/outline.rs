@@ -14,21 +14,23 @@ use crate::shape::{defined_vars, substitute_type, vars_of};
 use crate::*;
 
 /// The longest name that is made of the names of kernels.
-const MAX_NAME: usize = 80;
+const MAX_NAME: usize = 255;
 
 /// The module, and the functions that were made so far.
 pub(super) struct Outliner {
     pub(super) module: IRModule,
     /// By structural hash.
     made: HashMap<u64, Vec<Made>>,
+    /// Whether constants of one element go inside.
+    keep_scalars: bool,
 }
 
 /// A function that was made, and its name.
 type Made = (Ref<Function>, Ref<GlobalVar>);
 
 impl Outliner {
-    pub(super) fn new(module: IRModule) -> Outliner {
-        Outliner { module, made: HashMap::new() }
+    pub(super) fn new(module: IRModule, keep_scalars: bool) -> Outliner {
+        Outliner { module, made: HashMap::new(), keep_scalars }
     }
 
     /// The members that make one kernel: fields of tuples that the group does not compute stay outside, and a single kernel
@@ -56,7 +58,7 @@ impl Outliner {
             })
             .collect::<Option<_>>()?;
         let mut calls: Vec<CallTir> = Vec::with_capacity(bindings.len());
-        let mut group = Group::default();
+        let mut group = Group { keep_scalars: self.keep_scalars, ..Group::default() };
         for binding in &bindings {
             match (CallTir::of(&binding.value), &binding.value) {
                 (Some(call), _) => {
@@ -114,8 +116,9 @@ fn name_of(calls: &[CallTir]) -> String {
 /// A function under construction.
 #[derive(Default)]
 struct Group {
+    keep_scalars: bool,
     /// What comes from outside, and the parameter for it.
-    params: IndexMap<Expr, Ref<Var>>,
+    params: Vec<(Expr, Ref<Var>)>,
     /// The function's own variables for the members.
     own: HashMap<AnyVar, AnyVar>,
     /// The function's own symbolic variables for those outside, in order.
@@ -157,8 +160,8 @@ impl Group {
         self.names.remove(last.var.name());
         let output = Var::new(self.name("gv"), ty.clone());
         self.bindings.push(Ref::new(VarBinding { var: output.clone().into(), value: last.value.clone() }).into());
-        let mut params: Vec<Ref<Var>> = self.params.values().cloned().collect();
-        let mut args: Vec<Expr> = self.params.keys().cloned().collect();
+        let mut params: Vec<Ref<Var>> = self.params.iter().map(|(_, param)| param.clone()).collect();
+        let mut args: Vec<Expr> = self.params.iter().map(|(arg, _)| arg.clone()).collect();
         let types: Vec<Type> = params.iter().map(|p| p.ty.clone()).collect();
         let bound = defined_vars(&types);
         let open: Vec<_> = self.symbols.iter().filter(|(_, own)| !bound.contains(own)).collect();
@@ -182,18 +185,29 @@ impl Group {
         match arg {
             Expr::Prim(p) if free_vars(&p.value).iter().all(is_dim) => return Some(Expr::prim(self.prim(&p.value))),
             Expr::Prim(_) => return None,
-            Expr::Constant(c) if c.value.numel() == 1 => return Some(arg.clone()),
+            Expr::Constant(c) if self.keep_scalars && c.value.numel() == 1 => return Some(arg.clone()),
+            Expr::Constant(_) => return Some(self.param(arg, &format!("p{}", self.constants()))),
             // A scalar variable of the caller is a symbolic variable like any other.
             Expr::Var(v) if is_dim(v) => return Some(Expr::prim(self.symbol(v))),
             _ => {}
         }
-        if let Some(param) = self.params.get(arg) {
+        if let Some((_, param)) = self.params.iter().find(|(known, _)| known == arg) {
             return Some(param.clone().into());
         }
         let hint = arg.as_var().map_or_else(|| "param".to_string(), |v| v.name().to_string());
-        let param = Var::new(self.name(&hint), self.ty(&arg.ty()));
-        self.params.insert(arg.clone(), param.clone());
-        Some(param.into())
+        Some(self.param(arg, &hint))
+    }
+
+    /// A parameter for an argument.
+    fn param(&mut self, arg: &Expr, hint: &str) -> Expr {
+        let param = Var::new(self.name(hint), self.ty(&arg.ty()));
+        self.params.push((arg.clone(), param.clone()));
+        param.into()
+    }
+
+    /// How many constants are passed.
+    fn constants(&self) -> usize {
+        self.params.iter().filter(|(arg, _)| matches!(arg, Expr::Constant(_))).count()
     }
 
     fn symbol(&mut self, outer: &Ref<Var>) -> Ref<Var> {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::Ref;
+use relaxide_ffi::{Ref, structural_equal};
 use relaxide_ir::prim::{self, Let, PrimExpr, PrimMutator, VarMap};
 use relaxide_ir::{Buffer, Var};
 use relaxide_tir::stmt::{BufferRegion, MatchBufferRegion, SBlock};
@@ -47,7 +47,15 @@ impl Instantiate<'_> {
 
     fn remake_regions(&mut self, regions: &[Ref<BufferRegion>]) -> Vec<Ref<BufferRegion>> {
         let real: Vec<_> = regions.iter().filter(|r| !self.literals.contains_key(&r.buffer)).cloned().collect();
-        real.iter().map(|r| self.remake_region(r)).collect()
+        let mut made: Vec<Ref<BufferRegion>> = Vec::with_capacity(real.len());
+        for region in &real {
+            let region = self.remake_region(region);
+            // Two parameters may be one buffer here.
+            if !made.iter().any(|known| structural_equal(known, &region, false).is_ok()) {
+                made.push(region);
+            }
+        }
+        made
     }
 
     fn fresh_buffer(&mut self, old: &Ref<Buffer>) -> Ref<Buffer> {

@@ -231,7 +231,7 @@ impl Merger {
         let kernel = module.get_as::<PrimFunc>(&callee.name).ok_or_else(not_a_kernel)?;
         let args = args.fields.iter().map(|a| self.value(a)).collect::<Result<Vec<_>, _>>()?;
         let inplace = call.attrs.ints("inplace_indices").unwrap_or_default();
-        let mut outputs = Vec::new();
+        let (mut outputs, mut made) = (Vec::new(), Vec::new());
         let mut passed = args.clone();
         for (i, ty) in output_types(&call.ty).iter().enumerate() {
             let over = inplace.get(i).and_then(|at| usize::try_from(*at).ok());
@@ -240,13 +240,15 @@ impl Merger {
                 None => {
                     let Type::Tensor(tensor) = ty else { return Err(MergeError::Type(name.to_string())) };
                     let buffer = self.buffer(name, tensor)?;
-                    self.scratch.push(buffer.clone());
+                    made.push(buffer.clone());
                     passed.push(Value::Buffer(buffer.clone()));
                     buffer
                 }
             });
         }
+        // Behind what the kernel itself allocates.
         self.instantiate(&callee.name, &kernel, &passed)?;
+        self.scratch.extend(made);
         let mut values: Vec<Value> = outputs.into_iter().map(Value::Buffer).collect();
         match &call.ty {
             Type::Tuple(_) => Ok(Value::Tuple(values)),

@@ -22,6 +22,9 @@
 //! has it as a dimension. Scalars stay scalars. A result that `call_tir_inplace` writes over a parameter makes the call a
 //! `call_tir_inplace`.
 //!
+//! The functions are called with the fields of tuples that they use, one by one, as ExpandTupleArguments and
+//! RemoveUnusedParameters make it.
+//!
 //! **Gives** a module without primitive functions and without kernels that only they called. **Refuses** a primitive
 //! function that holds anything but calls of kernels, tuples and fields of tuples, and one that returns a parameter or
 //! returns one value twice.
@@ -39,6 +42,7 @@ pub(super) use self::merge::root;
 use self::merge::{Argument, Merged};
 use super::callees::{callees, drop_uncalled};
 use super::fuse_ops::PRIMITIVE_ATTR;
+use super::{expand_tuple_arguments, remove_unused_parts};
 use crate::op::core::output_types;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_module};
 use crate::*;
@@ -46,13 +50,15 @@ use crate::*;
 pub(super) const PASS: PassInfo =
     PassInfo::new("FuseTIR", "The kernels of a primitive function become one kernel.", |module, _, _| run(module));
 
-fn run(mut module: IRModule) -> PassResult {
+fn run(module: IRModule) -> PassResult {
     let is_primitive = |f: &Function| f.attrs.bool(PRIMITIVE_ATTR) == Some(true);
-    let primitives: Vec<(String, Ref<Function>)> =
-        module.functions_of::<Function>().filter(|(_, f)| is_primitive(f)).map(|(n, f)| (n.to_string(), f)).collect();
-    if primitives.is_empty() {
+    if !module.functions_of::<Function>().any(|(_, f)| is_primitive(&f)) {
         return Ok(module);
     }
+    // A kernel takes only what it reads, the fields of tuples one by one.
+    let mut module = remove_unused_parts::parameters(expand_tuple_arguments::run(module)?)?;
+    let primitives: Vec<(String, Ref<Function>)> =
+        module.functions_of::<Function>().filter(|(_, f)| is_primitive(f)).map(|(n, f)| (n.to_string(), f)).collect();
     let mut merged = HashMap::new();
     let mut used = HashSet::new();
     for (name, func) in &primitives {

@@ -1,7 +1,7 @@
 //! Which allocations share a storage.
 //!
-//! Two allocations may share one if their lives do not overlap and they are in one place. There are two ways to choose, and
-//! the one that needs fewer bytes in all is taken:
+//! Two allocations may share one if their lives do not overlap and they are in one place. There are two ways to choose; the
+//! second is taken where least memory is asked for and it needs fewer bytes in all:
 //!
 //! - **In order**, as TVM's pass does it: an allocation takes the free storage that fits best, within a factor of 16 of its
 //!   size; where none is large enough, the largest grows.
@@ -10,13 +10,16 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::Ref;
+use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{PrimExpr, free_vars};
 
 use crate::shape::prove_equal;
 
 /// The largest factor by which a storage may exceed what is asked of it in the first way.
 const MAX_WASTE: i64 = 16;
+
+/// The device, the memory scope, and the element type where only tensors of one type share.
+pub(super) type Place = (Option<i64>, String, Option<DataType>);
 
 /// An allocation.
 #[derive(Clone)]
@@ -27,8 +30,8 @@ pub(super) struct Wanted {
     pub last: usize,
     /// Its size, constant or symbolic.
     pub bytes: PrimExpr,
-    /// The device and the memory scope.
-    pub place: (Option<i64>, String),
+    /// Where it may be.
+    pub place: Place,
 }
 
 /// Storages, and who uses which.
@@ -40,9 +43,13 @@ pub(super) struct Assignment {
 }
 
 /// Gives every allocation a storage. They come in the order of their bindings.
-pub(super) fn assign(wanted: &[Wanted]) -> Assignment {
+pub(super) fn assign(wanted: &[Wanted], least: bool) -> Assignment {
     let wanted = &alike(wanted);
-    let (in_order, by_size) = (in_order(wanted), by_size(wanted));
+    let in_order = in_order(wanted);
+    if !least {
+        return in_order;
+    }
+    let by_size = by_size(wanted);
     if constant_bytes(&by_size) < constant_bytes(&in_order) { by_size } else { in_order }
 }
 
@@ -72,7 +79,7 @@ fn constant_bytes(assignment: &Assignment) -> i128 {
 /// A storage: its size, where it is, and the binding behind which it is free again.
 struct Storage<'a> {
     bytes: PrimExpr,
-    place: &'a (Option<i64>, String),
+    place: &'a Place,
     free_behind: usize,
 }
 
@@ -148,15 +155,14 @@ fn by_size(wanted: &[Wanted]) -> Assignment {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use relaxide_ffi::DataType;
     use relaxide_ir::Var;
 
     fn wanted(first: usize, last: usize, bytes: impl Into<PrimExpr>) -> Wanted {
-        Wanted { first, last, bytes: bytes.into(), place: (Some(0), "global".into()) }
+        Wanted { first, last, bytes: bytes.into(), place: (Some(0), "global".into(), None) }
     }
 
     fn best(sizes: &[i64], want: i64) -> Option<usize> {
-        let place = (Some(0), "global".to_string());
+        let place = (Some(0), "global".to_string(), None);
         let storage = |bytes: &i64| Storage { bytes: PrimExpr::from(*bytes), place: &place, free_behind: 0 };
         best_fit(&sizes.iter().map(storage).collect::<Vec<_>>(), &PrimExpr::from(want), |_| true)
     }
@@ -182,7 +188,7 @@ mod tests {
     fn the_way_that_needs_less_is_taken() {
         // In order, the small one takes the storage of the first large one from the second.
         let all = [wanted(0, 1, 100), wanted(2, 4, 10), wanted(3, 5, 100)];
-        assert_eq!((constant_bytes(&in_order(&all)), constant_bytes(&assign(&all))), (200, 110));
+        assert_eq!((constant_bytes(&in_order(&all)), constant_bytes(&assign(&all, true))), (200, 110));
     }
 
     proptest! {
@@ -192,7 +198,7 @@ mod tests {
                 .iter()
                 .enumerate()
                 .map(|(i, (_, length, bytes, device))| Wanted {
-                    place: (Some(*device), "global".into()),
+                    place: (Some(*device), "global".into(), None),
                     ..wanted(i, i + length, *bytes)
                 })
                 .collect();

@@ -93,7 +93,8 @@ fn check_independent(place: &StmtRef, loop_: &Ref<For>, thread_tag: &str) -> Res
         if scope.why_not_complete(id).is_some()
             && let Some(reason) = scope.why_not_reduction(id)
         {
-            let reason = format!("block `{}` is neither complete nor a reduction: {reason}", n.block.name);
+            let reason =
+                format!("block `{}` is neither a complete block nor a reduction block: {reason}", n.block.name);
             return Err(ScheduleError::at_block(&n.block, reason));
         }
     }

@@ -98,23 +98,25 @@ impl Move<'_> {
         let (tree, node) = (&self.place.tree, self.place.node);
         let name = &self.realize.block.name;
         if tree.scope_of(self.target) != Some(self.scope.root) {
-            let reason = format!("loop `{}` is not in the scope of block `{name}`", given.var.name);
+            let reason = format!("loop `{}` and block `{name}` are not in the same block scope", given.var.name);
             return Err(ScheduleError::at_loop(given, reason));
         }
         if tree.contains(self.target, node) {
-            let reason = format!("loop `{}` is already around block `{name}`", given.var.name);
+            let reason = format!("loop `{}` is already an ancestor of block `{name}`", given.var.name);
             return Err(
                 ScheduleError::at_loop(given, reason).with_help("to move it outwards, reorder or split the loops")
             );
         }
         let (complete, reduction) = (self.scope.why_not_complete(node), self.scope.why_not_reduction(node));
         if let (Some(a), Some(b)) = (complete, reduction) {
-            let reason = format!("block `{name}` is neither complete ({a}) nor a reduction ({b})");
+            let reason = format!("block `{name}` is neither a complete block ({a}) nor a reduction block ({b})");
             return Err(self.refuse(reason).with_help("decompose a reduction after it is moved, not before"));
         }
         let what = if self.way == Way::ToConsumers { "consumers" } else { "producers" };
         if self.way == Way::ToConsumers && self.scope.is_output(node) {
-            let reason = format!("block `{name}` writes a result of the kernel, all of which must be computed");
+            let reason = format!(
+                "block `{name}` is an output block: it writes a result of the kernel, all of which must be computed"
+            );
             return Err(self.refuse(reason).with_help("cache_write first, and move the block that computes the cache"));
         }
         if self.others.is_empty() && !(self.way == Way::ToProducers && node > self.target) {
@@ -128,7 +130,7 @@ impl Move<'_> {
         }
         if let Some(id) = self.others.iter().find(|id| !tree.contains(self.target, **id)) {
             let reason = format!(
-                "block `{}`, one of the {what} of block `{name}`, is not under loop `{}`",
+                "it requires all the {what} of block `{name}` to be under loop `{1}`, and block `{0}` is not",
                 self.name(*id),
                 given.var.name
             );

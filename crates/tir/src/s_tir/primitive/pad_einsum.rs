@@ -49,7 +49,10 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
     let scope = Scope::new(tree, root);
     if let (Some(a), Some(b)) = (scope.why_not_complete(place.node), scope.why_not_reduction(place.node)) {
-        return Err(refuse(format!("block `{}` is neither complete ({a}) nor a reduction ({b})", block.name)));
+        return Err(refuse(format!(
+            "block `{}` is neither a complete block ({a}) nor a reduction block ({b})",
+            block.name
+        )));
     }
     if padding.len() != block.iter_vars.len() || padding.iter().any(|p| *p <= 0) {
         let reason = format!("padding needs a positive number for each of the {} axes", block.iter_vars.len());

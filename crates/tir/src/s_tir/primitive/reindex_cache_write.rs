@@ -54,7 +54,10 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let scope = Scope::new(tree, root);
     only_writer(&scope, tree, &region.buffer)?;
     if let (Some(a), Some(b)) = (scope.why_not_complete(place.node), scope.why_not_reduction(place.node)) {
-        return Err(refuse(format!("block `{}` is neither complete ({a}) nor a reduction ({b})", block.name)));
+        return Err(refuse(format!(
+            "block `{}` is neither a complete block ({a}) nor a reduction block ({b})",
+            block.name
+        )));
     }
     check_runs_through(tree, &realize, place.node)?;
     let used: Vec<_> = region.region.iter().flat_map(|r| free_vars(&r.min)).collect();

@@ -66,10 +66,16 @@ fn common_loop(place: &StmtRef, buffer: &Ref<Buffer>) -> Result<NodeId, Schedule
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
     let scope = Scope::new(tree, root);
     if let (Some(a), Some(b)) = (scope.why_not_complete(place.node), scope.why_not_reduction(place.node)) {
-        return Err(refuse(format!("block `{}` is neither complete ({a}) nor a reduction ({b})", block.name)));
+        return Err(refuse(format!(
+            "block `{}` is neither a complete block ({a}) nor a reduction block ({b})",
+            block.name
+        )));
     }
     if scope.is_output(place.node) {
-        return Err(refuse(format!("block `{}` writes a result of the kernel, all of which is kept", block.name)));
+        return Err(refuse(format!(
+            "block `{}` is an output block: it writes a result of the kernel, all of which is kept",
+            block.name
+        )));
     }
     only_writer(&scope, tree, buffer)?;
     if tree.blocks().any(|(_, n)| n.block.match_buffers.iter().any(|m| m.source.buffer == *buffer)) {
