@@ -71,19 +71,7 @@ impl Panels {
 
     /// What each row of each column has, `[panels, rows, columns of a panel]`, with `none` behind the last column.
     pub fn laid_out<T: Copy + Send + Sync>(self, rows: i64, none: T, of: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
-        let (panels, rows, width) = (self.count() as usize, rows as usize, self.width() as usize);
-        let laid_out = |panel: usize| {
-            let mut all = Vec::with_capacity(rows * width);
-            for row in 0..rows {
-                let columns = panel * width..(panel + 1) * width;
-                all.extend(columns.map(|column| if column < self.columns as usize { of(row, column) } else { none }));
-            }
-            all
-        };
-        if panels * rows * width < FEW {
-            return (0..panels).flat_map(laid_out).collect();
-        }
-        workers::in_order(panels, laid_out).concat()
+        laid_out(self.width(), self.columns, rows, none, of)
     }
 
     /// A product in panels, `[rows, panels, columns of a panel]`, as rows of so many elements as there are columns.
@@ -264,6 +252,29 @@ impl Blocks {
     pub fn block(self) -> i64 {
         self.block
     }
+}
+
+/// What each row of each column has in panels of so many columns, `[panels, rows, columns of a panel]`, with `none` behind the last column.
+pub fn laid_out<T: Copy + Send + Sync>(
+    width: i64,
+    columns: i64,
+    rows: i64,
+    none: T,
+    of: impl Fn(usize, usize) -> T + Sync,
+) -> Vec<T> {
+    let (panels, rows, width, columns) = (up(columns, width) as usize, rows as usize, width as usize, columns as usize);
+    let panel = |panel: usize| {
+        let mut all = Vec::with_capacity(rows * width);
+        for row in 0..rows {
+            let own = panel * width..(panel + 1) * width;
+            all.extend(own.map(|column| if column < columns { of(row, column) } else { none }));
+        }
+        all
+    };
+    if panels * rows * width < FEW {
+        return (0..panels).flat_map(panel).collect();
+    }
+    workers::in_order(panels, panel).concat()
 }
 
 fn up(n: i64, by: i64) -> i64 {

@@ -1,5 +1,6 @@
 //! Scheduled kernels compute what their blocks say: both are interpreted on the same random inputs.
 
+mod panels;
 mod parameters;
 mod random_sizes;
 
@@ -300,6 +301,8 @@ struct Conv {
     depthwise: bool,
     /// Groups of channels, where it is not depthwise.
     groups: i64,
+    /// Filters of a panel, where the weight lies in panels.
+    panel: Option<i64>,
     symbolic: bool,
 }
 
@@ -313,7 +316,10 @@ impl Conv {
         let (sh, sw) = self.stride;
         let data = te::placeholder("data", [n.clone(), int(ic), h.clone(), w.clone()], F32);
         let weight_ic = if self.depthwise { 1 } else { ic / self.groups };
-        let weight = te::placeholder("weight", [oc, weight_ic, kh, kw], F32);
+        let weight = match self.panel {
+            Some(width) => te::placeholder("weight", [(oc + width - 1) / width, weight_ic, kh, kw, width], F32),
+            None => te::placeholder("weight", [oc, weight_ic, kh, kw], F32),
+        };
         let bias = te::placeholder("bias", [oc], F32);
         let padded = te::compute("pad", [n.clone(), int(ic), &h + 2 * ph, &w + 2 * pw], |i| {
             let (y, x) = (&i[2], &i[3]);
@@ -336,8 +342,12 @@ impl Conv {
                 groups => prim::floordiv(&i[1], int(oc / groups)) * weight_ic + rc.var(),
             };
             let image = if unpadded { &data } else { &padded };
-            let product =
-                image.at(&[i[0].clone(), channel, y, x]) * weight.at(&[i[1].clone(), rc.var(), ry.var(), rx.var()]);
+            let (filter, mut place) = (&i[1], vec![i[1].clone(), rc.var(), ry.var(), rx.var()]);
+            if let Some(width) = self.panel {
+                place[0] = prim::floordiv(filter, int(width));
+                place.push(prim::floormod(filter, int(width)));
+            }
+            let product = image.at(&[i[0].clone(), channel, y, x]) * weight.at(&place);
             te::sum(product, [&rc, &ry, &rx])
         });
         let residual = te::placeholder("residual", shape.clone(), F32);
@@ -356,6 +366,7 @@ const PLAIN: Conv = Conv {
     pad: (1, 1),
     depthwise: false,
     groups: 1,
+    panel: None,
     symbolic: false,
 };
 

@@ -306,17 +306,27 @@ impl Body<'_, '_> {
         let mut vectors: Vec<(&PrimExpr, Val)> = Vec::new();
         let mut taken = Vec::with_capacity(lanes.len());
         for lane in lanes {
-            let known = vectors.iter().find(|(e, _)| *e == lane.vector).map(|(_, value)| value.clone());
-            let vector = match known {
-                Some(vector) => vector,
+            let known = vectors.iter().position(|(e, _)| *e == lane.vector);
+            let at = match known {
+                Some(at) => at,
                 None => {
-                    let value = self.eval(lane.vector)?;
-                    vectors.push((lane.vector, value.clone()));
-                    value
+                    vectors.push((lane.vector, self.eval(lane.vector)?));
+                    vectors.len() - 1
                 }
             };
-            taken.push(if vector.ty.is_vector() { self.f.lane(&vector, lane.lane as u32) } else { vector });
+            taken.push((at, lane.lane as u32));
         }
+        let of = |at: usize| &vectors[at].1;
+        if let [(_, first), rest @ ..] = vectors.as_slice()
+            && rest.len() < 2
+            && first.ty.is_vector()
+            && rest.iter().all(|(_, second)| second.ty == first.ty)
+            && taken.len() > 1
+        {
+            let picked: Vec<u32> = taken.iter().map(|(at, lane)| *at as u32 * first.ty.lanes + lane).collect();
+            return Ok(self.f.picked(first, of(vectors.len() - 1), &picked));
+        }
+        let taken: Vec<Val> = taken.into_iter().map(|(at, lane)| self.f.lane(of(at), lane)).collect();
         Ok(self.f.gather_lanes(&taken))
     }
 

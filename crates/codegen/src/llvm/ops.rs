@@ -133,6 +133,13 @@ impl FunctionText<'_> {
         self.emit(ty, format_args!("shufflevector {vector}, {} poison, <{count} x i32> <{picked}>", vector.ty))
     }
 
+    /// Lanes of two vectors of one type, which are counted through both.
+    pub fn picked(&mut self, first: &Val, second: &Val, lanes: &[u32]) -> Val {
+        let numbers = lanes.iter().map(|lane| format!("i32 {lane}")).collect::<Vec<_>>().join(", ");
+        let (ty, count) = (first.ty.with_lanes(lanes.len() as u32), lanes.len());
+        self.emit(ty, format_args!("shufflevector {first}, {second}, <{count} x i32> <{numbers}>"))
+    }
+
     /// A vector of given lanes; one lane is itself.
     pub fn gather_lanes(&mut self, lanes: &[Val]) -> Val {
         let Some(first) = lanes.first() else { return Val::zero(Ty::I32) };

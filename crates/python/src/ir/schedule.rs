@@ -39,7 +39,7 @@ fn step_of(row: Row<'_>) -> PyResult<(Instruction, Option<AttrValue>)> {
     Ok((Instruction { kind, inputs: plain(inputs)?, attrs: plain(attrs)?, outputs }, decision.map(literal)))
 }
 
-/// An integer or a truth value that was given as an expression.
+/// An integer or a bool that was given as an expression.
 fn literal(given: AttrValue) -> AttrValue {
     match given {
         AttrValue::List(list) => AttrValue::List(list.into_iter().map(literal).collect()),

@@ -81,7 +81,7 @@ const fn row(
         attrs,
         infer,
         lengths: |cx| channels_agree(cx, "OI"),
-        lower: Lowering::Compute(convolve),
+        lower: Lowering::Compute(convolve::convolve),
         instead: Some(|cx, b| match pixel::as_product(cx, b)? {
             Some(product) => Ok(Some(product)),
             None => match idle_taps::without(cx, b)? {
@@ -213,10 +213,10 @@ fn space(n: usize) -> &'static str {
 }
 
 /// The orders of axes of image, weight and result. Computes see `N C …`, and weights as `first` says.
-struct Orders {
-    data: Packing,
-    weight: Packing,
-    out: Packing,
+pub(super) struct Orders {
+    pub data: Packing,
+    pub weight: Packing,
+    pub out: Packing,
 }
 
 fn orders(cx: &CallCx, weight: &str) -> Result<Orders, OpError> {
@@ -234,7 +234,7 @@ pub(super) struct Geometry {
     pub weight: Vec<PrimExpr>,
     pub groups: i64,
     pub windows: Vec<Window>,
-    orders: Orders,
+    pub orders: Orders,
     pub dtype: DataType,
 }
 
@@ -339,7 +339,7 @@ fn convolution_type(cx: &CallCx) -> Result<Type, OpError> {
     }
 }
 
-fn convolution_dims(cx: &CallCx, g: &Geometry) -> Result<Vec<PrimExpr>, OpError> {
+pub(super) fn convolution_dims(cx: &CallCx, g: &Geometry) -> Result<Vec<PrimExpr>, OpError> {
     let (out, per_group) = (&g.weight[0], &g.weight[1]);
     check_channels(cx, &g.data[1], &(per_group * g.groups))?;
     check_groups(cx, out, g.groups)?;
@@ -347,71 +347,13 @@ fn convolution_dims(cx: &CallCx, g: &Geometry) -> Result<Vec<PrimExpr>, OpError>
     Ok([g.data[0].clone(), out.clone()].into_iter().chain(sizes).collect())
 }
 
-fn convolve(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let g = known(cx, "OI")?;
-    let [data, weight] = inputs else { return cx.invalid("needs an image and a weight") };
-    let dims = convolution_dims(cx, &g)?;
-    let zero = prim::constant(data.dtype(), 0.0);
-    let image = Image::new(cx, "data", data, &g.orders.data)?;
-    let image = match cx.form {
-        KernelForm::Fast => image.padded(&g.windows, zero),
-        KernelForm::Plain => image.copied(&g.windows, zero),
-    };
-    let weight = Image::new(cx, "weight", weight, &g.orders.weight)?;
-    let (out, per_group) = (&g.weight[0], &g.weight[1]);
-    let tap = ChannelTap::new(per_group, image.block(1).or(weight.block(1)));
-    let taps = taps(g.windows.iter().map(|w| w.kernel.clone()));
-    let channels = prim::floordiv(out, g.groups);
-    let result = compute(cx, kernel_name(cx), &dims, &g.orders.out, |at| {
-        let channel = match g.groups {
-            1 => tap.index.clone(),
-            _ if channels.is_int(1) && per_group.is_int(1) => at[1].clone(),
-            _ => prim::floordiv(&at[1], &channels) * per_group + &tap.index,
-        };
-        let places = g.windows.iter().zip(&taps).zip(&at[2..]).map(|((w, tap), at)| w.element(at, &tap.var()));
-        let place: Vec<PrimExpr> = [at[0].clone(), channel].into_iter().chain(places).collect();
-        let filter: Vec<PrimExpr> =
-            [at[1].clone(), tap.index.clone()].into_iter().chain(taps.iter().map(te::ReduceAxis::var)).collect();
-        let product = cast(g.dtype, image.at(&place)) * cast(g.dtype, weight.at(&filter));
-        // Plain kernels sum in the order in which the image lies.
-        match cx.form == KernelForm::Plain && g.orders.data.place_of(1) > g.orders.data.place_of(2) {
-            true => te::sum(product, taps.iter().chain(&tap.axes)),
-            false => te::sum(product, tap.axes.iter().chain(&taps)),
-        }
-    });
-    Ok(vec![result?])
-}
-
-/// The channels of a group, as they are summed over: where they lie in blocks, block by block, so that no index is divided.
-struct ChannelTap {
-    axes: Vec<te::ReduceAxis>,
-    index: PrimExpr,
-}
-
-impl ChannelTap {
-    fn new(channels: &PrimExpr, block: Option<i64>) -> ChannelTap {
-        let blocks = block.map(|size| (size, Analyzer::new().simplify(&prim::floordiv(channels, size))));
-        match blocks.filter(|(size, count)| prove_equal(channels, &(count * *size))) {
-            Some((size, count)) => {
-                let (outer, inner) = (te::reduce_axis_named("rco", count), te::reduce_axis_named("rci", size));
-                let index = outer.var() * size + inner.var();
-                ChannelTap { axes: vec![outer, inner], index }
-            }
-            None => {
-                let axis = te::reduce_axis_named("rc", channels.clone());
-                ChannelTap { index: axis.var(), axes: vec![axis] }
-            }
-        }
-    }
-}
-
 /// The name of the compute: the operator's own.
-fn kernel_name(cx: &CallCx) -> &'static str {
+pub(super) fn kernel_name(cx: &CallCx) -> &'static str {
     cx.name().trim_start_matches("nn.")
 }
 
 /// The axes over the window.
-fn taps(extents: impl Iterator<Item = PrimExpr>) -> Vec<te::ReduceAxis> {
+pub(super) fn taps(extents: impl Iterator<Item = PrimExpr>) -> Vec<te::ReduceAxis> {
     let extents: Vec<PrimExpr> = extents.collect();
     let names = ["rz", "ry", "rx"].into_iter().skip(3 - extents.len());
     names.zip(extents).map(|(name, extent)| te::reduce_axis_named(name, extent)).collect()

@@ -14,6 +14,7 @@ pub mod binary;
 pub mod collapse;
 pub mod composite;
 pub mod conv;
+pub(crate) mod convolve;
 pub mod core;
 pub mod create;
 mod cx;

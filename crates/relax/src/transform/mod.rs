@@ -58,6 +58,7 @@ mod outline;
 mod pack_weights;
 mod partition;
 mod pipeline;
+mod plain_conv;
 mod private_calls;
 mod promote_outputs;
 mod redundant_reshape;

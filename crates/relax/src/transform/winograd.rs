@@ -37,6 +37,7 @@ use relaxide_tir::te;
 use self::cost::Extent;
 use self::interpolation::Interpolation;
 use super::dispatch::kind_of;
+use super::plain_conv::is_plain;
 use super::rules::{Known, apply};
 use crate::constant::as_floats;
 use crate::*;
@@ -79,12 +80,10 @@ struct Convolution {
 
 impl Convolution {
     fn of(call: &Ref<Call>) -> Option<Convolution> {
-        let (Some("nn.conv2d"), [image, weight]) = (call.op_name(), call.args.as_slice()) else { return None };
+        let [image, weight] = call.args.as_slice() else { return None };
         let attrs = &call.attrs;
         let all_one = |name| attrs.ints(name).is_some_and(|values| values.iter().all(|v| *v == 1));
-        let is = |name, layout| attrs.str(name).is_none_or(|own| own.is_empty() || own == layout);
-        let plain = is("data_layout", "NCHW") && is("kernel_layout", "OIHW") && is("out_layout", "NCHW");
-        if !plain || !all_one("strides") || !all_one("dilation") || attrs.int("groups") != Some(1) {
+        if !is_plain(call) || !all_one("strides") || !all_one("dilation") {
             return None;
         }
         let tensor = |ty: &Type| {

@@ -45,7 +45,8 @@ pub mod rows;
 mod rules;
 mod separate;
 mod shown_by_sum;
-pub mod stage;
+pub mod square;
+mod stage;
 mod sum_of_exponentials;
 mod threads;
 

@@ -34,6 +34,12 @@ impl Quotients {
         self.by
     }
 
+    /// The expression over quotient and remainder, and the variables of both.
+    pub fn parts(mut self, e: &PrimExpr) -> Option<(PrimExpr, Ref<Var>, Ref<Var>)> {
+        let replaced = self.mutate_prim(e);
+        Some((replaced, self.outer, self.inner?))
+    }
+
     /// A reduction over the quotient and the remainder of an axis of its output, where they make up all of the axis.
     pub fn split(self, reduce: &Reduce) -> Option<Reduce> {
         let at = reduce.stage.spatial.iter().position(|axis| axis.var == self.axis)?;

@@ -56,6 +56,16 @@ fn convolutions_are_right_with_every_value_of_every_parameter() {
     ]);
 }
 
+#[test]
+fn convolutions_in_panels_are_right_with_every_value_of_every_parameter() {
+    let small = Conv { channels: (9, 40), image: (5, 9), panel: Some(16), ..PLAIN };
+    every_value(&[
+        small.case("conv"),
+        Conv { stride: (2, 2), symbolic: true, ..small }.case("conv"),
+        Conv { kernel: (1, 1), pad: (0, 0), channels: (9, 64), ..small }.case("conv"),
+    ]);
+}
+
 /// A convolution of a signal.
 fn signal(symbolic: bool, length: i64) -> Case {
     let mut d = Dims::new(symbolic);

@@ -40,6 +40,9 @@ const LONG: i64 = 16;
 /// Instructions of a step that only count and jump.
 const LOOP: f64 = 3.0;
 
+/// What a vector of an image costs, in loads of whole lines from the first-level cache.
+const IMAGE_LOAD: f64 = 3.0;
+
 /// Vectors that a row of unknown length is taken to have.
 const USUAL_VECTORS: f64 = 12.0;
 
@@ -66,13 +69,24 @@ pub fn shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors: Opti
 /// A core begins four instructions a cycle, or two for each of two threads that share it; two of them are to be multiply-adds.
 /// Rows whose length is not known end in single vectors, the more of them the wider the tile is.
 pub fn lean_shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors: Option<i64>) -> Shape {
+    leanest(machine, most_rows, rows, vectors, 1.0)
+}
+
+/// The same where vectors begin at any element and a second-level cache holds them, as those of an image: one is two lines, which
+/// come from afar, so that it is worth more broadcasts.
+pub fn image_shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors: Option<i64>) -> Shape {
+    leanest(machine, most_rows, rows, vectors, IMAGE_LOAD)
+}
+
+/// The leanest tile where a load of a vector counts as so many instructions.
+fn leanest(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors: Option<i64>, load: f64) -> Shape {
     let ends = |tile: &Shape| match vectors {
         Some(_) => 1.0,
         None => USUAL_VECTORS / (USUAL_VECTORS + (tile.vectors - 1) as f64 / 2.0),
     };
     let part = |tile: &Shape| {
-        let (accumulators, loads) = ((tile.rows * tile.vectors) as f64, (tile.rows + tile.vectors) as f64);
-        accumulators / (accumulators + loads + LOOP)
+        let (rows, vectors) = (tile.rows as f64, tile.vectors as f64);
+        rows * vectors / (rows * vectors + rows + load * vectors + LOOP)
     };
     match machine.vector_registers {
         ..32 => shape(machine, most_rows, rows, vectors),

@@ -74,6 +74,12 @@ pub struct Windowed {
 impl Windowed {
     /// Reads a contraction as a sliding window.
     pub fn of(c: Contraction) -> Result<Windowed, Refusal> {
+        let window = Windowed::of_any(c)?;
+        if window.slides() { Ok(window) } else { Err(Refusal::new("no window slides")) }
+    }
+
+    /// The same of one whose window may be a single pixel next to the last one.
+    pub fn of_any(c: Contraction) -> Result<Windowed, Refusal> {
         let (image_x, image_y) = (Var::dim("image_x"), Var::dim("image_y"));
         let (x, image) = slide(&c.column, &c.x, &c.inner, &image_x)?;
         let mut outer: Vec<Axis> = c.batch.iter().chain(&c.columns).cloned().collect();
@@ -94,15 +100,17 @@ impl Windowed {
             }
         }
         let taps: Vec<&Axis> = [Some(&x), y.as_ref()].into_iter().flatten().filter_map(|w| w.tap.as_ref()).collect();
-        if taps.is_empty() && x.stride == 1 {
-            return Err(Refusal::new("no window slides"));
-        }
         let channels = c.inner.iter().filter(|r| taps.iter().all(|t| t.var != r.var)).cloned().collect();
         let mut phases: Vec<i64> = x.offsets().map(|o| o % x.stride).collect();
         phases.sort_unstable();
         phases.dedup();
         let (row_step, row_phases) = y.as_ref().map_or((1, vec![(0, Some(0))]), Window::phases_of_a_loop);
         Ok(Windowed { x, y, image, image_x, image_y, channels, outer, phases, row_step, row_phases, c })
+    }
+
+    /// Whether windows have more than a pixel, or leave some out between them.
+    pub fn slides(&self) -> bool {
+        self.x.stride != 1 || self.taps().next().is_some()
     }
 
     /// The image over its column and its row, the two variables, and all other axes.
@@ -137,6 +145,11 @@ impl Windowed {
             Some(y) => add(rows, int((y.reach - 1) / y.stride)),
             None => int(1),
         }
+    }
+
+    /// The axes of the kernel.
+    pub fn taps(&self) -> impl Iterator<Item = &Axis> {
+        [Some(&self.x), self.y.as_ref()].into_iter().flatten().filter_map(|window| window.tap.as_ref())
     }
 
     /// How many channels (points of the other reduction axes) there are.
@@ -228,8 +241,21 @@ impl Windowed {
         offset: i64,
         x: &PrimExpr,
     ) -> PrimExpr {
-        let phase = self.phases.iter().position(|p| *p == offset % self.x.stride).unwrap_or(0);
-        self.load(space, channel, line, below, phase as i64, add(x, int(offset / self.x.stride)))
+        let index = self.under(space, channel, line, below, offset, x);
+        relaxide_ir::prim::load(&space.buffer, [ramp(index, int(1), space.lanes)])
+    }
+
+    /// The element there.
+    pub fn element(
+        &self,
+        space: &Workspace,
+        channel: &PrimExpr,
+        line: &PrimExpr,
+        below: &PrimExpr,
+        offset: i64,
+        x: &PrimExpr,
+    ) -> PrimExpr {
+        relaxide_ir::prim::load(&space.buffer, [self.under(space, channel, line, below, offset, x)])
     }
 
     /// The vector at a column of a phase.
@@ -242,10 +268,37 @@ impl Windowed {
         phase: i64,
         column: PrimExpr,
     ) -> PrimExpr {
+        let index = self.place(space, channel, line, below, phase, column);
+        relaxide_ir::prim::load(&space.buffer, [ramp(index, int(1), space.lanes)])
+    }
+
+    /// Where the element of the workspace is that lies under a tap.
+    fn under(
+        &self,
+        space: &Workspace,
+        channel: &PrimExpr,
+        line: &PrimExpr,
+        below: &PrimExpr,
+        offset: i64,
+        x: &PrimExpr,
+    ) -> PrimExpr {
+        let phase = self.phases.iter().position(|p| *p == offset % self.x.stride).unwrap_or(0);
+        self.place(space, channel, line, below, phase as i64, add(x, int(offset / self.x.stride)))
+    }
+
+    /// Where the element of a phase is.
+    fn place(
+        &self,
+        space: &Workspace,
+        channel: &PrimExpr,
+        line: &PrimExpr,
+        below: &PrimExpr,
+        phase: i64,
+        column: PrimExpr,
+    ) -> PrimExpr {
         let stride = int(self.y.as_ref().map_or(1, |y| y.stride));
         let plane = floordiv(floormod(below, &stride), int(self.row_step));
-        let index = space.index(channel, &plane, phase, &add(line, floordiv(below, stride)), column);
-        relaxide_ir::prim::load(&space.buffer, [ramp(index, int(1), space.lanes)])
+        space.index(channel, &plane, phase, &add(line, floordiv(below, stride)), column)
     }
 }
 

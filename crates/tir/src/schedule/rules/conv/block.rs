@@ -21,9 +21,10 @@ use super::super::super::affine::{ceil_div, product};
 use super::super::super::inline::freshen_lets;
 use super::super::super::nest::Tile;
 use super::super::super::{Axis, Cx, Refusal, nest};
-use super::super::register_tile::{self, MOST_ROWS, RegisterTile, Rows};
+use super::super::register_tile::{self, MOST_ROWS, RegisterTile, Rows, Shape};
 use super::super::window::{Window, Windowed, Workspace};
-use super::decide::Nest;
+use super::decide::{Nest, Products};
+use super::panels;
 use super::{Part, divides};
 use crate::Stmt;
 
@@ -115,15 +116,16 @@ struct Sums {
 impl Block<'_> {
     /// Its nest.
     pub(super) fn emit(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
-        match self.decided.sums {
-            Some(sums) => self.in_long_rows(cx, sums),
-            None => self.row_by_row(cx),
+        match &self.decided.products {
+            Products::RowByRow(tile) => self.row_by_row(cx, *tile),
+            Products::LongRows { sums, tile } => self.in_long_rows(cx, *sums, *tile),
+            Products::InPanels(decided) => panels::emit(cx, self, decided),
         }
     }
 
     /// Register tiles along each row, which are finished where they are computed.
-    fn row_by_row(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
-        let (x, lanes, shape) = (&self.window.x.axis.extent, self.space.lanes, self.decided.tile);
+    fn row_by_row(&self, cx: &mut Cx, shape: Shape) -> Result<Stmt, Refusal> {
+        let (x, lanes) = (&self.window.x.axis.extent, self.space.lanes);
         register_tile::rows(&self.part.first, &self.part.count, shape.rows, |rows| {
             let var = Var::dim("line");
             let line = PrimExpr::from(&var);
@@ -139,8 +141,8 @@ impl Block<'_> {
     }
 
     /// Register tiles along all of some rows, finished afterwards.
-    fn in_long_rows(&self, cx: &mut Cx, sums: i64) -> Result<Stmt, Refusal> {
-        let (lanes, shape, name) = (self.space.lanes, self.decided.tile, Var::dim("lines"));
+    fn in_long_rows(&self, cx: &mut Cx, sums: i64, shape: Shape) -> Result<Stmt, Refusal> {
+        let (lanes, name) = (self.space.lanes, Var::dim("lines"));
         let most = lines_at_once(self.most, self.count, &self.space.pitch, sums);
         let (lines, bind) = match most.as_int() {
             Some(n) => (int(n), None),
@@ -242,7 +244,7 @@ impl Block<'_> {
     }
 
     /// What the axis across rows stands for in a row of the block.
-    fn at_row(&self, line: &PrimExpr) -> VarMap {
+    pub(super) fn at_row(&self, line: &PrimExpr) -> VarMap {
         self.window.y.iter().map(|y| (y.axis.var.clone(), add(self.y0, line))).collect()
     }
 
@@ -274,7 +276,7 @@ impl Block<'_> {
         Operands { loops, taps, row: Box::new(row), column: Box::new(column) }
     }
 
-    fn register_tile<'a>(&'a self, rows: &'a Rows, tile: &'a Tile, at: &'a VarMap) -> RegisterTile<'a> {
+    pub(super) fn register_tile<'a>(&'a self, rows: &'a Rows, tile: &'a Tile, at: &'a VarMap) -> RegisterTile<'a> {
         RegisterTile {
             reduce: &self.window.c.reduce,
             row_axis: Some(&self.part.channel.var),

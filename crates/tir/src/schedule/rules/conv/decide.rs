@@ -4,6 +4,7 @@ use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, int};
 
 use super::block::{goes_on, lines_at_once, long_vectors};
+use super::panels;
 use super::pieces::{self, Cut};
 use super::{Found, divides, even, height_of, windowed};
 use crate::schedule::affine::{ceil_div, product};
@@ -16,9 +17,10 @@ use crate::schedule::{Axis, Machine, Reduce, Refusal};
 /// Output rows below which a block's halo costs too much.
 const LEAST_ROWS: i64 = 4;
 /// Blocks of rows that an image has at least, for threads to share.
-const BLOCKS: i64 = 4;
-/// Numbers of parts into which channels may be divided, the best first.
-const PARTS: [i64; 3] = [8, 4, 2];
+pub(super) const BLOCKS: i64 = 4;
+/// Numbers of parts into which channels may be divided, the best first, and panels of channels.
+const PARTS: &[i64] = &[8, 4, 2];
+const PARTS_OF_PANELS: &[i64] = &[8, 7, 6, 5, 4, 3, 2];
 /// Channels of a part at least: of heavy weights, and of images whose rows are not divided.
 const LEAST_CHANNELS: i64 = 32;
 const LEAST_CHANNELS_OF_WHOLE_IMAGES: i64 = 8;
@@ -41,14 +43,24 @@ pub struct Nest {
     pub(super) lanes: i64,
     /// Parts into which channels are divided.
     pub(super) parts: i64,
+    /// Channels of a panel; one where channels lie in none.
+    pub(super) width: i64,
     /// Whether parts share a workspace.
     pub(super) is_shared: bool,
     /// Output rows of a block.
     pub(super) block: BlockRows,
-    /// Elements of the sums where vectors go on from row to row; `None` where each row is finished in registers.
-    pub(super) sums: Option<i64>,
-    /// Channels and vectors of a register tile.
-    pub(super) tile: Shape,
+    /// How a block's products are made.
+    pub(super) products: Products,
+}
+
+/// How the products of a block are made. Tiles are channels and vectors of pixels.
+pub enum Products {
+    /// Row by row, finished in registers.
+    RowByRow(Shape),
+    /// Vectors go on from row to row, through so many elements of sums.
+    LongRows { sums: i64, tile: Shape },
+    /// Vectors lie along channels.
+    InPanels(panels::Decided),
 }
 
 /// Output rows of a block.
@@ -71,7 +83,7 @@ impl Decided {
     /// Asks for the parameters.
     pub(super) fn of(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
         let Found { reduce, channel, window } = found;
-        let Some(piece) = pieces::decide(machine, window, choices) else {
+        let Some(piece) = pieces::decide(machine, channel, window, choices) else {
             return Ok(Decided { piece: None, whole: Nest::of(machine, reduce, channel, window, choices), rest: None });
         };
         let cut = Cut::of(reduce, &window.x.axis, piece);
@@ -99,21 +111,49 @@ impl Nest {
             () if BlockRows::are_uneven(machine, window, &pitch) => Some(WhyParts::UnevenRows),
             () => None,
         };
-        let (parts, is_shared) = parts(channel, why, choices);
-        let block = BlockRows::decide(machine, window, &pitch, parts, choices);
+        let width = panels::width(window, channel).unwrap_or(1);
+        let (parts, is_shared) = parts(channel, width, why, choices);
+        let block = BlockRows::decide(machine, window, &pitch, why, parts, choices);
+        let channels = channel.extent.as_int().map(|channels| channels / parts);
+        let products = match panels::decide(machine, channel, window, choices) {
+            Some(decided) => Products::InPanels(decided),
+            None => Products::of_rows(machine, window, &pitch, block, channels, choices),
+        };
+        Nest { lanes, parts, width, is_shared, block, products }
+    }
+}
+
+impl Products {
+    /// Whether they read a copy of the image.
+    pub(super) fn copy_image(&self) -> bool {
+        match self {
+            Products::RowByRow(_) | Products::LongRows { .. } => true,
+            Products::InPanels(decided) => decided.copies,
+        }
+    }
+
+    /// Those of channels by vectors of pixels.
+    fn of_rows(
+        machine: &Machine,
+        window: &Windowed,
+        pitch: &PrimExpr,
+        block: BlockRows,
+        channels: Option<i64>,
+        choices: &mut Choices<'_>,
+    ) -> Products {
+        let lanes = machine.lanes(window.c.reduce.stage.output.dtype);
         let most = match block {
             BlockRows::Known(rows) => int(rows),
             BlockRows::Fitting { .. } => PrimExpr::from(&Var::dim("rows")),
         };
         let count = if divides(&most, &height_of(window)) { most.clone() } else { PrimExpr::from(&Var::dim("count")) };
         let sums = sums(window, lanes, choices);
-        let channels = channel.extent.as_int().map(|channels| channels / parts);
         let guess = match sums {
             Some(sums) => {
-                let lines = lines_at_once(&most, &count, &pitch, sums);
+                let lines = lines_at_once(&most, &count, pitch, sums);
                 let lines = if lines.as_int().is_some() { lines } else { PrimExpr::from(&Var::dim("lines")) };
-                let vectors = long_vectors(window, &pitch, &lines, &count, lanes);
-                register_tile::lean_shape(machine, MOST_ROWS, channels, vectors)
+                let vectors = long_vectors(window, pitch, &lines, &count, lanes);
+                register_tile::image_shape(machine, MOST_ROWS, channels, vectors)
             }
             None => {
                 let width = window.x.axis.extent.as_int().map(|n| (n + lanes - 1) / lanes);
@@ -123,7 +163,10 @@ impl Nest {
         let most_rows = MOST_ROWS.min(channels.unwrap_or(MOST_ROWS));
         let reason = "of all tiles that fit the registers it wastes least at edges of channels and rows";
         let tile = TileGuess { shape: guess, most_rows, reason }.decide(machine, choices);
-        Nest { lanes, parts, is_shared, block, sums, tile }
+        match sums {
+            Some(sums) => Products::LongRows { sums, tile },
+            None => Products::RowByRow(tile),
+        }
     }
 }
 
@@ -138,19 +181,26 @@ enum WhyParts {
     UnevenRows,
 }
 
-/// Into how many parts the channels are divided, all equal, so that they share one kernel; and whether they share a workspace.
-fn parts(channel: &Axis, why: Option<WhyParts>, choices: &mut Choices<'_>) -> (i64, bool) {
+/// Into how many parts channels can be divided, all of as many panels of `width`, the best number first.
+pub(super) fn numbers_of_parts(channel: &Axis, width: i64) -> impl Iterator<Item = i64> {
+    let panels = channel.extent.as_int().map(|n| (n + width - 1) / width);
+    let numbers = if width > 1 { PARTS_OF_PANELS } else { PARTS };
+    numbers.iter().copied().filter(move |parts| panels.is_some_and(|n| n % parts == 0 && n >= *parts))
+}
+
+/// Into how many parts the channels are divided, all of as many panels of `width`, so that they share one kernel; and whether they
+/// share a workspace.
+fn parts(channel: &Axis, width: i64, why: Option<WhyParts>, choices: &mut Choices<'_>) -> (i64, bool) {
     let channels = channel.extent.as_int();
-    let divides = |parts: &i64| channels.is_some_and(|n| n % parts == 0 && n >= *parts);
     let least = match why {
         Some(WhyParts::UnevenRows) => LEAST_CHANNELS_OF_WHOLE_IMAGES,
         _ => LEAST_CHANNELS,
     };
-    let fits = |parts: &i64| divides(parts) && channels.is_some_and(|n| n / parts >= least);
+    let fits = |parts: &i64| channels.is_some_and(|n| n / parts >= least);
     let parts = choices.choose(Guess {
         name: "parts",
-        value: why.and_then(|_| PARTS.into_iter().find(fits)).unwrap_or(1),
-        domain: Domain::list([1].into_iter().chain(PARTS.into_iter().filter(divides))),
+        value: why.and_then(|_| numbers_of_parts(channel, width).find(fits)).unwrap_or(1),
+        domain: Domain::list([1].into_iter().chain(numbers_of_parts(channel, width))),
         reason: match why {
             Some(WhyParts::HeavyWeights | WhyParts::OneRow) => {
                 "rows give too few tasks, or each block of rows would read weights that no cache keeps"
@@ -160,7 +210,7 @@ fn parts(channel: &Axis, why: Option<WhyParts>, choices: &mut Choices<'_>) -> (i
             }
             None => "blocks of rows are enough tasks, and caches keep the weights",
         },
-        limit: "parts are equal: the number of output channels is a multiple of how many there are",
+        limit: "parts are equal: the number of output channels, or of panels of them, is a multiple of how many there are",
     });
     if parts == 1 {
         return (1, false);
@@ -187,10 +237,16 @@ impl BlockRows {
         machine: &Machine,
         window: &Windowed,
         pitch: &PrimExpr,
+        why: Option<WhyParts>,
         parts: i64,
         choices: &mut Choices<'_>,
     ) -> BlockRows {
-        let (image_bytes, blocks) = (machine.l2_block(), if parts > 1 { 1 } else { BLOCKS });
+        // Each block reads the weights again: heavy ones are worth a workspace that leaves less of the cache free.
+        let image_bytes = match why {
+            Some(WhyParts::HeavyWeights) => 2 * machine.l2_block(),
+            _ => machine.l2_block(),
+        };
+        let blocks = if parts > 1 { 1 } else { BLOCKS };
         let guess = BlockRows::Fitting { image_bytes, least: LEAST_ROWS, blocks };
         let height = height_of(window);
         if let Some((rows, height)) = guess.rows(window, pitch).as_int().zip(height.as_int()) {
@@ -198,8 +254,15 @@ impl BlockRows {
                 name: "block_rows",
                 value: rows,
                 domain: Domain::range(1, height),
-                reason: "their workspace fits half of the second-level cache, an image has blocks for all threads, and all \
-                         blocks are equal",
+                reason: match why {
+                    Some(WhyParts::HeavyWeights) => {
+                        "their workspace fits the second-level cache, few blocks read heavy weights, and all blocks are equal"
+                    }
+                    _ => {
+                        "their workspace fits half of the second-level cache, an image has blocks for all threads, and all \
+                         blocks are equal"
+                    }
+                },
                 limit: "they are rows of the output",
             }));
         }

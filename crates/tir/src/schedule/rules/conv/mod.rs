@@ -8,7 +8,8 @@
 //!     products of the block                             # see `block`
 //! ```
 //!
-//! Weights are read in their natural order: each of the six rows is one stream over `c, ry, rx`. Parameters: rows a block
+//! Weights are read in their natural order: each of the six rows is one stream over `c, ry, rx`; or in panels of channels, and then vectors
+//! lie along those (see `panels`). Parameters: rows a block
 //! such that the workspace fits half of the second-level cache, at least four. Channels are divided where rows give too
 //! few tasks (signals of one dimension) or where every further block of rows would read weights that no cache keeps. Then the
 //! blocks follow each other, and threads share one workspace: they fill it together, and each computes a part. Long signals are cut
@@ -16,6 +17,7 @@
 
 mod block;
 mod decide;
+mod panels;
 mod pieces;
 
 use relaxide_ffi::Ref;
@@ -76,7 +78,10 @@ fn windowed(reduce: &Reduce) -> Result<(Axis, Windowed), Refusal> {
     if !contraction.rows.is_empty() {
         return Err(Refusal::new("several axes belong to the weights alone"));
     }
-    let window = Windowed::of(contraction)?;
+    let window = Windowed::of_any(contraction)?;
+    if !window.slides() && panels::width(&window, &channel).is_none() {
+        return Err(Refusal::new("no window slides"));
+    }
     if let Some(taps) = window.x.tap.as_ref().and_then(|tap| tap.extent.as_int()).filter(|n| *n > MOST_TAPS) {
         return Err(Refusal::new(format!(
             "a row of the kernel has {taps} taps, and more than {MOST_TAPS} are too many to unroll"
@@ -99,7 +104,7 @@ fn whole(cx: &mut Cx, reduce: &Reduce, decided: &Nest) -> Result<Stmt, Refusal> 
     let known = [&most, &height, &pitch_name].iter().all(|e| e.as_int().is_some()) && divides(&most, &height);
     let vectors = if known { 1 } else { MOST_VECTORS };
     let space = Workspace::new(&window, dtype, decided.lanes, vectors, &most, pitch_name);
-    let part = Part::of(&channel, decided.parts);
+    let part = Part::of(&channel, decided.parts, decided.width);
     let nest = Blocks { reduce, window: &window, space: &space, part: &part, most: &most, decided }.emit(cx)?;
     Ok(Stmt::seq([Stmt::bind(pitch, pitch_value), Stmt::bind(block, rows), nest]))
 }
@@ -147,16 +152,23 @@ impl Blocks<'_> {
         let (machine, image) = (cx.machine.clone(), (&first, &count_name));
         let alloc = Stmt::alloc(&self.space.buffer);
         let stage = &self.reduce.stage;
+        let copies = decided.products.copy_image();
         if shared {
             let pixels = product([&window.depth(), &self.space.pitch, &height]);
-            let fill = window
-                .fill(cx, self.space, image.0, image.1, |channels, row| in_parallel(&machine, channels, pixels, row))?;
             let sums = product(stage.reduce.iter().chain([part.channel, &window.x.axis]).map(|a| &a.extent));
             let work = floordiv(mul(sums, height), int(4));
-            body.extend([fill, nest::parallel(&machine, part.var.clone(), int(part.of), work, products)]);
-            return Ok(Stmt::seq([alloc, Stmt::serial(p, tasks, Stmt::seq(body))]));
+            if copies {
+                let fill = |channels: &[Axis], row| in_parallel(&machine, channels, pixels, row);
+                body.push(window.fill(cx, self.space, image.0, image.1, fill)?);
+            }
+            body.push(nest::parallel(&machine, part.var.clone(), int(part.of), work, products));
+            let blocks = Stmt::serial(p, tasks, Stmt::seq(body));
+            return Ok(if copies { Stmt::seq([alloc, blocks]) } else { blocks });
         }
-        body.extend([alloc, window.fill(cx, self.space, image.0, image.1, nest::serial)?, products]);
+        if copies {
+            body.extend([alloc, window.fill(cx, self.space, image.0, image.1, nest::serial)?]);
+        }
+        body.push(products);
         let work = floordiv(product(stage.spatial.iter().chain(&stage.reduce).map(|a| &a.extent)), int(4));
         Ok(nest::parallel(&machine, p, tasks, work, Stmt::seq(body)))
     }
@@ -189,11 +201,12 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn of(channel: &'a Axis, parts: i64) -> Self {
+    fn of(channel: &'a Axis, parts: i64, width: i64) -> Self {
         let var = Var::dim("part");
         match channel.extent.as_int() {
             Some(channels) if parts > 1 => {
-                let count = channels / parts;
+                // The last panel of the last part may have fewer channels.
+                let count = (channels + width - 1) / width / parts * width;
                 Self { channel, first: mul(PrimExpr::from(&var), int(count)), count: int(count), of: parts, var }
             }
             _ => Self { channel, first: int(0), count: channel.extent.clone(), of: 1, var },

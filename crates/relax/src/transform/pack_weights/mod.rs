@@ -1,0 +1,87 @@
+//! PackWeights: constant matrices of products and filters of convolutions lie in panels, as loops over them read them.
+//!
+//! ```text
+//! y = R.matmul(x, w)       ->    y = R.call_tir(cls.matmul, (x, p), …)       y[.., n] = sum over k of x[.., k] * p[n // 64, k, n % 64]
+//! y = R.nn.conv2d(x, w)    ->    y = R.call_tir(cls.conv2d, (x, p), …)       the same of filters, p[m // 64, c, i, j, m % 64]
+//! ```
+//!
+//! A product of many rows otherwise copies its matrix panel by panel whenever it runs, from rows that lie far apart, often by a power of two, so
+//! that few of their lines fit a cache together; and one of few rows reads pieces of rows, each from another page of memory. A panel is read from
+//! its beginning to its end. The schedule makes axes of `n // 64` and `n % 64` (`relaxide_tir::schedule`). [`filters`] says which convolutions gain.
+//!
+//! **Where** the matrix is a constant of float32 (`FoldConstant` has run before), large enough, and has more than one panel and no column outside
+//! of them; what is multiplied with it has rows. Others stay, and everything for GPUs. A matrix of several products is packed once.
+
+mod filters;
+mod matrix;
+
+use std::collections::HashMap;
+
+use relaxide_ffi::{DataType, Ref, Tensor};
+use relaxide_ir::IRModule;
+use relaxide_ir::pass::{PassInfo, PassResult};
+
+use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
+use crate::*;
+
+pub(super) const PASS: PassInfo = PassInfo::new(
+    "PackWeights",
+    "Constant matrices of products and filters of convolutions lie in panels.",
+    |module, context, _| {
+        if context.target.is_gpu() { Ok(module) } else { run(module) }
+    },
+);
+
+/// Columns of a panel: whole vectors of every processor, and as many as a tile of registers has; fewer where those do not divide them.
+const WIDTHS: [i64; 2] = [64, 48];
+const F32: DataType = DataType::float(32);
+
+fn run(module: IRModule) -> PassResult {
+    let mut b = BlockBuilder::with_module(module);
+    let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
+    let mut packed = HashMap::new();
+    for (name, func) in functions {
+        let mut pack = Pack { values: HashMap::new(), packed: &mut packed, changed: false };
+        let refused = |e| in_function(PASS.name, &name, e);
+        let new = rewrite_function(&mut b, &func, &mut pack).map_err(refused)?;
+        if pack.changed {
+            let new = super::clean_up(&mut b, &new).map_err(refused)?;
+            b.module_mut().insert(name, new);
+        }
+    }
+    Ok(b.finish())
+}
+
+struct Pack<'a> {
+    values: HashMap<AnyVar, Expr>,
+    /// Constants that were looked at, with their panels if they have some.
+    packed: &'a mut HashMap<Ref<Constant>, Option<Expr>>,
+    changed: bool,
+}
+
+impl Rewrite for Pack<'_> {
+    fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        let new = match &value {
+            Expr::Call(call) => match call.op_name() {
+                Some("matmul") => matrix::product(self, b, call)?,
+                Some("nn.conv2d") => filters::convolution(self, b, call)?,
+                _ => None,
+            },
+            _ => None,
+        };
+        self.changed |= new.is_some();
+        let value = new.unwrap_or(value);
+        self.values.insert(var.clone(), value.clone());
+        Ok(Action::Bind(value))
+    }
+}
+
+impl Pack<'_> {
+    /// The panels of a constant behind an operand, as `laid_out` makes them; none where there is no constant, or where it is to stay.
+    fn panels(&mut self, operand: &Expr, laid_out: impl FnOnce(&Tensor) -> Option<Tensor>) -> Option<Expr> {
+        let constant = operand.as_var().and_then(|var| self.values.get(&var)).unwrap_or(operand);
+        let Expr::Constant(constant) = constant else { return None };
+        let packed = self.packed.entry(constant.clone());
+        packed.or_insert_with(|| laid_out(&constant.value).map(Expr::constant)).clone()
+    }
+}
