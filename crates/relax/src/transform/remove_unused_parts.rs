@@ -67,7 +67,8 @@ fn needed(func: &Ref<Function>) -> Vec<usize> {
     let mut keep = Vec::with_capacity(func.params.len());
     for (i, param) in func.params.iter().enumerate() {
         let says: Vec<_> = defined_vars([&param.ty]).into_iter().filter(|s| open.contains(s)).collect();
-        if is_used(param) || !says.is_empty() {
+        // A scalar stands in expressions and shapes, too.
+        if is_used(param) || open.remove(param) || !says.is_empty() {
             says.iter().for_each(|s| {
                 open.remove(s);
             });

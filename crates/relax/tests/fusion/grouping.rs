@@ -2,6 +2,7 @@
 
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Type, Var};
+use relaxide_relax::transform::parse_passes;
 use relaxide_relax::*;
 use relaxide_tir::{PrimFunc, te};
 
@@ -193,7 +194,7 @@ fn symbolic_dimensions_that_no_tensor_binds_are_passed() {
 }
 
 #[test]
-fn scalar_constants_become_literals_and_others_arguments() {
+fn constants_are_arguments_and_scalars_literals_where_they_are_kept() {
     let x = param("x", [2, 3]);
     let module = program(&[&x], |b| {
         let three = Expr::constant(relaxide_ffi::Tensor::from_slice(&[3.0f32], &[]).unwrap());
@@ -201,9 +202,15 @@ fn scalar_constants_become_literals_and_others_arguments() {
         let y = add(b, &x.clone().into(), &three)?;
         mul(b, &y, &row)
     });
-    let after = fused(&module);
-    let (_, kernel) = after.functions_of::<PrimFunc>().next().expect("a kernel");
-    assert_eq!(kernel.params.len(), 3);
+    let params = |module: &relaxide_ir::IRModule| {
+        let (_, kernel) = module.functions_of::<PrimFunc>().next().expect("a kernel");
+        kernel.params.len()
+    };
+    assert_eq!(params(&fused(&module)), 4);
+    let passes = parse_passes("AnnotateTIROpPattern, FuseOps(keep_scalars=True), FuseTIR").expect("they are there");
+    let context = relaxide_ir::pass::PassContext::default();
+    let kept = passes.iter().fold(module.clone(), |module, pass| pass.run(module, &context).expect("it succeeds"));
+    assert_eq!(params(&kept), 3);
     assert_eq!(check(&module, &[numbers(&[2, 3], 1)]), ["fused_add_mul"]);
 }
 

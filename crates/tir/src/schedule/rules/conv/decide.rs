@@ -111,11 +111,12 @@ impl Nest {
             () if BlockRows::are_uneven(machine, window, &pitch) => Some(WhyParts::UnevenRows),
             () => None,
         };
-        let width = panels::width(window, channel).unwrap_or(1);
+        let panels = panels::decide(machine, channel, window, choices);
+        let width = panels.as_ref().map_or(1, |panels| panels.width);
         let (parts, is_shared) = parts(channel, width, why, choices);
         let block = BlockRows::decide(machine, window, &pitch, why, parts, choices);
         let channels = channel.extent.as_int().map(|channels| channels / parts);
-        let products = match panels::decide(machine, channel, window, choices) {
+        let products = match panels {
             Some(decided) => Products::InPanels(decided),
             None => Products::of_rows(machine, window, &pitch, block, channels, choices),
         };

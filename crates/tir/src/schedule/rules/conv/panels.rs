@@ -41,6 +41,8 @@ const MOST_VECTORS: i64 = 4;
 
 /// What is decided.
 pub struct Decided {
+    /// Channels of a panel.
+    pub(super) width: i64,
     /// Vectors of a register tile.
     vectors: i64,
     /// Pixels of a register tile at most.
@@ -143,16 +145,17 @@ pub(super) fn decide(
         reason: "weights come from memory when a network runs, which takes as long as a few tiles",
         limit: "the weights that come next are asked for with those at hand (1), or come when they are read (0)",
     });
-    Some(Decided { vectors, pixels, depth, copies: copies == 1, asks: asks == 1 })
+    Some(Decided { width, vectors, pixels, depth, copies: copies == 1, asks: asks == 1 })
 }
 
 /// The nest of a block.
 pub(super) fn emit(cx: &mut Cx, block: &Block<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
     let (window, part) = (block.window, block.part);
-    let Some(((weights, width), depth)) = Weights::of(window, part.channel).zip(window.channels.first()) else {
+    let Some(((weights, _), depth)) = Weights::of(window, part.channel).zip(window.channels.first()) else {
         return Err(Refusal::new("weights do not lie in panels"));
     };
     let pixels = mul(block.most, &window.x.axis.extent);
+    let width = decided.width;
     let sums = Buffer::new("sums", window.c.reduce.stage.output.dtype, [mul(pixels, int(width))]);
     let panels = Panels { block, decided, weights, depth, sums: sums.clone(), width };
     let panel = Var::dim("panel");
