@@ -134,11 +134,6 @@ REASONS = [
         ["canonicalize_keeps_checks"],
     ),
     (
-        "TVM's DeadCodeElimination, which tidies both results, moves a value into the branch that uses it, if it runs at all.",
-        ["ExpandTupleArguments", "RemoveUnusedOutputs"],
-        ["dead_branches"],
-    ),
-    (
         "TVM passes a symbolic dimension in place of the tensor that says it; ours keeps the tensor.",
         ["RemoveUnusedParameters"],
         ["remove_unused_parameters_keeps"],
@@ -156,7 +151,7 @@ REASONS = [
     (
         "Ours takes the inputs behind the values that need none, TVM in front of them, so that what needs both comes earlier.",
         ["TopologicalSort(breadth-first, from-inputs)"],
-        ["topological_sort_depth_possible"],
+        ["topological_sort_depth_possible", "pack_weights"],
     ),
     (
         "Two weights are multiplied with each other first wherever they come from weights; TVM asks for fewer operations.",

@@ -469,7 +469,7 @@ fn repeat_type(cx: &CallCx) -> Result<Type, OpError> {
     let Some(ndim) = x.ndim else { return Ok(x.ty()) };
     let axis = cx.axis("axis", ndim)?;
     let dims = x.dims.map(|mut dims| {
-        dims[axis] = PrimExpr::from(times) * &dims[axis];
+        dims[axis] = &dims[axis] * times;
         dims
     });
     Ok(tensor_type(dims, Some(ndim), x.dtype))

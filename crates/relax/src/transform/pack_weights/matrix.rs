@@ -48,7 +48,7 @@ fn left_product(pack: &mut Pack<'_>, b: &mut BlockBuilder, call: &Ref<Call>) -> 
         return Ok(None);
     };
     let ([batch @ .., _, terms], [.., columns]) = (left.as_slice(), right.as_slice()) else { return Ok(None) };
-    let outer = &dims[..dims.len() - 2];
+    let [outer @ .., _, _] = dims.as_slice() else { return Ok(None) };
     // Each matrix of several belongs to one of the right ones.
     let Some(above) = outer.len().checked_sub(batch.len()) else { return Ok(None) };
     let belongs = right.len() == dims.len() && outer[above..].iter().zip(batch).all(|(a, b)| prove_equal(a, b));
