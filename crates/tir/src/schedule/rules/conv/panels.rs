@@ -364,7 +364,7 @@ impl Panels<'_> {
     fn terms(&self, depth: &Depth) -> (Vec<Axis>, Vec<VarMap>) {
         let window = self.block.window;
         let along = |axis: &Axis| Axis { extent: depth.count.clone(), ..axis.clone() };
-        let mut loops: Vec<Axis> = window.channels.iter().cloned().collect();
+        let mut loops: Vec<Axis> = window.channels.to_vec();
         loops[0] = along(&loops[0]);
         let (down, across) = (window.y.as_ref().and_then(|y| y.tap.as_ref()), window.x.tap.as_ref());
         let extent = |tap: Option<&Axis>| tap.map_or(Some(1), |tap| tap.extent.as_int());
