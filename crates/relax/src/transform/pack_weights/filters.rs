@@ -8,7 +8,7 @@ use relaxide_ffi::{Ref, Tensor};
 use relaxide_ir::Type;
 use relaxide_ir::prim::PrimExpr;
 
-use super::{F32, Pack};
+use super::{F32, Layout, Pack};
 use crate::blocks::Panels;
 use crate::op::convolve::convolve_in_panels;
 use crate::op::{CallCx, lookup};
@@ -36,7 +36,7 @@ pub(super) fn convolution(
     if is_gpu || !is_plain(call) || !is_f32(&image.ty()) || !is_f32(&call.ty) || !gains(call) || is_another(call)? {
         return Ok(None);
     }
-    let Some(panels) = pack.panels(filters, in_panels) else { return Ok(None) };
+    let Some(panels) = pack.panels(filters, Layout::Filters, in_panels) else { return Ok(None) };
     let width = panels.ty().as_tensor().and_then(|ty| ty.shape.as_ref()?.last()?.as_int());
     let (Some(width), Some(def)) = (width, call.op_name().and_then(lookup)) else { return Ok(None) };
     let mut refused = None;

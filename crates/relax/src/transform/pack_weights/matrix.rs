@@ -8,7 +8,7 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{floordiv, floormod};
 use relaxide_tir::te;
 
-use super::{F32, Pack, WIDTHS, filters};
+use super::{F32, Layout, Pack, WIDTHS, filters};
 use crate::blocks;
 use crate::shape::prove_equal;
 use crate::transform::dispatch::kind_of;
@@ -26,7 +26,7 @@ pub(super) fn product(pack: &mut Pack<'_>, b: &mut BlockBuilder, call: &Ref<Call
     if left.ndim < 2 || kind_of(&call.ty).is_some_and(|kind| kind.is_gpu()) {
         return Ok(None);
     }
-    let Some(panels) = pack.panels(matrix, in_panels) else { return left_product(pack, b, call) };
+    let Some(panels) = pack.panels(matrix, Layout::Columns, in_panels) else { return left_product(pack, b, call) };
     b.call_te("matmul", vec![x.clone(), panels], |inputs| {
         let [x, panels] = inputs else { return Vec::new() };
         let [_, depth, width] = panels.shape() else { return Vec::new() };
@@ -55,7 +55,7 @@ fn left_product(pack: &mut Pack<'_>, b: &mut BlockBuilder, call: &Ref<Call>) -> 
     if !belongs || !filters::gain(1, terms.as_int().unwrap_or(0), columns.as_int()) {
         return Ok(None);
     }
-    let Some(panels) = pack.panels(matrix, rows_in_panels) else { return Ok(None) };
+    let Some(panels) = pack.panels(matrix, Layout::Rows, rows_in_panels) else { return Ok(None) };
     let terms = terms.clone();
     b.call_te("matmul", vec![panels, x.clone()], |inputs| {
         let [panels, x] = inputs else { return Vec::new() };
@@ -73,7 +73,7 @@ fn left_product(pack: &mut Pack<'_>, b: &mut BlockBuilder, call: &Ref<Call>) -> 
 }
 
 /// The panels of a matrix, `[panels, rows, columns of a panel]`; none where it is to stay.
-fn in_panels(matrix: &Tensor) -> Option<Tensor> {
+pub(super) fn in_panels(matrix: &Tensor) -> Option<Tensor> {
     let [rows, columns] = *matrix.shape() else { return None };
     let width = WIDTHS.into_iter().find(|width| columns % width == 0 && columns > *width)?;
     if matrix.dtype() != F32 || rows * columns < LEAST_ELEMENTS {
@@ -85,7 +85,7 @@ fn in_panels(matrix: &Tensor) -> Option<Tensor> {
 }
 
 /// The panels of the rows of some matrices, `[.., panels, columns, rows of a panel]`, with zeros behind the last row; none where they are to stay.
-fn rows_in_panels(matrices: &Tensor) -> Option<Tensor> {
+pub(super) fn rows_in_panels(matrices: &Tensor) -> Option<Tensor> {
     let [batch @ .., rows, columns] = matrices.shape() else { return None };
     let panels = filters::panels(*rows)?;
     if matrices.dtype() != F32 {

@@ -52,10 +52,21 @@ fn run(module: IRModule) -> PassResult {
     Ok(b.finish())
 }
 
+/// How panels lie. One constant may have several: a matrix that is the right one of a product and the left one of another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Layout {
+    /// Columns of a matrix.
+    Columns,
+    /// Rows of one matrix or several.
+    Rows,
+    /// Filters of a convolution.
+    Filters,
+}
+
 struct Pack<'a> {
     values: HashMap<AnyVar, Expr>,
     /// Constants that were looked at, with their panels if they have some.
-    packed: &'a mut HashMap<Ref<Constant>, Option<Expr>>,
+    packed: &'a mut HashMap<(Ref<Constant>, Layout), Option<Expr>>,
     changed: bool,
 }
 
@@ -78,10 +89,35 @@ impl Rewrite for Pack<'_> {
 
 impl Pack<'_> {
     /// The panels of a constant behind an operand, as `laid_out` makes them; none where there is no constant, or where it is to stay.
-    fn panels(&mut self, operand: &Expr, laid_out: impl FnOnce(&Tensor) -> Option<Tensor>) -> Option<Expr> {
+    fn panels(
+        &mut self,
+        operand: &Expr,
+        layout: Layout,
+        laid_out: impl FnOnce(&Tensor) -> Option<Tensor>,
+    ) -> Option<Expr> {
         let constant = operand.as_var().and_then(|var| self.values.get(&var)).unwrap_or(operand);
         let Expr::Constant(constant) = constant else { return None };
-        let packed = self.packed.entry(constant.clone());
+        let packed = self.packed.entry((constant.clone(), layout));
         packed.or_insert_with(|| laid_out(&constant.value).map(Expr::constant)).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_on_both_sides_has_panels_of_columns_and_of_rows() {
+        let matrix = Expr::constant(Tensor::from_slice(&vec![1f32; 192 * 256], &[192, 256]).unwrap());
+        let mut packed = HashMap::new();
+        let mut pack = Pack { values: HashMap::new(), packed: &mut packed, changed: false };
+        let shape = |panels: Option<Expr>| match panels {
+            Some(Expr::Constant(panels)) => panels.value.shape().to_vec(),
+            _ => Vec::new(),
+        };
+        for _ in 0..2 {
+            assert_eq!(shape(pack.panels(&matrix, Layout::Columns, matrix::in_panels)), [4, 192, 64]);
+            assert_eq!(shape(pack.panels(&matrix, Layout::Rows, matrix::rows_in_panels)), [3, 256, 64]);
+        }
     }
 }
