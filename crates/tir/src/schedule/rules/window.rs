@@ -245,19 +245,6 @@ impl Windowed {
         relaxide_ir::prim::load(&space.buffer, [ramp(index, int(1), space.lanes)])
     }
 
-    /// The element there.
-    pub fn element(
-        &self,
-        space: &Workspace,
-        channel: &PrimExpr,
-        line: &PrimExpr,
-        below: &PrimExpr,
-        offset: i64,
-        x: &PrimExpr,
-    ) -> PrimExpr {
-        relaxide_ir::prim::load(&space.buffer, [self.under(space, channel, line, below, offset, x)])
-    }
-
     /// The vector at a column of a phase.
     pub fn load(
         &self,
@@ -273,7 +260,7 @@ impl Windowed {
     }
 
     /// Where the element of the workspace is that lies under a tap.
-    fn under(
+    pub fn under(
         &self,
         space: &Workspace,
         channel: &PrimExpr,

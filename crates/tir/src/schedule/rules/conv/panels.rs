@@ -296,7 +296,7 @@ impl Panels<'_> {
             let below = window.y.as_ref().map_or(int(0), tap);
             let of = substitute(&window.channel_index(), &map);
             let offset = tap(&window.x).as_int().unwrap_or(0);
-            window.element(space, &of, line, &below, offset, &add(&pixels.first, int(i)))
+            load(&space.buffer, [window.under(space, &of, line, &below, offset, &add(&pixels.first, int(i)))])
         };
         let mut weight = |cx: &mut Cx, j: i64, map: &VarMap| {
             let mut map = moved(map);
