@@ -1,7 +1,7 @@
 //! The thread pool that compiled kernels run their parallel loops on.
 //!
-//! A kernel hands over one function and a number of tasks; the caller and the workers claim tasks until none is left
-//! ([`round`]). What matters is the time from launch to the first task, since a small model launches thousands of short
+//! A kernel hands over one function and a number of tasks; the caller and the workers claim tasks until none is left, each its
+//! own share first ([`round`]). What matters is the time from launch to the first task, since a small model launches thousands of short
 //! loops per second: threads look for their event for a while before they sleep ([`waiting`]), and no launch waits for a
 //! worker that has not begun.
 //!
@@ -174,11 +174,11 @@ unsafe fn launch(
         // SAFETY: passed on to the caller of this function.
         return unsafe { run_alone(task, data) };
     }
-    let num_task = tasks(present);
-    let barrier = Barrier::new(num_task, present);
-    // Both fit: there are a few tasks for each thread.
-    let mut env = ParallelGroupEnv { sync_handle: barrier.as_handle(), num_task: num_task as i32 };
-    let job = Job { task, data, env: &raw mut env, num_task: num_task as u32 };
+    // There are a few tasks for each thread.
+    let num_task = u16::try_from(tasks(present)).unwrap_or(u16::MAX);
+    let barrier = Barrier::new(usize::from(num_task), present);
+    let mut env = ParallelGroupEnv { sync_handle: barrier.as_handle(), num_task: i32::from(num_task) };
+    let job = Job { task, data, env: &raw mut env, num_task };
     // SAFETY: the pool is taken; the caller vouches for the task; the environment lives until the launch is over.
     unsafe { pool().crew.launch(job, present - 1) }
 }

@@ -60,8 +60,9 @@ impl Crew {
                 bind(number + 1);
             }
             while !is_surplus() {
-                self.run_tasks();
-                self.idle.until(|| self.round.has_unclaimed() || is_surplus());
+                let seen = self.round.number();
+                self.run_tasks(number + 1);
+                self.idle.until(|| self.round.number() != seen || is_surplus());
             }
         };
         std::thread::Builder::new().name(format!("relaxide-{}", number + 1)).spawn(work).map(drop)
@@ -74,22 +75,22 @@ impl Crew {
     /// No other round is in progress; the job's task is safe to call, from several threads at once, with its data, its
     /// environment and any number below its number of tasks.
     pub(super) unsafe fn launch(&self, job: Job, helpers: usize) -> Result<(), Error> {
-        self.round.begin(job);
+        self.round.begin(job, helpers + 1);
         self.idle.wake(helpers);
-        self.run_tasks();
+        self.run_tasks(0);
         self.launcher.until(|| self.round.is_over());
         let error = self.first_error.lock().unwrap_or_else(PoisonError::into_inner).take();
         error.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Claims and runs tasks until there are none.
-    fn run_tasks(&self) {
-        while let Some((job, number)) = self.round.claim() {
+    /// Claims and runs tasks until there are none; as the thread of that number, of which the launching one is the first.
+    fn run_tasks(&self, thread: usize) {
+        while let Some((job, number)) = self.round.claim(thread) {
             // SAFETY: `launch` has the promise of its caller for every task of the job, and data and environment live
             // until the round is over, which it is not while this task is unfinished. A number of tasks fits an `i32`.
-            let code = unsafe { (job.task)(number as i32, job.env, job.data) };
+            let code = unsafe { (job.task)(i32::from(number), job.env, job.data) };
             if code != 0 {
-                self.fail(number);
+                self.fail(u32::from(number));
             }
             if self.round.finish() {
                 self.launcher.wake(1);
