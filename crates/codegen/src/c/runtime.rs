@@ -220,9 +220,8 @@ typedef int rx_task(int32_t task, const rx_group *group, void *environment);
 /* The iterations of one task: from `first` below `last`. */
 static inline void rx_share(int32_t task, const rx_group *group, int64_t extent, int64_t *first, int64_t *last) {
     int64_t tasks = group->tasks > 1 ? group->tasks : 1;
-    int64_t share = (extent + tasks - 1) / tasks;
-    *first = task * share;
-    *last = *first + share < extent ? *first + share : extent;
+    *first = task * extent / tasks;
+    *last = (task + (int64_t)1) * extent / tasks;
 }
 
 #if !defined(RELAXIDE_NO_RUNTIME)

@@ -1,7 +1,7 @@
 //! Parallel loops.
 //!
 //! The loop becomes a function of its own, `int f(int task, group *, void *environment)`, which carries out one task's
-//! share: with `n` iterations and `t` tasks, task `i` has the iterations from `i * ceil(n / t)` below `(i + 1) * ceil(n / t)`.
+//! share: with `n` iterations and `t` tasks, task `i` has the iterations from `i * n / t` below `(i + 1) * n / t`.
 //! What it needs from around the loop travels in a structure on the launching thread's stack. The runtime's thread pool
 //! decides how many tasks there are. It is reached through one of two slots: `__RelaxideParallelFor`, which is told the
 //! number of iterations and may make more tasks than there are threads, or else `__TVMBackendParallelLaunch`, which every
@@ -152,12 +152,11 @@ impl Body<'_, '_> {
         let task = self.f.convert(&Val::new(Ty::I32, "%task"), Ty::I64);
         let one = Val::int(Ty::I64, 1);
         let tasks = self.f.binary(BinaryOp::Max, &tasks, &one, Overflow::Never);
-        let padded = self.f.binary(BinaryOp::Add, extent, &tasks, Overflow::Never);
-        let padded = self.f.binary(BinaryOp::Sub, &padded, &one, Overflow::Never);
-        let chunk = self.f.op("sdiv", &padded, &tasks);
-        let start = self.f.binary(BinaryOp::Mul, &task, &chunk, Overflow::Never);
-        let stop = self.f.binary(BinaryOp::Add, &start, &chunk, Overflow::Never);
-        let stop = self.f.binary(BinaryOp::Min, &stop, extent, Overflow::Never);
+        let next = self.f.binary(BinaryOp::Add, &task, &one, Overflow::Never);
+        let [start, stop] = [task, next].map(|task| {
+            let done = self.f.binary(BinaryOp::Mul, &task, extent, Overflow::Never);
+            self.f.op("sdiv", &done, &tasks)
+        });
         (start, stop)
     }
 

@@ -43,6 +43,8 @@ pub(super) struct Block<'a> {
     /// How many there are, and how many a block has at most.
     pub(super) count: &'a PrimExpr,
     pub(super) most: &'a PrimExpr,
+    /// How many chunks its pixels are divided into, and the number of the one at hand.
+    pub(super) chunk: (i64, &'a PrimExpr),
     pub(super) decided: &'a Nest,
 }
 

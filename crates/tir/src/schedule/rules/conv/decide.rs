@@ -4,6 +4,7 @@ use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, int};
 
 use super::block::{goes_on, lines_at_once, long_vectors};
+use super::chunks;
 use super::panels;
 use super::pieces::{self, Cut};
 use super::{Found, divides, even, height_of, windowed};
@@ -17,7 +18,9 @@ use crate::schedule::{Axis, Machine, Reduce, Refusal};
 /// Output rows below which a block's halo costs too much.
 const LEAST_ROWS: i64 = 4;
 /// Blocks of rows that an image has at least, for threads to share.
-pub(super) const BLOCKS: i64 = 4;
+const BLOCKS: i64 = 4;
+/// Blocks from which it makes little difference that one of two threads has one more.
+const FEW_BLOCKS: i64 = 9;
 /// Numbers of parts into which channels may be divided, the best first, and panels of channels.
 const PARTS: &[i64] = &[8, 4, 2];
 const PARTS_OF_PANELS: &[i64] = &[8, 7, 6, 5, 4, 3, 2];
@@ -45,7 +48,9 @@ pub struct Nest {
     pub(super) parts: i64,
     /// Channels of a panel; one where channels lie in none.
     pub(super) width: i64,
-    /// Whether parts share a workspace.
+    /// Chunks into which the pixels of a block are divided.
+    pub(super) chunks: i64,
+    /// Whether parts and chunks share a workspace.
     pub(super) is_shared: bool,
     /// Output rows of a block.
     pub(super) block: BlockRows,
@@ -83,7 +88,7 @@ impl Decided {
     /// Asks for the parameters.
     pub(super) fn of(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
         let Found { reduce, channel, window } = found;
-        let Some(piece) = pieces::decide(machine, channel, window, choices) else {
+        let Some(piece) = pieces::decide(machine, window, choices) else {
             return Ok(Decided { piece: None, whole: Nest::of(machine, reduce, channel, window, choices), rest: None });
         };
         let cut = Cut::of(reduce, &window.x.axis, piece);
@@ -105,8 +110,12 @@ impl Nest {
         let is_heavy = weights.is_some_and(|n| n.saturating_mul(i64::from(dtype.bits / 8)) > machine.l2_share());
         let pitch = window.pitch();
         let pitch = if pitch.as_int().is_some() { pitch } else { PrimExpr::from(&Var::dim("pitch")) };
+        // Images and groups of channels are tasks.
+        let is_one_of_many =
+            product(window.outer.iter().map(|a| &a.extent)).as_int().is_some_and(|tasks| tasks >= BLOCKS);
         let why = match () {
             () if is_heavy => Some(WhyParts::HeavyWeights),
+            () if is_one_of_many => None,
             () if window.y.is_none() => Some(WhyParts::OneRow),
             () if BlockRows::are_uneven(machine, window, &pitch) => Some(WhyParts::UnevenRows),
             () => None,
@@ -114,13 +123,20 @@ impl Nest {
         let panels = panels::decide(machine, channel, window, choices);
         let width = panels.as_ref().map_or(1, |panels| panels.width);
         let (parts, is_shared) = parts(channel, width, why, choices);
-        let block = BlockRows::decide(machine, window, &pitch, why, parts, choices);
+        let is_divided = parts > 1 || (panels.is_some() && why.is_some()) || is_one_of_many;
+        let block = BlockRows::decide(machine, window, &pitch, why, is_divided, choices);
+        let (chunks, is_shared) = match &panels {
+            Some(panels) if why.is_some() => {
+                (chunks::decide(window, block, panels.pixels, parts, choices), panels.copies)
+            }
+            _ => (1, is_shared),
+        };
         let channels = channel.extent.as_int().map(|channels| channels / parts);
         let products = match panels {
             Some(decided) => Products::InPanels(decided),
             None => Products::of_rows(machine, window, &pitch, block, channels, choices),
         };
-        Nest { lanes, parts, width, is_shared, block, products }
+        Nest { lanes, parts, width, chunks, is_shared, block, products }
     }
 }
 
@@ -183,7 +199,7 @@ enum WhyParts {
 }
 
 /// Into how many parts channels can be divided, all of as many panels of `width`, the best number first.
-pub(super) fn numbers_of_parts(channel: &Axis, width: i64) -> impl Iterator<Item = i64> {
+fn numbers_of_parts(channel: &Axis, width: i64) -> impl Iterator<Item = i64> {
     let panels = channel.extent.as_int().map(|n| (n + width - 1) / width);
     let numbers = if width > 1 { PARTS_OF_PANELS } else { PARTS };
     numbers.iter().copied().filter(move |parts| panels.is_some_and(|n| n % parts == 0 && n >= *parts))
@@ -239,7 +255,7 @@ impl BlockRows {
         window: &Windowed,
         pitch: &PrimExpr,
         why: Option<WhyParts>,
-        parts: i64,
+        is_divided: bool,
         choices: &mut Choices<'_>,
     ) -> BlockRows {
         // Each block reads the weights again: heavy ones are worth a workspace that leaves less of the cache free.
@@ -247,7 +263,7 @@ impl BlockRows {
             Some(WhyParts::HeavyWeights) => 2 * machine.l2_block(),
             _ => machine.l2_block(),
         };
-        let blocks = if parts > 1 { 1 } else { BLOCKS };
+        let blocks = if is_divided { 1 } else { BLOCKS };
         let guess = BlockRows::Fitting { image_bytes, least: LEAST_ROWS, blocks };
         let height = height_of(window);
         if let Some((rows, height)) = guess.rows(window, pitch).as_int().zip(height.as_int()) {
@@ -279,23 +295,25 @@ impl BlockRows {
             name: "blocks",
             value: blocks,
             domain: Domain::range(1, 64),
-            reason: match parts {
-                1 => "an image has so many blocks at least, for threads to share",
-                _ => "threads share the parts of the channels, so blocks may be as large as fits",
+            reason: match is_divided {
+                false => "an image has so many blocks at least, for threads to share",
+                true => "threads share the parts of a block, or images, so blocks may be as large as fits",
             },
             limit: "more threads than that share an image's parts and not its rows",
         });
         BlockRows::Fitting { image_bytes, least, blocks }
     }
 
-    /// Whether an image of known size divides into no equal blocks for threads to share, and a cache keeps its workspace whole.
+    /// Whether an image of known size divides into no equal blocks for threads to share, or into few that are an odd number, and a cache
+    /// keeps its workspace whole.
     fn are_uneven(machine: &Machine, window: &Windowed, pitch: &PrimExpr) -> bool {
         let image_bytes = machine.l2_block();
         let rows = |blocks| BlockRows::Fitting { image_bytes, least: LEAST_ROWS, blocks }.rows(window, pitch).as_int();
         let (Some(height), Some(block), Some(whole)) = (height_of(window).as_int(), rows(BLOCKS), rows(1)) else {
             return false;
         };
-        height % block != 0 && whole == height
+        let blocks = (height + block - 1) / block;
+        (height % block != 0 || (blocks % 2 == 1 && blocks < FEW_BLOCKS)) && whole == height
     }
 
     /// How many rows they are.

@@ -16,6 +16,7 @@
 //! into pieces first. Roof: two multiply-adds a cycle.
 
 mod block;
+mod chunks;
 mod decide;
 mod panels;
 mod pieces;
@@ -137,9 +138,13 @@ impl Blocks<'_> {
         let (p, block, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
         let mut axes = window.outer.clone();
         axes.push(Axis { var: block.clone(), extent: floordiv(add(&height, sub(most, int(1))), most) });
-        let shared = self.decided.is_shared && part.of > 1;
-        if part.of > 1 && !shared {
-            axes.push(Axis { var: part.var.clone(), extent: int(part.of) });
+        // The tasks of a block.
+        let chunk = Axis { var: Var::dim("chunk"), extent: int(self.decided.chunks) };
+        let of_block = [Axis { var: part.var.clone(), extent: int(part.of) }, chunk.clone()];
+        let of_block: Vec<Axis> = of_block.into_iter().filter(|axis| !axis.extent.is_int(1)).collect();
+        let shared = self.decided.is_shared && !of_block.is_empty();
+        if !shared {
+            axes.extend(of_block.iter().cloned());
         }
         let (tasks, mut body) = nest::fuse(&axes, &p);
         let first = PrimExpr::from(&y0);
@@ -148,7 +153,8 @@ impl Blocks<'_> {
         body.push(Stmt::bind(y0, mul(PrimExpr::from(&block), most)));
         body.push(Stmt::bind(count, lines));
         let (space, decided) = (self.space, self.decided);
-        let products = Block { window, part, space, y0: &first, count: &count_name, most, decided }.emit(cx)?;
+        let chunk = (decided.chunks, &PrimExpr::from(&chunk.var));
+        let products = Block { window, part, space, y0: &first, count: &count_name, most, chunk, decided }.emit(cx)?;
         let (machine, image) = (cx.machine.clone(), (&first, &count_name));
         let alloc = Stmt::alloc(&self.space.buffer);
         let stage = &self.reduce.stage;
@@ -161,7 +167,7 @@ impl Blocks<'_> {
                 let fill = |channels: &[Axis], row| in_parallel(&machine, channels, pixels, row);
                 body.push(window.fill(cx, self.space, image.0, image.1, fill)?);
             }
-            body.push(nest::parallel(&machine, part.var.clone(), int(part.of), work, products));
+            body.push(in_parallel(&machine, &of_block, work, products));
             let blocks = Stmt::serial(p, tasks, Stmt::seq(body));
             return Ok(if copies { Stmt::seq([alloc, blocks]) } else { blocks });
         }

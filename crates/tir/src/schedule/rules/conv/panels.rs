@@ -22,6 +22,7 @@ use relaxide_ir::prim::{BufferLoad, PrimExpr, VarMap, add, floordiv, int, load, 
 use relaxide_ir::{Buffer, Var};
 
 use super::block::Block;
+use super::chunks::Chunk;
 use crate::Stmt;
 use crate::schedule::affine::{ceil_div, coefficient, flat_index, loads, product, same};
 use crate::schedule::lanes::{Lanes, splat};
@@ -30,7 +31,7 @@ use crate::schedule::nest::{self, Tile};
 use crate::schedule::parameters::{Choices, Domain, Guess};
 use crate::schedule::prefetch::request;
 use crate::schedule::quotients::Quotients;
-use crate::schedule::rules::register_tile::{self, RegisterTile, Rows};
+use crate::schedule::rules::register_tile::{RegisterTile, Rows};
 use crate::schedule::rules::window::{Window, Windowed};
 use crate::schedule::{Axis, Cx, Machine, Refusal, square};
 
@@ -46,7 +47,7 @@ pub struct Decided {
     /// Vectors of a register tile.
     vectors: i64,
     /// Pixels of a register tile at most.
-    pixels: i64,
+    pub(super) pixels: i64,
     /// Channels of the image whose weights are used for all pixels before the next ones.
     depth: i64,
     /// Whether a copy of the image is read.
@@ -154,14 +155,15 @@ pub(super) fn emit(cx: &mut Cx, block: &Block<'_>, decided: &Decided) -> Result<
     let Some(((weights, _), depth)) = Weights::of(window, part.channel).zip(window.channels.first()) else {
         return Err(Refusal::new("weights do not lie in panels"));
     };
-    let pixels = mul(block.most, &window.x.axis.extent);
+    let (mut list, chunk) = Chunk::of(window, (block.count, block.most), decided.pixels, block.chunk);
     let width = decided.width;
-    let sums = Buffer::new("sums", window.c.reduce.stage.output.dtype, [mul(pixels, int(width))]);
-    let panels = Panels { block, decided, weights, depth, sums: sums.clone(), width };
+    let sums = Buffer::new("sums", window.c.reduce.stage.output.dtype, [mul(chunk.most(), int(width))]);
+    let panels = Panels { block, decided, weights, depth, chunk, sums: sums.clone(), width };
     let panel = Var::dim("panel");
     let nest = panels.emit(cx, &PrimExpr::from(&panel))?;
-    let loops = Stmt::serial(panel, ceil_div(&part.count, width), nest);
-    Ok(Stmt::seq([Stmt::alloc(&sums), loops]))
+    list.push(Stmt::alloc(&sums));
+    list.push(Stmt::serial(panel, ceil_div(&part.count, width), nest));
+    Ok(Stmt::seq(list))
 }
 
 /// The panels of a block.
@@ -171,6 +173,8 @@ struct Panels<'a> {
     weights: Weights,
     /// The axis of the image's channels that is divided.
     depth: &'a Axis,
+    /// The pixels.
+    chunk: Chunk,
     /// The sums, pixel by pixel.
     sums: Ref<Buffer>,
     width: i64,
@@ -226,7 +230,7 @@ impl Panels<'_> {
     /// The sums begin at zero.
     fn zero(&self) -> Result<Stmt, Refusal> {
         let (lanes, dtype) = (self.block.space.lanes, self.sums.dtype);
-        let elements = mul(mul(self.block.count, &self.block.window.x.axis.extent), int(self.width));
+        let elements = mul(self.chunk.count(), int(self.width));
         nest::tiles(int(0), &elements, lanes, MOST_VECTORS, |tile| {
             let zero = splat(relaxide_ir::prim::constant(dtype, 0.0), lanes);
             let places = (0..tile.vectors).map(|j| ramp(tile.at(j, lanes), int(1), lanes));
@@ -238,21 +242,10 @@ impl Panels<'_> {
     fn pixels(&self, cx: &mut Cx, panel: &PrimExpr, depth: &Depth) -> Result<Stmt, Refusal> {
         let (lanes, vectors) = (self.block.space.lanes, self.decided.vectors);
         let (line, slice) = (Var::dim("line"), Var::dim("slice"));
-        let extent = &self.block.window.x.axis.extent;
         let base = mul(PrimExpr::from(&slice), int(lanes * vectors));
-        let mut tile = |pixels: &Rows| self.tile(cx, panel, depth, &PrimExpr::from(&line), pixels, &base);
-        let row = match extent.as_int() {
-            // As many pixels in each tile, or one more in the first ones: a tile of few waits for its sums.
-            Some(n) => {
-                let tiles = ((n + self.decided.pixels - 1) / self.decided.pixels).max(1);
-                let (few, more) = (n / tiles, n % tiles);
-                let long = register_tile::rows(&int(0), &int(more * (few + 1)), few + 1, &mut tile)?;
-                let short = (tiles - more) * few;
-                Stmt::seq([long, register_tile::rows(&int(more * (few + 1)), &int(short), few, &mut tile)?])
-            }
-            None => register_tile::rows(&int(0), extent, self.decided.pixels, tile)?,
-        };
-        let lines = Stmt::serial(line, self.block.count.clone(), row);
+        let tile = |pixels: &Rows| self.tile(cx, panel, depth, &PrimExpr::from(&line), pixels, &base);
+        let row = self.chunk.row(self.decided.pixels, tile, &self.block.window.x.axis.extent)?;
+        let lines = Stmt::serial(line, self.chunk.lines.clone(), row);
         let slices = self.width / (lanes * vectors);
         Ok(match slices {
             1 => Stmt::seq([Stmt::bind(slice, int(0)), lines]),
@@ -271,7 +264,7 @@ impl Panels<'_> {
         base: &PrimExpr,
     ) -> Result<Stmt, Refusal> {
         let (window, space) = (self.block.window, self.block.space);
-        let lanes = space.lanes;
+        let (lanes, below_first) = (space.lanes, add(&self.chunk.first_line, line));
         let (loops, taps) = self.terms(depth);
         let moved = |map: &VarMap| {
             let mut map = map.clone();
@@ -286,7 +279,7 @@ impl Panels<'_> {
         let element = |i: i64, map: &VarMap| {
             let mut map = moved(map);
             if !self.decided.copies {
-                map.extend(self.block.at_row(line));
+                map.extend(self.block.at_row(&below_first));
                 map.insert(window.x.axis.var.clone(), add(&pixels.first, int(i)));
                 return substitute(&window.c.column, &map);
             }
@@ -296,7 +289,7 @@ impl Panels<'_> {
             let below = window.y.as_ref().map_or(int(0), tap);
             let of = substitute(&window.channel_index(), &map);
             let offset = tap(&window.x).as_int().unwrap_or(0);
-            load(&space.buffer, [window.under(space, &of, line, &below, offset, &add(&pixels.first, int(i)))])
+            load(&space.buffer, [window.under(space, &of, &below_first, &below, offset, &add(&pixels.first, int(i)))])
         };
         let mut weight = |cx: &mut Cx, j: i64, map: &VarMap| {
             let mut map = moved(map);
@@ -305,7 +298,7 @@ impl Panels<'_> {
                 .vector(&self.weights.operand)
         };
         let place = |i: i64, j: i64| {
-            let pixel = add(mul(line, &window.x.axis.extent), add(&pixels.first, int(i)));
+            let pixel = self.chunk.pixel(line, &add(&pixels.first, int(i)));
             ramp(add(mul(pixel, int(self.width)), tile.at(j, lanes)), int(1), lanes)
         };
         let so_far = |i: i64, j: i64| (!depth.is_all).then(|| load(&self.sums, [place(i, j)]));
@@ -336,15 +329,14 @@ impl Panels<'_> {
         line: &PrimExpr,
         pixels: &Rows,
     ) -> Option<(Stmt, Asked)> {
-        let extent = &self.block.window.x.axis.extent;
         let of = loads(&self.weights.operand).into_iter().next()?;
         let in_line = elements_in_line(of.buffer.dtype);
         let taps: i64 = self.block.window.taps().map(|tap| tap.extent.as_int()).product::<Option<i64>>()?;
         let (channel, lines) = (taps * self.width, (taps * self.width + in_line - 1) / in_line);
-        let all = mul(self.block.count, extent);
+        let all = self.chunk.most();
         let share = all.as_int().map_or(1, |all| (pixels.count * lines + all - 1) / all.max(1));
         let (name, buffer) = (Var::dim("asked"), cx.views.flat(&of.buffer));
-        let done = mul(add(mul(line, extent), &pixels.first), int(lines));
+        let done = mul(self.chunk.pixel(line, &pixels.first), int(lines));
         let start = Stmt::bind(name.clone(), mul(floordiv(done, max(all, int(1))), int(in_line)));
         let mut first: VarMap = self.block.window.taps().map(|tap| (tap.var.clone(), int(0))).collect();
         first.insert(self.weights.panel.clone(), panel.clone());
@@ -388,12 +380,12 @@ impl Panels<'_> {
     /// The output's rows of the sums' channels, as many channels at a time as a vector has lanes.
     fn emit_epilogue(&self, cx: &mut Cx, first: &PrimExpr) -> Result<Stmt, Refusal> {
         let block = self.block;
-        let (lanes, extent) = (block.space.lanes, &block.window.x.axis.extent);
+        let (lanes, chunk) = (block.space.lanes, &self.chunk);
         let (slice, group) = (Var::dim("slice"), Var::dim("group"));
         let from = mul(PrimExpr::from(&slice), int(lanes));
-        let pitch = mul(ceil_div(&mul(block.most, extent), lanes), int(lanes));
+        let pitch = mul(ceil_div(&chunk.most(), lanes), int(lanes));
         let turned = Buffer::new("turned", self.sums.dtype, [mul(&pitch, int(lanes))]);
-        let pixels = mul(block.count, extent);
+        let pixels = chunk.count();
         // The last square reads its last pixel again where there are fewer.
         let is_whole = pixels.as_int().is_some_and(|pixels| pixels % lanes == 0);
         let square = |i: i64| {
@@ -410,9 +402,9 @@ impl Panels<'_> {
         let turn = Stmt::serial(group, groups, Stmt::seq(list));
         let (i, line) = (Var::dim("i"), Var::dim("line"));
         let rows = Rows::full(add(first, &from), lanes);
-        let at = block.at_row(&PrimExpr::from(&line));
-        let row = nest::tiles(int(0), extent, lanes, 1, |tile| {
-            let place = add(mul(&pitch, PrimExpr::from(&i)), add(mul(PrimExpr::from(&line), extent), &tile.base));
+        let at = block.at_row(&add(&chunk.first_line, PrimExpr::from(&line)));
+        let row = nest::tiles(chunk.first_pixel.clone(), &chunk.pixels, lanes, 1, |tile| {
+            let place = add(mul(&pitch, PrimExpr::from(&i)), chunk.pixel(&PrimExpr::from(&line), &tile.base));
             let indices = vec![ramp(place, int(1), lanes)];
             let predicate = tile.mask_of(0).map(|mask| mask.vector(lanes));
             let sum = Ref::new(BufferLoad { buffer: turned.clone(), indices, predicate }).into();
@@ -424,7 +416,7 @@ impl Panels<'_> {
             Some(count) if count % self.width == 0 => int(lanes),
             _ => max(min(int(lanes), sub(all, add(first, &from))), int(0)),
         };
-        let rows = Stmt::serial(i, channels, Stmt::serial(line, block.count.clone(), row));
+        let rows = Stmt::serial(i, channels, Stmt::serial(line, chunk.lines.clone(), row));
         let slices = Stmt::serial(slice, int(self.width / lanes), Stmt::seq([turn, rows]));
         Ok(Stmt::seq([Stmt::alloc(&turned), slices]))
     }

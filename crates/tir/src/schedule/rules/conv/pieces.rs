@@ -14,8 +14,7 @@ use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, ge, gt, int, mul, sub, 
 use super::super::super::parameters::{Choices, Domain, Guess};
 use super::super::super::{Axis, Cx, Machine, Reduce, Refusal};
 use super::super::window::Windowed;
-use super::decide::{BLOCKS, Decided, numbers_of_parts};
-use super::panels;
+use super::decide::Decided;
 use super::whole;
 use crate::Stmt;
 use crate::functor::fresh_copy;
@@ -24,26 +23,23 @@ use crate::functor::fresh_copy;
 const PIECE: i64 = 256;
 /// Elements that a piece of a signal of known length may have instead, so that nothing is left.
 const DIVISORS: std::ops::RangeInclusive<i64> = 192..=384;
-/// Pixels of a piece at least, where windows are single ones: a tile of registers.
-const LEAST_PIXELS: i64 = 6;
 /// Channels from which signals of unknown length are cut.
 const MANY_CHANNELS: i64 = 32;
 
 /// Asks how long pieces are; `None` where the output is not one row that is cut.
-pub(super) fn decide(machine: &Machine, channel: &Axis, window: &Windowed, choices: &mut Choices<'_>) -> Option<i64> {
-    if window.y.is_some() || window.x.stride != 1 {
+pub(super) fn decide(machine: &Machine, window: &Windowed, choices: &mut Choices<'_>) -> Option<i64> {
+    if window.y.is_some() || window.x.stride != 1 || !window.slides() {
         return None;
     }
     let extent = window.x.axis.extent.as_int();
-    let guess = if window.slides() { length(machine, window) } else { tasks_of_pixels(channel, window) };
+    let guess = length(machine, window);
     let piece = choices.choose(Guess {
         name: "piece",
         value: guess.unwrap_or(0),
         domain: Domain::list((0..=1024).step_by(64).filter(|n| extent.is_none_or(|extent| *n <= extent))),
         reason: match guess {
-            Some(_) if !window.slides() => "panels of channels are too few tasks, or do not divide into equal parts",
             Some(_) => "a workspace of whole rows does not fit the cache; pieces of a few hundred elements do",
-            None => "a workspace of the whole row fits the cache, or nobody knows whether it does, or none is needed",
+            None => "a workspace of the whole row fits the cache, or nobody knows whether it does",
         },
         limit: "0 leaves the signal whole; a piece is no longer than the signal",
     });
@@ -56,20 +52,10 @@ fn length(machine: &Machine, window: &Windowed) -> Option<i64> {
     let depth = window.depth().as_int()?;
     let Some(extent) = window.x.axis.extent.as_int() else { return (depth >= MANY_CHANNELS).then_some(PIECE) };
     let bytes = depth.saturating_mul(extent).saturating_mul(i64::from(dtype.bits / 8));
-    if extent < if window.slides() { 4 * PIECE } else { 2 * PIECE } || (window.slides() && bytes <= machine.l2_share())
-    {
+    if extent < 4 * PIECE || bytes <= machine.l2_share() {
         return None;
     }
     Some(DIVISORS.rev().find(|n| extent % n == 0).unwrap_or(PIECE))
-}
-
-/// How many pixels are a task of windows of one, which read an image where it lies: a long row is cut, and one whose channels give few tasks.
-fn tasks_of_pixels(channel: &Axis, window: &Windowed) -> Option<i64> {
-    let (extent, width) = (window.x.axis.extent.as_int()?, panels::width(window, channel)?);
-    let parts = numbers_of_parts(channel, width).next().unwrap_or(1);
-    let tasks = if parts < BLOCKS { BLOCKS } else { 1 }.max(extent / (2 * PIECE));
-    let most = (extent + tasks - 1) / tasks;
-    (LEAST_PIXELS..=most).rev().find(|n| tasks > 1 && extent % n == 0)
 }
 
 /// A signal in pieces.
