@@ -132,6 +132,15 @@ struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
+    /// Whether an image has more elements than all weights: then a thread is better off with some of its pixels than with some of the
+    /// channels that are computed from all of them.
+    fn image_is_larger(&self) -> bool {
+        let (window, stage) = (self.window, &self.reduce.stage);
+        let image = product([&window.depth(), &window.x.axis.extent, &height_of(window)]);
+        let weights = product(stage.reduce.iter().map(|a| &a.extent).chain([&self.part.channel.extent]));
+        image.as_int().zip(weights.as_int()).is_some_and(|(image, weights)| image > weights)
+    }
+
     /// Their nest.
     fn emit(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
         let (window, part, most, height) = (self.window, self.part, self.most, height_of(self.window));
@@ -140,7 +149,10 @@ impl Blocks<'_> {
         axes.push(Axis { var: block.clone(), extent: floordiv(add(&height, sub(most, int(1))), most) });
         // The tasks of a block.
         let chunk = Axis { var: Var::dim("chunk"), extent: int(self.decided.chunks) };
-        let of_block = [Axis { var: part.var.clone(), extent: int(part.of) }, chunk.clone()];
+        let mut of_block = [Axis { var: part.var.clone(), extent: int(part.of) }, chunk.clone()];
+        if self.image_is_larger() {
+            of_block.reverse();
+        }
         let of_block: Vec<Axis> = of_block.into_iter().filter(|axis| !axis.extent.is_int(1)).collect();
         let shared = self.decided.is_shared && !of_block.is_empty();
         if !shared {

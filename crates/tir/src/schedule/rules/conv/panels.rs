@@ -40,6 +40,9 @@ const MOST_TAPS: i64 = 16;
 /// Vectors of a register tile at most.
 const MOST_VECTORS: i64 = 4;
 
+/// How many channels of the image ahead pixels are asked for: a line that another core has written takes as long.
+const CHANNELS_AHEAD: i64 = 24;
+
 /// What is decided.
 pub struct Decided {
     /// Channels of a panel.
@@ -304,10 +307,15 @@ impl Panels<'_> {
         let so_far = |i: i64, j: i64| (!depth.is_all).then(|| load(&self.sums, [place(i, j)]));
         let ahead = if self.decided.asks { self.ahead(cx, panel, depth, line, pixels) } else { None };
         let (start, asked) = ahead.unwrap_or_else(|| (Stmt::nop(), Box::new(|_: &VarMap| Stmt::nop())));
+        let image = if self.decided.asks { self.image_ahead(cx, &below_first, pixels) } else { None };
         let first = taps.first().cloned().unwrap_or_default();
         let beside = |map: &VarMap| {
             let is_first = first.iter().all(|(tap, value)| map.get(tap).is_some_and(|at| same(at, value)));
-            if is_first { asked(&moved(map)) } else { Stmt::nop() }
+            if !is_first {
+                return Stmt::nop();
+            }
+            let map = moved(map);
+            Stmt::seq([asked(&map)].into_iter().chain(image.as_ref().map(|image| image(&map))))
         };
         let kernel = RegisterTile { beside: Some(&beside), ..kernel };
         let (acc, mut list) = kernel.accumulate(cx, &loops, &taps, &element, &mut weight, &so_far)?;
@@ -350,6 +358,28 @@ impl Panels<'_> {
             Stmt::seq((0..share).map(request))
         };
         Some((start, Box::new(asked)))
+    }
+
+    /// Requests of the tile's pixels in a channel of the image that comes soon, where they are read where they lie: each channel has them
+    /// in another line, which another core may have written.
+    fn image_ahead(&self, cx: &mut Cx, line: &PrimExpr, pixels: &Rows) -> Option<Asked> {
+        let window = self.block.window;
+        let of = loads(&window.c.column).into_iter().next().filter(|_| !self.decided.copies)?;
+        let place = flat_index(&of.buffer, &of.indices);
+        let step = coefficient(&place, &self.depth.var)?;
+        let buffer = cx.views.flat(&of.buffer);
+        let last = sub(of.buffer.num_elements(), int(1));
+        let (at, x) = (self.block.at_row(line), window.x.axis.var.clone());
+        let (first, count) = (pixels.first.clone(), pixels.count);
+        Some(Box::new(move |map: &VarMap| {
+            let request = |pixel: i64| {
+                let mut map: VarMap = map.iter().chain(&at).map(|(var, value)| (var.clone(), value.clone())).collect();
+                map.insert(x.clone(), add(&first, int(pixel)));
+                let soon = add(substitute(&place, &map), int(step * CHANNELS_AHEAD));
+                request("tirx.prefetch", &buffer, min(soon, last.clone()))
+            };
+            Stmt::seq([request(0), request(count - 1)])
+        }))
     }
 
     /// The loops over the terms of a sum, and the unrolled taps inside of them.
