@@ -59,6 +59,24 @@ fn sums_of_many_terms_are_computed_block_by_block() {
 }
 
 #[test]
+fn panels_that_are_too_few_tasks_divide_pixels() {
+    let plain = Conv { channels: (6, 48), panel: Some(16), ..PLAIN };
+    let pixel = Conv { kernel: (1, 1), pad: (0, 0), ..plain };
+    check(vec![
+        // Rows that chunks do not divide.
+        Conv { image: (9, 5), ..plain }.case("conv"),
+        Conv { image: (11, 6), stride: (2, 1), ..plain }.case("conv"),
+        // Tiles of one row, of two lengths.
+        Conv { image: (13, 13), ..pixel }.case("conv"),
+        Conv { image: (7, 11), channels: (9, 48), panel: Some(48), n: 2, ..pixel }.case("conv"),
+        Conv { image: (5, 8), channels: (9, 41), panel: Some(32), ..pixel }.case("conv"),
+        // Images are tasks.
+        Conv { image: (7, 5), n: 5, ..plain }.case("conv"),
+        Conv { image: (5, 7), n: 4, ..pixel }.case("conv"),
+    ]);
+}
+
+#[test]
 fn panels_that_vectors_do_not_fill_are_read_as_rows() {
     check(vec![
         Conv { channels: (3, 18), panel: Some(6), ..PLAIN }.case("conv"),

@@ -12,7 +12,8 @@
 //! lie along those (see `panels`). Parameters: rows a block
 //! such that the workspace fits half of the second-level cache, at least four. Channels are divided where rows give too
 //! few tasks (signals of one dimension) or where every further block of rows would read weights that no cache keeps. Then the
-//! blocks follow each other, and threads share one workspace: they fill it together, and each computes a part. Long signals are cut
+//! blocks follow each other, and threads share one workspace: they fill it together, and each computes a part. Panels are few parts, and
+//! pixels are divided beside them (see `chunks`). Four images or groups of channels are tasks enough. Long signals are cut
 //! into pieces first. Roof: two multiply-adds a cycle.
 
 mod block;
