@@ -4,12 +4,10 @@ use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::prim::{self, PrimExpr, PrimVisitor};
 use relaxide_ir::{Buffer, Var};
 
-use super::*;
-use crate::functor::StmtVisitor;
-use crate::interp::{self, Arg};
-use crate::stmt::*;
-use crate::te;
-use crate::testing::{Options, Sample, reschedule, sample};
+use relaxide_tir::interp::{self, Arg};
+use relaxide_tir::lower::*;
+use relaxide_tir::testing::{Options, Sample, reschedule, sample};
+use relaxide_tir::*;
 
 const F32: DataType = DataType::float(32);
 
