@@ -52,8 +52,9 @@ release: setup ## the command, libonnxruntime and a wheel with LLVM inside, for 
 demo: build ## read the text in two pictures with three compiled networks
 	@$(PY) examples/ocr/ocr.py
 
-# Many tests wait for another process, so one worker more than there are cores keeps all of them busy.
+# Many tests wait for another process, so one more at a time than there are cores keeps all of them busy.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
+export RUST_TEST_THREADS ?= $(PYTEST_XDIST_AUTO_NUM_WORKERS)
 
 # Random tests draw the same cases every time; test-deep draws new ones.
 test: export PROPTEST_RNG_SEED ?= 20260911

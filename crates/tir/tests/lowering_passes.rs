@@ -9,10 +9,18 @@ use relaxide_ir::prim::{self, PrimExpr, PrimMutator};
 use relaxide_ir::{AttrValue, Attrs, IRModule};
 
 use relaxide_tir::interp::{InterpError, Scalar};
-use relaxide_tir::lower::PASSES;
+use relaxide_tir::lower::{PASSES, pass};
 use relaxide_tir::testing::{Options, ProgramOptions, Random, Sample, check_seeds, program, reschedule, sample_from};
-use relaxide_tir::{IfThenElse, Stmt};
-use relaxide_tir::{PrimFunc, StmtMutator, lower};
+use relaxide_tir::verify::verify;
+use relaxide_tir::{IfThenElse, PrimFunc, Stmt, StmtMutator};
+
+fn is_bf16(dtype: DataType) -> bool {
+    dtype.element() == DataType::bfloat16()
+}
+
+fn is_fp8(dtype: DataType) -> bool {
+    dtype.is_float() && dtype.bits == 8
+}
 
 /// What is tried: the passes of the table, with parameters where they need some.
 fn rows() -> impl Iterator<Item = (&'static PassInfo, Attrs)> {
@@ -174,10 +182,10 @@ impl StmtMutator for Likely {
 #[test]
 fn partitioned_loops_compute_the_same() {
     let changed = RefCell::default();
-    let partition = pass("LoopPartition").unwrap();
+    let (blocks, partition) = (pass("LowerOpaqueBlock").unwrap(), pass("LoopPartition").unwrap());
     check_seeds(count(60), &|random| {
         let (sample, func) = draw(random)?;
-        let func = blocks::lower_opaque_blocks(&func).map_err(|e| e.to_string())?;
+        let func = run(blocks, &Attrs::new(), &func).map_err(|e| e.to_string())?;
         let func = func.with_body(Likely.mutate_stmt(&func.body));
         check(&sample, func, &[(partition, Attrs::new())], &changed)
     });

@@ -2,7 +2,6 @@
 
 mod device_schedules;
 mod early_ends;
-mod lowering;
 mod lowering_passes;
 mod random_kernels;
 mod schedule;

@@ -70,6 +70,9 @@ mod views;
 mod virtual_thread;
 mod vscale;
 
+#[cfg(test)]
+mod tests;
+
 pub use decompose_packed::{decompose_packed, is_decomposed, is_decomposed_float, stores_packed};
 pub use device_limits::DeviceLimits;
 pub use launch::{FAULT_WORDS, Fault, Launch};

@@ -4,10 +4,12 @@ use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::prim::{self, PrimExpr, PrimVisitor};
 use relaxide_ir::{Buffer, Var};
 
-use relaxide_tir::interp::{self, Arg};
-use relaxide_tir::lower::*;
-use relaxide_tir::testing::{Options, Sample, reschedule, sample};
-use relaxide_tir::*;
+use super::*;
+use crate::functor::StmtVisitor;
+use crate::interp::{self, Arg};
+use crate::stmt::*;
+use crate::te;
+use crate::testing::{Options, Sample, reschedule, sample};
 
 const F32: DataType = DataType::float(32);
 
