@@ -14,7 +14,7 @@ struct Numbers(fastrand::Rng);
 
 impl Numbers {
     fn below(&mut self, end: u64) -> i64 {
-        self.0.i64(..end as i64)
+        self.0.i64(0..end as i64)
     }
 
     fn between(&mut self, low: i64, high: i64) -> i64 {
