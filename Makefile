@@ -26,7 +26,7 @@ compiler:
 
 # Packages for Python come over the network while the processors compile.
 PACKAGES = scripts/setup
-COMPILE = cargo build --quiet --release -p relaxide-cli -p relaxide-python -p relaxide-onnxruntime $(ALSO) $(FEATURES)
+COMPILE = cargo build --quiet --release -p relaxide-cli -p relaxide-python -p relaxide-onnxruntime $(FEATURES)
 build: compiler ## the `relaxide` command and libonnxruntime.so (in build/), and the Python package (in .venv)
 	@echo "Compiling; the first time takes some minutes ..."
 	@($(PACKAGES)) & packages=$$!; trap 'kill $$packages' INT TERM; $(COMPILE) || { kill $$packages; exit 1; }; wait $$packages
@@ -52,15 +52,16 @@ release: setup ## the command, libonnxruntime and a wheel with LLVM inside, for 
 demo: build ## read the text in two pictures with three compiled networks
 	@$(PY) examples/ocr/ocr.py
 
-# Many tests wait for another process, so one worker more than there are cores keeps all of them busy.
+# Many tests wait for another process, so one more at a time than there are cores keeps all of them busy.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
+export RUST_TEST_THREADS ?= $(PYTEST_XDIST_AUTO_NUM_WORKERS)
 
 # Random tests draw the same cases every time; test-deep draws new ones.
 test: export PROPTEST_RNG_SEED ?= 20260911
-# Crates of tests ask more of what both use: built together, that is compiled once.
-test: ALSO := -p relaxide-testkit
+# All at once, so that what both are made of is compiled once and no processor waits for the last crate of the first half.
+test: COMPILE = cargo build --quiet --release --workspace --lib --bins --tests --examples $(FEATURES)
+test: export RUSTC_WRAPPER ?= $(CURDIR)/scripts/rustc-of-tests
 test: PACKAGES += && scripts/setup test-tools
-test: COMPILE += && cargo test --release --workspace --no-run $(FEATURES)
 test: build ## all tests that a change must pass
 	cargo test --release --workspace --no-fail-fast $(FEATURES)
 	cargo xtask tidy

@@ -11,12 +11,14 @@ import pytest
 from door_programs import FURTHER, HEAD, USUAL
 
 LAUNCHER = ["-m", "relaxide.onnxruntime"]
+#: That of all tests, where there is one: most kernels of these networks are in it.
+CACHE = os.environ.get("RELAXIDE_CACHE")
 PYTHON = pathlib.Path(__file__).parents[2] / "python"
 
 
 def result_of(folder, *words):
     """What a program shows that is run in a folder."""
-    environment = {**os.environ, "RELAXIDE_CACHE": str(folder / "cache"), "PYTHONPATH": str(PYTHON)}
+    environment = {**os.environ, "RELAXIDE_CACHE": CACHE or str(folder / "cache"), "PYTHONPATH": str(PYTHON)}
     ran = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=900, cwd=folder, env=environment)
     assert ran.returncode == 0, ran.stderr
     [shown] = [line for line in ran.stdout.splitlines() if line.startswith("shown:")]

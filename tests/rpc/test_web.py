@@ -16,12 +16,41 @@ from tvm import rpc
 
 PACKAGE = ROOT / "packages" / "npm"
 COMMAND = ROOT / "build" / "relaxide"
+#: Doubles what it is given.
+DOUBLE = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")):
+        with R.dataflow():
+            gv = R.add(x, x)
+            R.output(gv)
+        return gv
+"""
 #: Node has a WebSocket of its own since 22, and one behind an option since 20.
 FLAGS = ["--experimental-websocket", "--no-warnings"]
 HEAD = f"""
 import assert from "node:assert";
 import {{ readFileSync }} from "node:fs";
 import {{ connect, serve, RelaxideError }} from {json.dumps((PACKAGE / "rpc.js").as_uri())};
+"""
+#: A function of two results, and one that doubles.
+TWO_FUNCTIONS = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), k: R.Tensor(("n", 4), "int64")):
+        with R.dataflow():
+            gv = (R.multiply(x, R.const(2, "float32")), R.add(k, R.const(1, "int64")))
+            R.output(gv)
+        return gv
+
+    @R.function
+    def twice(x: R.Tensor(("n", 4), "float32")):
+        with R.dataflow():
+            gv = R.add(x, x)
+            R.output(gv)
+        return gv
 """
 
 
@@ -33,6 +62,19 @@ def has_websocket():
 
 
 pytestmark = pytest.mark.skipif(not has_websocket(), reason="there is no Node with a WebSocket")
+
+
+def compiled(folder, program, name, *options):
+    source = folder / "model.relax"
+    source.write_text(program)
+    subprocess.run([COMMAND, "compile", "-q", *options, source, "-o", folder / name], check=True)
+    return folder / name
+
+
+def compiled_to_wasm(folder, program):
+    if not COMMAND.exists() or not (COMMAND.resolve().parent / "relaxide_runtime.wasm").exists():
+        pytest.skip("the command or the runtime for WebAssembly is not built")
+    return compiled(folder, program, "model.wasm", "--target", "wasm")
 
 
 @contextlib.contextmanager
@@ -115,30 +157,10 @@ def test_node_serves_clients_of_tvm(tmp_path, make_proxy):
 
 
 def test_python_runs_and_times_a_model_in_node(tmp_path):
-    if not COMMAND.exists() or not (COMMAND.resolve().parent / "relaxide_runtime.wasm").exists():
-        pytest.skip("the command or the runtime for WebAssembly is not built")
-    source = tmp_path / "model.relax"
-    source.write_text("""
-@I.ir_module
-class Module:
-    @R.function
-    def main(x: R.Tensor(("n", 4), "float32"), k: R.Tensor(("n", 4), "int64")):
-        with R.dataflow():
-            gv = (R.multiply(x, R.const(2, "float32")), R.add(k, R.const(1, "int64")))
-            R.output(gv)
-        return gv
-
-    @R.function
-    def twice(x: R.Tensor(("n", 4), "float32")):
-        with R.dataflow():
-            gv = R.add(x, x)
-            R.output(gv)
-        return gv
-""")
-    subprocess.run([COMMAND, "compile", "-q", "--target", "wasm", source, "-o", tmp_path / "model.wasm"], check=True)
+    module = compiled_to_wasm(tmp_path, TWO_FUNCTIONS)
     with our_proxy() as (port, web), node_server(tmp_path, web):
         session = rpc.connect("127.0.0.1", port, key="page", session_timeout=60)
-        session.upload(str(tmp_path / "model.wasm"))
+        session.upload(str(module))
         vm = tvm.relax.VirtualMachine(session.load_module("model.wasm"), session.cpu())
         x, k = np.arange(8, dtype="float32").reshape(2, 4), np.arange(8).reshape(2, 4)
         there = [tvm.runtime.tensor(array, session.cpu()) for array in (x, k)]
@@ -157,21 +179,7 @@ class Module:
 
 @pytest.mark.parametrize("client", ["tvm", "relaxide"])
 def test_a_session_is_made_around_a_module(tmp_path, client):
-    if not COMMAND.exists() or not (COMMAND.resolve().parent / "relaxide_runtime.wasm").exists():
-        pytest.skip("the command or the runtime for WebAssembly is not built")
-    source = tmp_path / "model.relax"
-    source.write_text("""
-@I.ir_module
-class Module:
-    @R.function
-    def main(x: R.Tensor(("n", 4), "float32")):
-        with R.dataflow():
-            gv = R.add(x, x)
-            R.output(gv)
-        return gv
-""")
-    subprocess.run([COMMAND, "compile", "-q", "--target", "wasm", source, "-o", tmp_path / "model.wasm"], check=True)
-    module = (tmp_path / "model.wasm").read_bytes()
+    module = compiled_to_wasm(tmp_path, DOUBLE).read_bytes()
     their = tvm if client == "tvm" else pytest.importorskip("relaxide")
     import relaxide.rpc
 
@@ -207,18 +215,7 @@ def test_node_is_a_client_of_a_native_server(tmp_path):
     with our_proxy("--web-clients") as (port, web), ours_behind(port, "native"):
         has_model = COMMAND.exists()
         if has_model:
-            source = tmp_path / "model.relax"
-            source.write_text("""
-@I.ir_module
-class Module:
-    @R.function
-    def main(x: R.Tensor(("n", 4), "float32")):
-        with R.dataflow():
-            gv = R.add(x, x)
-            R.output(gv)
-        return gv
-""")
-            subprocess.run([COMMAND, "compile", "-q", source, "-o", tmp_path / "model.so"], check=True)
+            compiled(tmp_path, DOUBLE, "model.so")
         in_node(tmp_path, f"""
 const session = await connect("ws://127.0.0.1:{web}/ws", {{ key: "native", timeout: 30 }});
 const x = await session.tensor("float32", [2, 4], [0, 1, 2, 3, 4, 5, 6, 7]);

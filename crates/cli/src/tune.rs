@@ -209,7 +209,7 @@ pub fn measure() -> Result<(), CliError> {
     let functions = [load("incumbent")?, load("candidate")?];
     let arguments = request["arguments"].as_array().ok_or_else(|| refused("arguments"))?;
     let make = || -> Result<Vec<Any>, CliError> {
-        let mut random = Random(request["seed"].as_u64().unwrap_or_default());
+        let mut random = Random::new(request["seed"].as_u64().unwrap_or_default());
         let one = |argument| value_of(argument, &mut random).ok_or_else(|| refused("argument"))?;
         arguments.iter().map(one).collect()
     };

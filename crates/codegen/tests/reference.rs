@@ -37,7 +37,7 @@ const TYPES: [DataType; 16] = [
 
 /// A generator of programs from one number.
 struct Maker {
-    state: u64,
+    random: fastrand::Rng,
     inputs: Vec<Ref<Buffer>>,
     /// Whether vectors are scalable, and elements have bytes of their own.
     scalable: bool,
@@ -46,14 +46,11 @@ struct Maker {
 impl Maker {
     fn new(seed: u64, scalable: bool) -> Self {
         let inputs = TYPES.iter().enumerate().map(|(i, dtype)| Buffer::new(format!("in{i}"), *dtype, [SIZE])).collect();
-        Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, inputs, scalable }
+        Self { random: fastrand::Rng::with_seed(seed), inputs, scalable }
     }
 
     fn below(&mut self, limit: u64) -> u64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        (self.state >> 11) % limit
+        self.random.u64(..limit)
     }
 
     fn pick<T: Copy>(&mut self, items: &[T]) -> T {

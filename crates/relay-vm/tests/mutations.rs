@@ -57,14 +57,11 @@ fn without_kernels() -> Vec<u8> {
     Executable { globals, functions, ..Executable::default() }.to_bytes().expect("the program is written")
 }
 
-struct Random(u64);
+struct Random(fastrand::Rng);
 
 impl Random {
     fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
+        self.0.usize(..n.max(1))
     }
 
     /// A number that is likely to be at a border of something.
@@ -194,7 +191,7 @@ fn damaged_executables_are_refused_or_run_to_an_end() {
     let samples: Vec<Vec<u8>> = NAMES.iter().map(|name| bytes(name)).collect();
     let own = without_kernels();
     let tensor = Tensor::from_slice(&[1i32], &[]).unwrap();
-    let (mut random, mut ran) = (Random(0x5eed), 0usize);
+    let (mut random, mut ran) = (Random(fastrand::Rng::with_seed(0x5eed)), 0usize);
     for run in 0..runs {
         let original = if run % 2 == 0 { &own } else { &samples[run / 2 % samples.len()] };
         let executable = if random.below(2) == 0 {

@@ -31,19 +31,11 @@ const RUN_BYTES: usize = 4 << 20;
 const ABSURD: [i64; 12] =
     [0, -1, 1, i64::MAX, i64::MIN, 1 << 32, 1 << 61, (1 << 55) - 1, 1 << 54, 1 << 20, 255, i64::MAX / 8];
 
-/// A small generator (SplitMix64).
-struct Random(u64);
+struct Random(fastrand::Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
+        self.0.usize(..end.max(1))
     }
 }
 
@@ -105,7 +97,7 @@ fn mutated(source: &Source, random: &mut Random) -> Vec<u8> {
     match random.below(8) {
         0 => {
             let at = place(random, 1);
-            bytes[at] = random.next() as u8;
+            bytes[at] = random.0.u8(..);
         }
         1 => {
             let at = place(random, 1);
@@ -138,7 +130,7 @@ fn mutated(source: &Source, random: &mut Random) -> Vec<u8> {
         }
         _ => {
             let (at, length) = (place(random, 1), 1 + random.below(16));
-            let noise: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+            let noise: Vec<u8> = (0..length).map(|_| random.0.u8(..)).collect();
             bytes.splice(at..at, noise);
         }
     }
@@ -228,7 +220,7 @@ fn told(result: &Result<Any, Error>) -> String {
 fn ten_thousand_damaged_executables_end_in_an_error_or_a_run() {
     let sources = LIBRARIES.map(Source::read);
     let mutations = std::env::var("RELAXIDE_MUTATIONS").map_or(MUTATIONS, |number| number.parse().unwrap());
-    let mut random = Random(mutations as u64);
+    let mut random = Random(fastrand::Rng::with_seed(mutations as u64));
     let mut outcomes: BTreeMap<Outcome, usize> = BTreeMap::new();
     for turn in 0..mutations {
         let source = &sources[turn % sources.len()];

@@ -144,21 +144,18 @@ impl Range {
     }
 }
 
-/// A small generator of numbers in [0, 1): splitmix64.
-pub struct Random(pub u64);
+/// Random tensors, the same for a seed on every machine.
+pub struct Random(fastrand::Rng);
 
 impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    /// The numbers of a seed.
+    pub fn new(seed: u64) -> Random {
+        Random(fastrand::Rng::with_seed(seed))
     }
 
-    /// A random integer below a limit.
+    /// A random integer below a limit, which is not zero.
     pub fn below(&mut self, limit: u32) -> u32 {
-        (self.next() * f64::from(limit)) as u32
+        self.0.u32(..limit)
     }
 
     /// A tensor of random numbers: bools, floats from the range's low end to its high end, integers with both ends.
@@ -177,6 +174,6 @@ impl Random {
             () if dtype.is_float() => low + random * (high - low),
             () => low + (random * (high - low + 1.0)).floor(),
         };
-        from_numbers(dtype, shape, (0..count).map(|_| number(self.next())))
+        from_numbers(dtype, shape, (0..count).map(|_| number(self.0.f64())))
     }
 }

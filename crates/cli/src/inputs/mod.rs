@@ -221,7 +221,7 @@ fn arguments(signature: &FunctionSignature, args: &InputArgs, missing: Missing) 
     }
     let known: Vec<Option<Vec<i64>>> = given.iter().map(|value| value.as_ref().and_then(shape_of)).collect();
     lengths.extend(relaxide::dims_of(signature, &known)?);
-    let mut random = Random(args.seed);
+    let mut random = Random::new(args.seed);
     let make = |(param, value): (&ParamSignature, Option<Any>)| {
         if let Some(value) = value {
             return Ok(value);

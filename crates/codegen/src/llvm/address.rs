@@ -18,6 +18,7 @@ use relaxide_ir::{BinaryOp, PrimExpr};
 
 use super::{
     kernel::Body,
+    memory::Reach,
     value::{Overflow, ScalarKind, Ty, Val},
 };
 use crate::error::CodegenError;
@@ -107,7 +108,13 @@ impl Sum {
 
 impl Body<'_, '_> {
     /// The address of the element of a buffer at `base` that `index` names; of the first one of a vector.
-    pub fn element_address(&mut self, base: &Val, element: Ty, index: &PrimExpr) -> Result<Val, CodegenError> {
+    pub fn element_address(
+        &mut self,
+        base: &Val,
+        element: Ty,
+        index: &PrimExpr,
+        reach: Reach,
+    ) -> Result<Val, CodegenError> {
         // A device has no vectorizer, and constants that stay apart are what its neighbouring loads are known by.
         let scalar_loop = self.f.innermost_loop().is_some_and(|(_, vectors, _)| !vectors);
         let vectors = !scalar_loop || self.kernel.device.is_some();
@@ -121,7 +128,7 @@ impl Body<'_, '_> {
             }
         }
         let index = self.index(index)?;
-        Ok(self.element_pointer(base, element, &index))
+        Ok(self.element_pointer(base, element, &index, reach))
     }
 
     /// An index as a sum.

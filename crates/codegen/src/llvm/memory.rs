@@ -21,9 +21,33 @@ use super::{
 };
 use crate::{error::CodegenError, flat_index::flat_index};
 
+/// Where the addresses of an access lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Each in its buffer.
+    InBounds,
+    /// Those of lanes that a mask leaves out, before or behind the buffer too: the lanes that count are reckoned from them.
+    Anywhere,
+}
+
+impl Reach {
+    fn under(masked: bool) -> Reach {
+        if masked { Reach::Anywhere } else { Reach::InBounds }
+    }
+
+    /// What LLVM is told of an address that is reckoned from another.
+    fn flag(self) -> &'static str {
+        match self {
+            Reach::InBounds => " inbounds",
+            Reach::Anywhere => "",
+        }
+    }
+}
+
 /// Where an access goes.
 struct MemoryAccess {
     pattern: Pattern,
+    reach: Reach,
     /// The type in memory, all lanes.
     memory: Ty,
     /// The type of the value.
@@ -64,7 +88,8 @@ impl Body<'_, '_> {
         if n.buffer.dtype.is_packed() {
             return self.load_shared(n);
         }
-        let place = self.place(&n.buffer, &n.indices)?;
+        let reach = Reach::under(n.predicate.is_some() || self.mask.is_some());
+        let place = self.place(&n.buffer, &n.indices, reach)?;
         let raw = match self.load_predicate(n, place.value.lanes)? {
             Some(mask) => self.masked_load(&place, &mask)?,
             None => self.plain_load(&place),
@@ -89,7 +114,7 @@ impl Body<'_, '_> {
             Some((call, intrinsic)) => self.warp_value(call, intrinsic)?,
             None => self.eval(&n.value)?,
         };
-        let place = self.place(&n.buffer, &n.indices)?;
+        let place = self.place(&n.buffer, &n.indices, Reach::under(n.predicate.is_some()))?;
         let value = self.f.splat_to(&value, place.value.lanes);
         if value.ty.lanes != place.value.lanes || value.ty.kind.bytes() != place.value.kind.bytes() {
             let what = format!("a store of {} into {} of `{}`", value.ty, place.value, n.buffer.name);
@@ -117,7 +142,7 @@ impl Body<'_, '_> {
         if buffer.dtype.is_packed() && index.as_int_literal() != Some(0) {
             return Err(self.kernel.unsupported("the address of an element that shares its byte"));
         }
-        Ok(self.element_pointer(&base, element, &index))
+        Ok(self.element_pointer(&base, element, &index, Reach::InBounds))
     }
 
     pub fn predicate(&mut self, predicate: &PrimExpr, lanes: u32) -> Result<Val, CodegenError> {
@@ -135,7 +160,12 @@ impl Body<'_, '_> {
         flat_index(buffer, indices).map_err(|what| self.kernel.malformed(what.to_string()))
     }
 
-    fn place(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Result<MemoryAccess, CodegenError> {
+    fn place(
+        &mut self,
+        buffer: &Ref<Buffer>,
+        indices: &[PrimExpr],
+        reach: Reach,
+    ) -> Result<MemoryAccess, CodegenError> {
         let flat = self.flat_index(buffer, indices)?;
         let base = self.var(&buffer.data)?;
         let element = self.kernel.ty(buffer.dtype)?;
@@ -147,38 +177,45 @@ impl Body<'_, '_> {
             }
             several => element.with_lanes(several * lanes),
         };
-        let pattern = self.pattern(&base, element, &flat, lanes)?;
+        let pattern = self.pattern(&base, element, &flat, lanes, reach)?;
         let metadata = self.kernel.access_metadata(&buffer.data);
         let has_elements = buffer.shape.iter().all(|dim| dim.as_int().is_some_and(|n| n > 0));
         let promised = promised_alignment(&flat).unwrap_or(1);
-        Ok(MemoryAccess { pattern, memory: value.in_memory(), value, has_elements, promised, metadata })
+        Ok(MemoryAccess { pattern, reach, memory: value.in_memory(), value, has_elements, promised, metadata })
     }
 
-    fn pattern(&mut self, base: &Val, element: Ty, flat: &PrimExpr, lanes: u32) -> Result<Pattern, CodegenError> {
+    fn pattern(
+        &mut self,
+        base: &Val,
+        element: Ty,
+        flat: &PrimExpr,
+        lanes: u32,
+        reach: Reach,
+    ) -> Result<Pattern, CodegenError> {
         if lanes == 1 {
-            return Ok(Pattern::Contiguous(self.element_address(base, element, flat)?));
+            return Ok(Pattern::Contiguous(self.element_address(base, element, flat, reach)?));
         }
         if element.with_lanes(lanes).is_scalable() {
-            return self.scalable_pattern(base, element, flat);
+            return self.scalable_pattern(base, element, flat, reach);
         }
         let last = i64::from(lanes) - 1;
         if let Some((start, stride)) = linear(flat) {
             let literal = stride.as_int();
             if literal == Some(1) || (element.lanes == 1 && matches!(literal, Some(0 | -1))) {
-                let first = self.element_address(base, element, &start)?;
+                let first = self.element_address(base, element, &start, reach)?;
                 return Ok(match literal {
                     Some(1) => Pattern::Contiguous(first),
                     Some(0) => Pattern::Same(first),
-                    _ => Pattern::Reversed(self.element_pointer(&first, element, &Val::int(Ty::I64, -last))),
+                    _ => Pattern::Reversed(self.element_pointer(&first, element, &Val::int(Ty::I64, -last), reach)),
                 });
             }
             if element.lanes == 1 {
                 let (index, stride) = (self.index(&start)?, self.index(&stride)?);
-                let first = self.element_pointer(base, element, &index);
+                let first = self.element_pointer(base, element, &index, reach);
                 let mut pointers = vec![first.clone()];
                 for lane in 1..=last {
                     let offset = self.f.binary(BinaryOp::Mul, &stride, &Val::int(Ty::I64, lane), Overflow::Never);
-                    pointers.push(self.element_pointer(&first, element, &offset));
+                    pointers.push(self.element_pointer(&first, element, &offset, reach));
                 }
                 return Ok(if literal == Some(2) {
                     Pattern::Alternate(pointers)
@@ -194,27 +231,33 @@ impl Body<'_, '_> {
     }
 
     /// The address of each lane's element.
-    fn pointers(&mut self, base: &Val, element: Ty, indices: &Val) -> Vec<Val> {
+    fn pointers(&mut self, base: &Val, element: Ty, indices: &Val, reach: Reach) -> Vec<Val> {
         let pointer = |lane| {
             let index = self.f.lane(indices, lane);
-            self.element_pointer(base, element.element(), &index)
+            self.element_pointer(base, element.element(), &index, reach)
         };
         (0..indices.ty.lanes).map(pointer).collect()
     }
 
-    fn scalable_pattern(&mut self, base: &Val, element: Ty, flat: &PrimExpr) -> Result<Pattern, CodegenError> {
+    fn scalable_pattern(
+        &mut self,
+        base: &Val,
+        element: Ty,
+        flat: &PrimExpr,
+        reach: Reach,
+    ) -> Result<Pattern, CodegenError> {
         if let Some((start, stride)) = linear(flat)
             && let Some(step @ (0 | 1)) = stride.as_int()
         {
-            let first = self.element_address(base, element, &start)?;
+            let first = self.element_address(base, element, &start, reach)?;
             return Ok(if step == 1 { Pattern::Contiguous(first) } else { Pattern::Same(first) });
         }
         let (indices, memory) = (self.index(flat)?, element.in_memory());
-        let pointers = indices.ty.with_kind(Ty::PTR);
-        Ok(Pattern::Gathered(self.f.emit(pointers, format_args!("getelementptr inbounds {memory}, {base}, {indices}"))))
+        let (pointers, flag) = (indices.ty.with_kind(Ty::PTR), reach.flag());
+        Ok(Pattern::Gathered(self.f.emit(pointers, format_args!("getelementptr{flag} {memory}, {base}, {indices}"))))
     }
 
-    pub fn element_pointer(&mut self, base: &Val, element: Ty, index: &Val) -> Val {
+    pub fn element_pointer(&mut self, base: &Val, element: Ty, index: &Val, reach: Reach) -> Val {
         let memory = element.element().in_memory();
         let mut index = index.clone();
         if element.lanes > 1 {
@@ -224,7 +267,7 @@ impl Body<'_, '_> {
         if index.as_int_literal() == Some(0) {
             return base.clone();
         }
-        self.f.emit(Ty::PTR, format_args!("getelementptr inbounds {memory}, {base}, {index}"))
+        self.f.emit(Ty::PTR, format_args!("getelementptr{} {memory}, {base}, {index}", reach.flag()))
     }
 
     fn plain_load(&mut self, place: &MemoryAccess) -> Val {
@@ -242,7 +285,7 @@ impl Body<'_, '_> {
             Pattern::Gathered(pointers) => self.gather(pointers, place, &Val::int(place.memory.with_kind(Ty::BOOL), 1)),
             Pattern::Scattered(pointers) => self.load_each(pointers, place),
             Pattern::ShuffledLane(base, indices) => {
-                let pointers = self.pointers(base, place.memory, indices);
+                let pointers = self.pointers(base, place.memory, indices, place.reach);
                 self.load_each(&pointers, place)
             }
         }
@@ -287,7 +330,7 @@ impl Body<'_, '_> {
     /// Where the second of the two vectors begins.
     fn second_of_alternate(&mut self, pointers: &[Val], place: &MemoryAccess) -> Val {
         let before = i64::from(place.memory.lanes) - 1;
-        self.element_pointer(&pointers[0], place.memory.element(), &Val::int(Ty::I64, before))
+        self.element_pointer(&pointers[0], place.memory.element(), &Val::int(Ty::I64, before), place.reach)
     }
 
     fn alternate(&mut self, low: &Val, high: &Val, place: &MemoryAccess) -> Val {
@@ -329,7 +372,7 @@ impl Body<'_, '_> {
             }
             Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => self.store_each(pointers, value, place),
             Pattern::ShuffledLane(base, indices) => {
-                let pointers = self.pointers(base, place.memory, indices);
+                let pointers = self.pointers(base, place.memory, indices, place.reach);
                 self.store_each(&pointers, value, place);
             }
         }
@@ -393,7 +436,7 @@ impl Body<'_, '_> {
                 Ok(self.gather(&pointers, place, &mask))
             }
             Pattern::ShuffledLane(base, indices) if self.kernel.gathers && memory.kind.bits() >= 32 => {
-                let pointers = self.pointers(base, memory, indices);
+                let pointers = self.pointers(base, memory, indices, place.reach);
                 let pointers = self.f.gather_lanes(&pointers);
                 Ok(self.gather(&pointers, place, &mask))
             }
@@ -416,7 +459,7 @@ impl Body<'_, '_> {
             }
         };
         let indices = self.f.select(mask, indices, &Val::zero(indices.ty));
-        let pointers = self.pointers(&base, place.memory, &indices);
+        let pointers = self.pointers(&base, place.memory, &indices, Reach::InBounds);
         let loaded = self.load_each(&pointers, place);
         self.f.select(mask, &loaded, &Val::zero(place.memory))
     }
@@ -448,7 +491,7 @@ impl Body<'_, '_> {
                 self.scatter(&pointers, place, value, &mask);
             }
             Pattern::ShuffledLane(base, indices) => {
-                let pointers = self.pointers(base, memory, indices);
+                let pointers = self.pointers(base, memory, indices, place.reach);
                 let pointers = self.f.gather_lanes(&pointers);
                 self.scatter(&pointers, place, value, &mask);
             }

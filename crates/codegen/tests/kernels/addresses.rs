@@ -85,6 +85,34 @@ fn loops_without_vectors_keep_addresses_in_one_piece() {
     assert!(text.contains("getelementptr inbounds float"), "{text}");
 }
 
+/// Eight elements of `A` from `start` on, `stride` apart, all but the first, which lies in front of it.
+fn all_but_the_first(start: i64, stride: i64, masked: bool) -> PrimFunc {
+    let [a, c] = [("A", 33), ("C", 8)].map(|(name, length)| Buffer::new(name, F32, [length]));
+    let predicate = masked.then(|| prim::ge(ramp(int(0), int(1), 8), prim::broadcast(int(1), 8)));
+    let indices = vec![ramp(int(start), int(stride), 8)];
+    let load: PrimExpr = Ref::new(prim::BufferLoad { buffer: a.clone(), indices, predicate }).into();
+    kernel("masked", &[a, c.clone()], &[], Stmt::store(&c, [ramp(int(0), int(1), 8)], load))
+}
+
+#[test]
+fn addresses_of_lanes_that_a_mask_leaves_out_may_lie_outside_of_the_buffer() {
+    let body = |func: PrimFunc| {
+        let text = llvm_text(&[Ref::new(func)], &Target::default()).unwrap();
+        text.split("define").find(|part| part.contains("<8 x float>")).unwrap_or_else(|| panic!("{text}")).to_string()
+    };
+    let values = numbers(33);
+    for (start, stride) in [(-1, 1), (-2, 2), (-3, 3), (-5, 5), (33, -1), (34, -4)] {
+        let func = all_but_the_first(start, stride, true);
+        let text = body(func.clone());
+        assert!(text.contains("getelementptr") && !text.contains("inbounds"), "{start}, {stride}\n{text}");
+        let mut tensors = [Tensor::f32(&values, &[33]), Tensor::zeros(F32, &[8])];
+        Kernels::compile(&[func]).run("masked", &mut tensors);
+        let at = |lane: i64| if lane == 0 { 0.0 } else { values[(start + lane * stride) as usize] };
+        assert_eq!(tensors[1].values::<f32>(), (0..8).map(at).collect::<Vec<f32>>(), "{start}, {stride}");
+    }
+    assert!(body(all_but_the_first(1, 3, false)).contains("inbounds"));
+}
+
 #[test]
 fn one_instruction_makes_signed_and_unsigned_numbers() {
     let (a, b) = (Buffer::new("A", I32, [4]), Buffer::new("B", I32, [4]));

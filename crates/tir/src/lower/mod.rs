@@ -71,8 +71,6 @@ mod virtual_thread;
 mod vscale;
 
 #[cfg(test)]
-mod pass_tests;
-#[cfg(test)]
 mod tests;
 
 pub use decompose_packed::{decompose_packed, is_decomposed, is_decomposed_float, stores_packed};

@@ -16,8 +16,6 @@ mod random;
 mod shrink;
 mod steps;
 mod teamwork;
-#[cfg(test)]
-mod tests;
 
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::prim::PrimExpr;

@@ -3,26 +3,30 @@
 use super::*;
 
 /// Random numbers of a seed.
-struct Random(u64);
+struct Random(fastrand::Rng);
 
 impl Random {
+    fn new(seed: u64) -> Random {
+        Random(fastrand::Rng::with_seed(seed))
+    }
+
     fn from(&mut self, low: i64, high: i64) -> i64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        low + ((self.0 >> 33) % (high - low + 1) as u64) as i64
+        self.0.i64(low..=high)
     }
 }
 
 /// The problems on both machines, each case on each.
 fn check_all(cases: &[Case]) {
-    let problems = ["x86-64-v3", "x86-64-v4"].map(Target::llvm).into_iter().flat_map(|target| {
-        cases.iter().filter_map(move |case| {
-            let prepared = Prepared::of(case);
-            let scheduled = schedule::apply(&prepared.func, &target).expect("a schedule");
+    let targets = ["x86-64-v3", "x86-64-v4"].map(Target::llvm);
+    let mut problems = Vec::new();
+    for case in cases {
+        let prepared = Prepared::of(case);
+        problems.extend(targets.iter().filter_map(|target| {
+            let scheduled = schedule::apply(&prepared.func, target).expect("a schedule");
             let rules: Vec<_> = scheduled.notes.iter().map(|n| n.rule).collect();
             prepared.difference(&scheduled.func).map(|problem| format!("{rules:?}: {problem}"))
-        })
-    });
-    let problems: Vec<String> = problems.collect();
+        }));
+    }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
@@ -43,13 +47,13 @@ fn convolution(random: &mut Random, depthwise: bool) -> Conv {
 
 #[test]
 fn depthwise_convolutions_of_random_sizes() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     check_all(&(0..90).map(|_| convolution(&mut random, true).case("")).collect::<Vec<_>>());
 }
 
 #[test]
 fn images_that_threads_share_by_channels_of_random_sizes() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     check_all(&(0..40).map(|_| convolution(&mut random, false).case("")).collect::<Vec<_>>());
 }
 
@@ -65,7 +69,7 @@ fn strided_images_larger_than_what_is_unrolled() {
 
 #[test]
 fn products_with_a_few_columns_behind_the_last_vector() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut cases = Vec::new();
     for columns in [9, 17, 18, 33, 49, 50, 65, 113] {
         let (rows, depth) = (random.from(1, 40), random.from(30, 90));
@@ -77,7 +81,7 @@ fn products_with_a_few_columns_behind_the_last_vector() {
 /// `f` of concatenated tensors, and of tensors that are chosen within each other.
 #[test]
 fn choices_within_a_value() {
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     let cases = (0..24).map(|_| {
         let (parts, axis, width) = (random.from(2, 5), random.from(0, 1) as usize, random.from(3, 70));
         let sizes: Vec<i64> = (0..parts).map(|_| random.from(1, 40)).collect();
@@ -111,7 +115,7 @@ fn choices_within_a_value() {
 
 #[test]
 fn products_with_matrices_in_panels() {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let cases = (0..14).map(|i| {
         let (width, panels, depth) = ([64, 48, 32, 16][i % 4], random.from(1, 3), random.from(1, 90));
         let depth = if i == 12 { 1100 } else { depth };

@@ -1,6 +1,11 @@
 """References for the detection of objects: which boxes count, and which of those that overlap stay."""
 
+import inspect
+from types import SimpleNamespace
+
 import numpy as np
+
+from ..vision import non_max_suppression
 
 __all__ = ["get_valid_counts_python", "non_max_suppression_python"]
 
@@ -104,22 +109,11 @@ class _Boxes:
         self.alive[chosen:] = False
 
 
-def non_max_suppression_python(
-    data,
-    valid_count,
-    indices,
-    max_output_size=-1,
-    iou_threshold=0.5,
-    force_suppress=False,
-    top_k=-1,
-    coord_start=2,
-    score_index=1,
-    id_index=0,
-    return_indices=True,
-    invalid_to_bottom=False,
-    soft_nms_sigma=0.0,
-    score_threshold=0.0,
-):
+#: The reference takes what the operator takes.
+_SIGNATURE = inspect.signature(non_max_suppression)
+
+
+def non_max_suppression_python(*args, **kwargs):
     """Of boxes that overlap, the one with the best score.
 
     Parameters
@@ -150,25 +144,31 @@ def non_max_suppression_python(
     -------
     ``(places, counts)``, with the boxes in front where scores change; the boxes where ``return_indices`` is false.
     """
-    soft = soft_nms_sigma > 0
+    given = _SIGNATURE.bind(*args, **kwargs)
+    given.apply_defaults()
+    data, how = given.arguments["data"], SimpleNamespace(**given.arguments)
+    soft = how.soft_nms_sigma > 0
     out, places = np.full_like(data, -1), np.full(data.shape[:2], -1, dtype="int32")
     counts = np.zeros((len(data), 1), dtype="int32")
 
     def rival(box, others):
-        return force_suppress | (id_index < 0) | (others[:, id_index] == box[id_index])
+        return how.force_suppress | (how.id_index < 0) | (others[:, how.id_index] == box[how.id_index])
 
     for image, rows in enumerate(data):
-        boxes = _Boxes(rows, int(valid_count[image]), top_k, coord_start, score_index, rival)
+        boxes = _Boxes(rows, int(how.valid_count[image]), how.top_k, how.coord_start, how.score_index, rival)
         if soft:
-            boxes.decay(max_output_size, iou_threshold, soft_nms_sigma, score_threshold)
+            boxes.decay(how.max_output_size, how.iou_threshold, how.soft_nms_sigma, how.score_threshold)
         else:
-            boxes.suppress(max_output_size, iou_threshold)
+            boxes.suppress(how.max_output_size, how.iou_threshold)
         kept = np.flatnonzero(boxes.alive)
         counts[image] = len(kept)
-        if return_indices:
-            places[image, : len(kept)] = indices[image, boxes.places[kept]]
-        to = np.arange(len(kept)) if invalid_to_bottom else kept
+        if how.return_indices:
+            places[image, : len(kept)] = how.indices[image, boxes.places[kept]]
+        to = np.arange(len(kept)) if how.invalid_to_bottom else kept
         out[image, to] = boxes.rows[kept]
-    if not return_indices:
+    if not how.return_indices:
         return out
     return (out, places, counts) if soft else (places, counts)
+
+
+non_max_suppression_python.__signature__ = _SIGNATURE

@@ -14,9 +14,6 @@ mod tensor_core;
 mod transpose;
 mod vectors;
 
-#[cfg(test)]
-mod tests;
-
 pub use rowwise::fits as fits_threads;
 pub use sort::SORTS_RANKS;
 

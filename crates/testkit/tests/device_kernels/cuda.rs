@@ -150,7 +150,7 @@ fn with_driver(test: &str) -> bool {
         return true;
     }
     let folder = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/driver.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/device_kernels/cuda/driver.c");
     compiled(&["-shared", "-fPIC", "-Wall", "-Werror", "-o"], &folder.path().join("libcuda.so.1"), &source, &[]);
     let before = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
     let done = Command::new(std::env::current_exe().unwrap())

@@ -9,11 +9,11 @@ use relaxide_runtime::device::device_exists;
 use relaxide_tir::testing::Sample;
 use relaxide_tir::{ForKind, Stmt, lower, te};
 
-const OPENCL: DeviceKind =
+pub const OPENCL: DeviceKind =
     DeviceKind { device: Device::new(Device::OPENCL, 0), target: "opencl", changed: |_, code| code };
 
 /// Whether there is a device; says so if not.
-fn has_device() -> bool {
+pub fn has_device() -> bool {
     relaxide_runtime::register();
     if !device_exists(OPENCL.device) {
         eprintln!("only interpreted: there is no driver of OpenCL; `scripts/setup test-tools` installs one");

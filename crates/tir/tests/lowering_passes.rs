@@ -8,12 +8,19 @@ use relaxide_ir::pass::{PassContext, PassError, PassInfo};
 use relaxide_ir::prim::{self, PrimExpr, PrimMutator};
 use relaxide_ir::{AttrValue, Attrs, IRModule};
 
-use super::promote_floats::{is_bf16, is_fp8};
-use super::*;
-use crate::functor::StmtMutator;
-use crate::interp::{InterpError, Scalar};
-use crate::stmt::{IfThenElse, Stmt};
-use crate::testing::{Options, ProgramOptions, Random, Sample, check_seeds, program, reschedule, sample_from};
+use relaxide_tir::interp::{InterpError, Scalar};
+use relaxide_tir::lower::{PASSES, pass};
+use relaxide_tir::testing::{Options, ProgramOptions, Random, Sample, check_seeds, program, reschedule, sample_from};
+use relaxide_tir::verify::verify;
+use relaxide_tir::{IfThenElse, PrimFunc, Stmt, StmtMutator};
+
+fn is_bf16(dtype: DataType) -> bool {
+    dtype.element() == DataType::bfloat16()
+}
+
+fn is_fp8(dtype: DataType) -> bool {
+    dtype.is_float() && dtype.bits == 8
+}
 
 /// What is tried: the passes of the table, with parameters where they need some.
 fn rows() -> impl Iterator<Item = (&'static PassInfo, Attrs)> {
@@ -175,10 +182,10 @@ impl StmtMutator for Likely {
 #[test]
 fn partitioned_loops_compute_the_same() {
     let changed = RefCell::default();
-    let partition = pass("LoopPartition").unwrap();
+    let (blocks, partition) = (pass("LowerOpaqueBlock").unwrap(), pass("LoopPartition").unwrap());
     check_seeds(count(60), &|random| {
         let (sample, func) = draw(random)?;
-        let func = blocks::lower_opaque_blocks(&func).map_err(|e| e.to_string())?;
+        let func = run(blocks, &Attrs::new(), &func).map_err(|e| e.to_string())?;
         let func = func.with_body(Likely.mutate_stmt(&func.body));
         check(&sample, func, &[(partition, Attrs::new())], &changed)
     });
@@ -203,7 +210,8 @@ fn hand_written_order_of_blocks_keeps_what_scheduled_kernels_compute() {
     check_seeds(count(60), &|random| {
         let sample = sample_from(random, Options::default()).map_err(|e| e.to_string())?;
         let samples = random.between(1, 1000);
-        let drawn = crate::testing::schedule_from(random, &sample.func, samples, 12).map_err(|e| e.to_string())?;
+        let drawn =
+            relaxide_tir::testing::schedule_from(random, &sample.func, samples, 12).map_err(|e| e.to_string())?;
         let func = drawn.func().ok_or("no kernel is left")?;
         // Whether copies of layouts read what nobody wrote is asked where schedules are tested.
         match sample.interpret(&func) {

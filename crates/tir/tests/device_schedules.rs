@@ -2,9 +2,9 @@
 
 use relaxide_ir::Target;
 
-use crate::lower::{DeviceLimits, LowerOptions, lower_with, split_device};
-use crate::schedule::{Override, apply, apply_with};
-use crate::testing::{KINDS, Random, Teamwork, teamwork, tensor_product};
+use relaxide_tir::lower::{DeviceLimits, LowerOptions, lower_with, split_device};
+use relaxide_tir::schedule::{Override, apply, apply_with};
+use relaxide_tir::testing::{KINDS, Random, Teamwork, teamwork, tensor_product};
 
 fn check(seed: u64, target: &Target) {
     let Teamwork { sample, rule } = teamwork(seed).unwrap();

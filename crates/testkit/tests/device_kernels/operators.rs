@@ -1,18 +1,16 @@
 //! Operators whose kernels are others on devices: over threads they compute what a processor's kernel does, in the interpreter and on a
 //! driver of OpenCL, where there is one.
 
-use crate::devices::{DeviceKind, F32, named};
-use relaxide_ffi::{DataType, Device, Tensor};
+use crate::devices::{F32, named};
+use crate::opencl::{OPENCL, has_device};
+use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::Target;
 use relaxide_ir::pass::PassContext;
 use relaxide_relax::transform;
-use relaxide_runtime::device::device_exists;
 use relaxide_script::parse_module;
 use relaxide_tir::testing::Sample;
 use relaxide_tir::{PrimFunc, schedule};
 
-const OPENCL: DeviceKind =
-    DeviceKind { device: Device::new(Device::OPENCL, 0), target: "opencl", changed: |_, code| code };
 const I32: DataType = DataType::int(32);
 const I64: DataType = DataType::int(64);
 
@@ -160,8 +158,7 @@ fn suppressions() -> Vec<Case> {
 }
 
 fn check(cases: Vec<Case>) {
-    relaxide_runtime::register();
-    let has_device = device_exists(OPENCL.device);
+    let has_device = has_device();
     let (mut kernels, mut samples) = (Vec::new(), Vec::new());
     for (at, case) in cases.into_iter().enumerate() {
         let (name, inputs) = (format!("case{at}"), case.inputs.iter().map(|(_, tensor)| tensor.clone()).collect());
@@ -177,7 +174,6 @@ fn check(cases: Vec<Case>) {
         samples.push((case.call, name, sample, expected));
     }
     if !has_device {
-        eprintln!("only interpreted: there is no driver of OpenCL; `scripts/setup test-tools` installs one");
         return;
     }
     let library = OPENCL.library(&kernels);

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 
 use relaxide_ir::Target;
 
-use super::{Options, ProgramOptions, Random, check_seeds, program, sample, sample_from, schedule_from};
-use crate::{lower, schedule, verify};
+use relaxide_tir::testing::{
+    Options, ProgramOptions, Random, check_seeds, program, sample, sample_from, schedule_from,
+};
+use relaxide_tir::{lower, schedule, verify};
 
 #[test]
 fn scheduled_kernels_compute_the_same_up_to_rounding() {
@@ -41,7 +43,7 @@ fn check_random_steps(random: &mut Random, executed: &RefCell<BTreeSet<&'static 
             return Err(story(format!("{what}: {found:?} for {expected:?} at {at} of output {output}")));
         }
     }
-    let mut again = crate::s_tir::Schedule::of_func(sample.func.clone());
+    let mut again = relaxide_tir::s_tir::Schedule::of_func(sample.func.clone());
     drawn.schedule.trace().apply_to(&mut again, false).map_err(|e| story(e.to_string()))?;
     let repeated = again.func("main").map_err(|e| e.to_string())?.to_string();
     if repeated != func.to_string() {
