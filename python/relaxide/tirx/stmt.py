@@ -5,6 +5,7 @@ from enum import IntEnum
 from ..ffi import register_object
 from ..ir import _api
 from ..ir.base import Node, Scriptable
+from ..ir.expr import Range
 from ..ir.prim import StringImm, const
 
 
@@ -61,8 +62,10 @@ class For(Stmt):
 
     @property
     def thread_binding(self):
-        """The thread that it is bound to; ``None`` where there is none."""
-        return self.thread_tag or None
+        """The axis of threads that it is bound to, which equals its name; ``None`` where there is none."""
+        from .expr import ThreadAxis
+
+        return ThreadAxis(Range.from_min_extent(self.min, self.extent), self.var, self.thread_tag) if self.thread_tag else None
 
     @property
     def step(self):
@@ -152,7 +155,13 @@ class AssertStmt(Stmt):
 
 @register_object("tirx.AttrStmt")
 class AttrStmt(Stmt):
-    """A statement under an attribute. Attributes are about the statement: ``node`` is ``None`` or a number."""
+    """A statement under an attribute. Attributes are about the statement: ``node`` is ``None`` or a number. With an axis of threads
+    and the key ``"thread_extent"`` it is the loop that is bound to them, over ``value`` threads."""
+
+    def __new__(cls, node=None, attr_key="", value=None, body=None, span=None):
+        if attr_key == "thread_extent" and getattr(node, "thread_tag", None):
+            return For(node.var, 0, value, ForKind.THREAD_BINDING, body, node.thread_tag)
+        return super().__new__(cls)
 
     def __init__(self, node, attr_key, value, body, span=None):
         if not isinstance(getattr(node, "value", node), (int, type(None))):
