@@ -60,7 +60,8 @@ fn prove(kernel: &PrimFunc) -> Option<()> {
         return Some(());
     }
     let (flat, of_flat) = digits(output, &store.indices, &mut analyzer)?;
-    analyzer.can_prove_equal(&substitute(&from, &of_flat), &PrimExpr::from(&flat)).then_some(())
+    let in_order = analyzer.can_prove_equal(&substitute(&from, &of_flat), &cast(from.dtype(), PrimExpr::from(&flat)));
+    in_order.then_some(())
 }
 
 /// The one store that a kernel consists of, below loops and blocks that compute nothing else. The analyzer comes to know what
