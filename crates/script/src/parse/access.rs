@@ -128,8 +128,12 @@ impl Parser<'_> {
         };
         if let Some(indices) = self.listed_indices(slice)? {
             if indices.len() != buffer.shape.len() {
-                let message =
-                    format!("the buffer `{}` has {} dimensions, not {}", buffer.name, buffer.shape.len(), indices.len());
+                let message = format!(
+                    "the buffer `{}` has {} dimensions, not {}",
+                    buffer.name,
+                    buffer.shape.len(),
+                    indices.len()
+                );
                 return Err(self.error(Code::Arguments, message, range));
             }
             return Ok(Value::Prim(Ref::new(BufferLoad { buffer: buffer.clone(), indices, predicate: None }).into()));

@@ -28,9 +28,9 @@ use relaxide_relax::{Binding, BindingBlock, Expr, Function};
 use relaxide_tir::{BufferRegion, For, IterKind, IterVar, PrimFunc, Range, Stmt};
 
 pub use lines::print_with_lines;
-pub use spans::{Spans, print_with_spans};
 use metadata::Metadata;
 use names::{Names, identifier};
+pub use spans::{Spans, print_with_spans};
 
 /// What a print shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

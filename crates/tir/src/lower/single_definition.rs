@@ -16,11 +16,10 @@ use crate::PrimFunc;
 use crate::functor::StmtMutator;
 
 /// The full name of the pass.
-pub(super) const PASS: PassInfo = PassInfo::new(
-    "tirx.transform.ConvertSSA",
-    "Renames variables that are defined more than once.",
-    |module, _, _| in_module(module),
-);
+pub(super) const PASS: PassInfo =
+    PassInfo::new("tirx.transform.ConvertSSA", "Renames variables that are defined more than once.", |module, _, _| {
+        in_module(module)
+    });
 
 /// The same for kernels in block form.
 pub(super) const SCHEDULABLE: PassInfo = PassInfo::new(

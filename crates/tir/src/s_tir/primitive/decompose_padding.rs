@@ -199,8 +199,9 @@ impl Padding {
             analyzer.bind(&l.var, l.min.clone(), extent_of(l));
         }
         let conditions = conjuncts(&substitute(&self.condition, &loops));
-        let predicate =
-            conditions.iter().fold(prim::boolean(true), |all, condition| prim::and(all, analyzer.simplify_as_tvm(condition)));
+        let predicate = conditions
+            .iter()
+            .fold(prim::boolean(true), |all, condition| prim::and(all, analyzer.simplify_as_tvm(condition)));
         let mut simple = |e: &PrimExpr| analyzer.simplify_as_tvm(&substitute(e, &axes));
         let indices: Vec<PrimExpr> = self.store.indices.iter().map(&mut simple).collect();
         let body = Stmt::store(&self.store.buffer, indices, substitute(&self.value, &axes));

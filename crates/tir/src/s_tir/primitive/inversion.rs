@@ -52,7 +52,8 @@ pub(super) fn quotients(
         let low = region.iter().zip(dims).find(|(r, _)| part(r, BinaryOp::FloorMod) == Some((var.clone(), by)));
         let Some((_, below)) = low.filter(|_| analyzer.can_prove_equal(&above.min, &above.max)) else { continue };
         let first = &above.min * prim::int_of(above.min.dtype(), by);
-        let (min, max) = (analyzer.simplify_as_tvm(&(&first + &below.min)), analyzer.simplify_as_tvm(&(&first + &below.max)));
+        let (min, max) =
+            (analyzer.simplify_as_tvm(&(&first + &below.min)), analyzer.simplify_as_tvm(&(&first + &below.max)));
         found.push((var, Interval { min, max }));
     }
     found

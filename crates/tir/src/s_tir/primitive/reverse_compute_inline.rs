@@ -55,7 +55,8 @@ pub(super) fn reverse_compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) 
     }
     let at: VarMap = back.iter().map(|(var, e)| (var.clone(), analyzer.simplify_as_tvm(e))).collect();
     let moved = {
-        let indices: Vec<PrimExpr> = consumer.indices.iter().map(|i| analyzer.simplify_as_tvm(&substitute(i, &at))).collect();
+        let indices: Vec<PrimExpr> =
+            consumer.indices.iter().map(|i| analyzer.simplify_as_tvm(&substitute(i, &at))).collect();
         Stmt::store(&consumer.buffer, indices, substitute(&consumer.value, &at))
     };
     let value = |_: &[PrimExpr]| store.value.clone();

@@ -9,7 +9,8 @@
 //!
 //! The buffer of the parts has one dimension more, over the loop; `factor_axis` says where. How values are combined must be
 //! known ([`crate::analysis::reducer`]), for then the order does not matter; the loops of the reduction must serve it alone,
-//! one iteration after another. Every part that is combined must be set: where a predicate leaves out the first iteration of a part, the step is refused.
+//! one iteration after another. Every part that is combined must be set: where a predicate leaves out the first iteration of a
+//! part, the step is refused.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
