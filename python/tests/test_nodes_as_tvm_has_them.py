@@ -59,12 +59,12 @@ def test_kernels_of_a_module_share_no_variable():
 
 def test_scheduled_copies_are_reshapes():
     @T.prim_func(s_tir=True)
-    def reshape(A: T.Buffer((1, 2, 3, 4), "float32"), B: T.Buffer((8, 3), "float32")):
-        for f in T.thread_binding(24, thread="threadIdx.x"):
+    def reshape(A: T.Buffer((T.int64(2), T.int64(3), T.int64(4)), "float32"), B: T.Buffer((T.int64(8), T.int64(3)), "float32")):
+        for f in T.thread_binding(T.int64(24), thread="threadIdx.x"):
             with T.sblock("B"):
-                i = T.axis.spatial(8, f // 3)
-                j = T.axis.spatial(3, f % 3)
-                B[i, j] = A[0, (i * 3 + j) // 12, (i * 3 + j) % 12 // 4, (i * 3 + j) % 4]
+                i = T.axis.spatial(T.int64(8), f // T.int64(3))
+                j = T.axis.spatial(T.int64(3), f % T.int64(3))
+                B[i, j] = A[(i * 3 + j) // 12, (i * 3 + j) % 12 // 4, (i * 3 + j) % 4]
 
     @T.prim_func(s_tir=True)
     def turned(A: T.Buffer((4, 2), "float32"), B: T.Buffer((2, 4), "float32")):
