@@ -107,6 +107,14 @@ def reduce_axis(dom, name="rv", thread_tag="", span=None):
     return _core.te_reduce_axis(dom.min, dom.extent, name)
 
 
+def thread_axis(dom=None, tag="", name="", span=None):
+    """An axis of threads: ``tag`` names them, such as ``"threadIdx.x"``, and is given as the only argument where ``dom`` is not known."""
+    dom, tag = (None, dom) if isinstance(dom, str) else (dom, tag)
+    if not tag:
+        raise ValueError("tag must say which threads the axis is of, such as 'threadIdx.x'")
+    return IterVar(dom, (name or tag).replace(".", "_"), IterVar.ThreadIndex, tag)
+
+
 def _axes(axis):
     return list(axis) if isinstance(axis, (tuple, list)) else [axis]
 

@@ -26,7 +26,7 @@ def test_loops_over_one_axis_become_one():
     body = s_tir.transform.UnifyThreadBinding()(module(TWICE.format(length=64)))["main"].body
     loops = []
     while isinstance(body, tirx.For):
-        loops.append(str(body.thread_binding))
+        loops.append(body.thread_binding.thread_tag)
         body = body.body
     assert loops == ["blockIdx.x", "threadIdx.x"] and len(body) == 2
     with pytest.raises(ValueError, match="one length"):

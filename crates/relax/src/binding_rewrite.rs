@@ -6,7 +6,7 @@ use relaxide_ffi::Ref;
 
 use crate::functor::{ExprMutator, VarReplacer, used_vars};
 use crate::transform::remove_unused;
-use crate::{AnyVar, Binding, BindingBlock, DataflowVar, Expr, Function, VarBinding};
+use crate::{AnyVar, Binding, BindingBlock, DataflowVar, Expr, Function, SeqExpr, VarBinding};
 
 /// A block under edit, and the function around it.
 #[derive(Clone, Debug)]
@@ -21,8 +21,16 @@ pub struct BlockRewrite {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EditError {
     /// The variable that is to go is used.
-    #[error("the variable {0} is used, so its binding cannot be removed")]
-    Used(String),
+    #[error("the variable {var} is used by {users} vars, so its binding cannot be removed")]
+    Used {
+        /// The variable.
+        var: String,
+        /// How many bindings and results need it.
+        users: usize,
+    },
+    /// The function has no such variable.
+    #[error("Cannot find the variable {0} in the function")]
+    Stranger(String),
     /// No binding of the block binds the variable.
     #[error("the variable {0} is not bound in the block")]
     Undefined(String),
@@ -36,25 +44,31 @@ impl BlockRewrite {
     pub fn new(block: Ref<BindingBlock>, function: Ref<Function>) -> Result<BlockRewrite, EditError> {
         let mut find = Replace { old: &block, new: block.clone(), found: false };
         find.mutate_function(&function);
-        match find.found {
+        // A block whose bindings were all removed is in no function.
+        match find.found || block.bindings.is_empty() {
             true => Ok(BlockRewrite { block, function }),
             false => Err(EditError::Foreign),
         }
     }
 
     /// Puts one variable in the place of another wherever that is used.
-    pub fn replace_all_uses(&mut self, old: AnyVar, new: AnyVar) {
+    pub fn replace_all_uses(&mut self, old: AnyVar, new: AnyVar) -> Result<(), EditError> {
+        let is_param = self.function.params.iter().any(|param| AnyVar::Var(param.clone()) == old);
+        if !is_param && !bound(&self.function).contains(&old) {
+            return Err(EditError::Stranger(old.name().to_string()));
+        }
         let mut replace = Tracked { replace: VarReplacer([(old, new.into())].into()), block: self.block.clone() };
         self.function = replace.mutate_function(&self.function);
         self.block = replace.block;
+        Ok(())
     }
 
-    /// Adds a binding to the block, right behind those that it needs.
+    /// Adds a binding to the block, right behind those that it needs, or behind the first one.
     pub fn add_binding(&mut self, binding: Binding) {
         let needs = used_vars(binding.value());
         let mut bindings = self.block.bindings.clone();
-        let at = bindings.iter().rposition(|before| needs.contains(before.var())).map_or(0, |last| last + 1);
-        bindings.insert(at, binding);
+        let last = bindings.iter().rposition(|before| needs.contains(before.var())).unwrap_or(0);
+        bindings.insert((last + 1).min(bindings.len()), binding);
         self.set(bindings);
     }
 
@@ -81,7 +95,9 @@ impl BlockRewrite {
             return if allow_undefined { Ok(()) } else { Err(EditError::Undefined(var.name().to_string())) };
         }
         if used_vars(&Expr::Function(self.function.clone())).contains(var) {
-            return Err(EditError::Used(var.name().to_string()));
+            let users = blocks(&self.function);
+            let users = users.iter().flat_map(|block| &block.bindings).filter(|b| used_vars(b.value()).contains(var));
+            return Err(EditError::Used { var: var.name().to_string(), users: users.count().max(1) });
         }
         let kept = self.block.bindings.iter().filter(|binding| binding.var() != var).cloned().collect();
         self.set(kept);
@@ -103,6 +119,13 @@ impl BlockRewrite {
         let new = Ref::new(BindingBlock { bindings, dataflow: self.block.dataflow });
         let mut replace = Replace { old: &self.block, new: new.clone(), found: false };
         self.function = replace.mutate_function(&self.function);
+        if !replace.found && !new.bindings.is_empty() {
+            // A block without bindings is none of the function's any more.
+            let SeqExpr { blocks, body } = &*self.function.body;
+            let blocks = blocks.iter().chain([&new]).cloned().collect();
+            let body = Ref::new(SeqExpr { blocks, body: body.clone() });
+            self.function = Ref::new(Function { body, ..Function::clone(&self.function) });
+        }
         self.block = new;
     }
 }
@@ -128,12 +151,13 @@ impl ExprMutator for Replace<'_> {
         Ref::new(BindingBlock { bindings, dataflow: block.dataflow })
     }
 
-    fn mutate_seq(&mut self, seq: &Ref<crate::SeqExpr>) -> Ref<crate::SeqExpr> {
-        let blocks: Vec<_> = seq.blocks.iter().map(|block| self.mutate_block(block)).collect();
+    fn mutate_seq(&mut self, seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
+        let mut blocks: Vec<_> = seq.blocks.iter().map(|block| self.mutate_block(block)).collect();
+        blocks.retain(|block| !block.bindings.is_empty());
         let body = self.mutate_expr(&seq.body);
         match blocks == seq.blocks && body == seq.body {
             true => seq.clone(),
-            false => Ref::new(crate::SeqExpr { blocks, body }),
+            false => Ref::new(SeqExpr { blocks, body }),
         }
     }
 }

@@ -30,7 +30,7 @@ def _of_kernel(stmt):
     from ..tirx import analysis
 
     buffers = analysis.used_buffers(stmt)
-    addresses = {buffer.data for buffer in (*buffers, *_allocated(stmt))}
+    addresses = {buffer.data for buffer in (*buffers, *_made(stmt))}
     for var in analysis.undefined_vars(stmt):
         if var not in addresses:
             yield _scalar(var)
@@ -38,12 +38,13 @@ def _of_kernel(stmt):
         yield declared_buffer(buffer)
 
 
-def _allocated(stmt):
-    """The buffers that a statement makes."""
-    from ..tirx import AllocBuffer
+def _made(stmt):
+    """The buffers that a statement allocates or lays over an address; such an address may be of a buffer of its own."""
+    from ..tirx import AllocBuffer, DeclBuffer
     from ..tirx._walk import walk
 
-    return [part.buffer for part in walk(stmt) if isinstance(part, AllocBuffer)]
+    made = [part for part in walk(stmt) if isinstance(part, (AllocBuffer, DeclBuffer))]
+    return [part.buffer for part in made if not part.buffer.data.same_as(getattr(part, "data", None))]
 
 
 def declared_buffer(buffer):

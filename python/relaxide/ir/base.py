@@ -16,9 +16,15 @@ class Scriptable:
         """The node as TVMScript. ``show_meta`` adds the section that holds tensor constants.
 
         ``verbose_expr`` writes in front of a scalar or statement what the variables and buffers in it are, ``indent_spaces`` is by how
-        many spaces a block is indented, ``print_line_numbers`` writes the number of each line. Other options about the look have no effect.
+        many spaces a block is indented, ``print_line_numbers`` writes the number of each line.
+
+        ``path_to_underline`` and ``obj_to_underline`` are lists of what is underlined, ``path_to_annotate`` and ``obj_to_annotate`` give
+        remarks by path and by object; around underlined lines, ``num_context_lines`` are shown. The paths stand in front of the text,
+        unless ``extra_config`` has ``render_invisible_path_info`` as False. Other options about the look have no effect.
         """
         _known_style(style)
+        if _MARKS.intersection(name for name, value in style.items() if value):
+            return _marked(self, show_meta, print_line_numbers, num_context_lines, style)
         text = _api.ir.Script(self)
         if verbose_expr:
             from ._declarations import declarations
@@ -57,6 +63,19 @@ _STYLE = frozenset(
     "print_line_numbers num_context_lines syntax_sugar show_object_address show_all_ty path_to_underline "
     "path_to_annotate obj_to_underline obj_to_annotate extra_config style black_format show_all_struct_info".split()
 )
+
+
+#: Options that say where something stands in a text.
+_MARKS = frozenset(("path_to_underline", "path_to_annotate", "obj_to_underline", "obj_to_annotate"))
+
+
+def _marked(node, show_meta, numbers, context, style):
+    from ._underlined import underlined
+
+    tell = (style.get("extra_config") or {}).get("render_invisible_path_info", True)
+    paths, objects = (style.get(name) or () for name in ("path_to_underline", "obj_to_underline"))
+    remarks = (style.get(name) for name in ("path_to_annotate", "obj_to_annotate"))
+    return underlined(node, show_meta, numbers, context, paths, objects, *remarks, tell)
 
 
 def _known_style(style):
@@ -135,8 +154,15 @@ def assert_structural_equal(lhs, rhs, map_free_vars=False):
     left, right = mismatch
     raise ValueError(
         "StructuralEqual check failed, caused by lhs"
-        f" at {left}:\n{_shown(lhs, left)}\nand rhs at {right}:\n{_shown(rhs, right)}"
+        f" at {left}:\n{_shown_around(lhs, left)}\nand rhs at {right}:\n{_shown_around(rhs, right)}"
     )
+
+
+def _shown_around(node, path):
+    """A node with its part that a path leads to underlined; the part alone where the node has no text."""
+    if isinstance(node, (Scriptable, _core.IRModule)):
+        return node.script(path_to_underline=[path], syntax_sugar=False)
+    return _shown(node, path)
 
 
 def _shown(node, path):

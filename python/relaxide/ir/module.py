@@ -3,15 +3,19 @@
 from .. import _core
 from .._core import IRModule
 from .._extend import methods_of
-from .base import _known_style
+from .base import _MARKS, _known_style, _marked
 from .supply import UniqueNameSupply
 
 
 @methods_of(IRModule)
 class _Methods:
     def script(self, *, show_meta=False, **style):
-        """The module as TVMScript. ``show_meta`` adds the section that holds tensor constants."""
+        """The module as TVMScript. ``show_meta`` adds the section that holds tensor constants; parts of the text are underlined and
+        remarked upon as :meth:`relaxide.ir.base.Scriptable.script` says."""
         _known_style(style)
+        if _MARKS.intersection(name for name, value in style.items() if value):
+            options = (style.pop("print_line_numbers", False), style.pop("num_context_lines", -1))
+            return _marked(self, show_meta, *options, style)
         return self._script(show_meta)
 
     def show(self, style=None, black_format=None, *, show_meta=False, **options):

@@ -290,11 +290,11 @@ set_kind_classes("prim.Call", "op", {cls._op: cls for cls in _BITS})
 
 @register_object("tirx.BufferLoad")
 class BufferLoad(ExprWithOp):
-    """The element of a buffer at indices."""
+    """The element of a buffer at indices. Of a vector, only the lanes of ``predicate`` are read; the others are zero."""
 
-    def __init__(self, buffer, indices, span=None):
+    def __init__(self, buffer, indices, predicate=None, span=None):
         indices = [const(index) if isinstance(index, int) else index for index in indices]
-        self.__init_handle_by_constructor__(_api.tirx.BufferLoad, buffer, indices)
+        self.__init_handle_by_constructor__(_api.tirx.BufferLoad, buffer, indices, predicate)
 
     @property
     def source(self):

@@ -275,6 +275,8 @@ def check_well_formed(obj, check_ty=True):
 
 
 def _problems(obj):
+    if isinstance(obj, Function):
+        return _core.well_formed_alone(obj)
     return _core.well_formed(obj if isinstance(obj, IRModule) else IRModule.from_expr(obj))
 
 

@@ -28,15 +28,15 @@ class DataflowBlockRewrite:
         self.dfb, self.root_fn = edited
 
     def replace_all_uses(self, old_var, new_var):
-        """Use one variable in the place of another, everywhere in the function."""
+        """Use one variable in the place of another, everywhere in the function; one that it does not have is a RuntimeError."""
         self._edit("ReplaceAllUses", old_var, new_var)
 
     def add_binding(self, binding):
-        """Add a binding to the block, right behind those that it needs."""
+        """Add a binding to the block, right behind those that it needs, or behind the first one."""
         self._edit("AddBinding", binding)
 
     def add(self, expr, name=None, is_dfvar=False):
-        """Bind a value in the block, right behind what it needs.
+        """Bind a value in the block, right behind what it needs, or behind the first binding.
 
         The variable is called ``name``, or ``tmp``, ``tmp1`` … where none is given; with ``is_dfvar`` it ends with the block.
         """

@@ -2,7 +2,7 @@
 
 from .. import _core
 from ..ir.expr import Expr, GlobalVar, Tuple, Var
-from .expr import Function
+from .expr import BindingBlock, Function
 
 
 class FunctionScope:
@@ -75,6 +75,22 @@ class BlockBuilder(_core.BlockBuilder):
     def dataflow(self):
         """A scope in which a dataflow block is written."""
         return DataflowScope(self)
+
+    def _begin_binding_block(self):
+        """Begin a block by itself, outside of any function; :meth:`_end_block` gives it."""
+        self._begin_scope()
+
+    def _begin_dataflow_block(self):
+        """Begin a dataflow block by itself, perhaps within one that was begun before."""
+        self._begin_scope()
+        self._begin_dataflow()
+
+    def _end_block(self):
+        """The block that was begun last."""
+        if self.current_block_is_dataflow():
+            self._end_dataflow()
+        blocks = self._end_scope(Tuple([])).blocks
+        return blocks[-1] if len(blocks) else BindingBlock([])
 
     def testing_scope(self, def_vars):
         """A scope to try operators in, where symbolic variables are known."""

@@ -43,19 +43,19 @@ class DFPattern(Node):
 
     def has_attr(self, attrs):
         """The same with attributes."""
-        return _dpl.has_attr(self, dict(attrs))
+        return _narrowed(self, _dpl.has_attr(self, dict(attrs)))
 
     def has_type(self, ty):
         """The same of a type."""
-        return _dpl.has_type(self, ty)
+        return _narrowed(self, _dpl.has_type(self, ty))
 
     def has_dtype(self, dtype):
         """The same of an element type."""
-        return _dpl.has_dtype(self, _dtype(dtype))
+        return _narrowed(self, _dpl.has_dtype(self, _dtype(dtype)))
 
     def has_shape(self, shape):
         """The same of a shape."""
-        return _dpl.has_shape(self, list(shape))
+        return _narrowed(self, _dpl.has_shape(self, list(shape)))
 
     def has_same_shape_as(self, other):
         """In a context: the other stands for a tensor of the same shape."""
@@ -423,8 +423,12 @@ class PatternSeq:
         return len(self.patterns)
 
     def dup(self):
-        """The same sequence of other parts."""
-        return PatternSeq([pattern.dup() for pattern in self.patterns], self.links)
+        """The same sequence of other parts, which the context around knows too."""
+        made = PatternSeq([pattern.dup() for pattern in self.patterns], self.links)
+        context = PatternContext.current()
+        if context is not None:
+            context._sequences.append(made)
+        return made
 
 
 class PatternContext:
@@ -471,6 +475,14 @@ def _noted(pattern):
     if context is not None:
         context._patterns.append(pattern)
     return pattern
+
+
+def _narrowed(pattern, made):
+    """A pattern with a condition more: it is known in the place of the one without."""
+    context = PatternContext.current()
+    if context is not None:
+        context._patterns = [made if known.same_as(pattern) else known for known in context._patterns]
+    return made
 
 
 def wildcard():

@@ -38,6 +38,8 @@ class PrinterConfig:
         for key, default in self._DEFAULTS.items():
             value = options.get(key, default)
             setattr(self, key, default if value is None else value)
+        #: Whether paths that are underlined stand in front of the text.
+        self.render_invisible_path_info = (self.extra_config or {}).get("render_invisible_path_info", True)
 
     def options(self):
         """The options that differ from what they are by default."""
@@ -45,7 +47,13 @@ class PrinterConfig:
 
 
 def _script(obj, config):
-    return obj.script(**config.options())
+    options = config.options()
+    if hasattr(obj, "script"):
+        return obj.script(**options)
+    from ..ir._underlined import underlined
+
+    tell = config.render_invisible_path_info
+    return underlined(obj, False, paths=config.path_to_underline or (), objects=config.obj_to_underline or (), tell=tell)
 
 
 _relax_script = _script

@@ -306,7 +306,7 @@ def verify_gpu_code(func, constraints):
     widest = 0
     for stmt in walk(func.body):
         if _is_thread(stmt):
-            threads[stmt.thread_binding] = max(threads.get(stmt.thread_binding, 1), _number(stmt.extent, {}))
+            threads[stmt.thread_tag] = max(threads.get(stmt.thread_tag, 1), _number(stmt.extent, {}))
         for scalar in scalars(stmt):
             for part in walk_scalar(scalar):
                 dtype = _dtype(part.dtype)

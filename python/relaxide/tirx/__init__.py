@@ -10,6 +10,7 @@ A kernel can be written node by node::
 
 from . import analysis, buffer, device_intrinsic, exec_scope, expr, function, index_map, intrinsic, layout, op, stmt, tile_primitive, transform
 from .buffer import Buffer, BufferRegion, decl_buffer, is_buffer_var
+from .buffer_type import BufferType
 from .buffer_members import BufferAccessKind, buffer_data, buffer_data_pointer_type
 from .exec_scope import ExecScope, ScopeIdDef
 from .expr import CallEffectKind, IterVar

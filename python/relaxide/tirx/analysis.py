@@ -29,7 +29,7 @@ def _defined(stmt):
 
 def verify_ssa(func):
     """Whether every variable of a kernel is defined once."""
-    seen, values = set(func.params), {}
+    seen, values = set(func._handles), {}
     for stmt in walk(func.body):
         for var in _defined(stmt):
             if var in seen:
@@ -134,7 +134,7 @@ def _reason(problem):
 
 def _shared(kernel, owner):
     """What is defined in more than one kernel, or twice in one."""
-    own = dict.fromkeys(kernel.params, "the parameters")
+    own = dict.fromkeys(kernel._handles, "the parameters")
     for stmt in walk(kernel.body):
         for var in _defined(stmt):
             # A loop may count by the variable of an earlier one; what a name is bound to holds until the end of its block.

@@ -58,6 +58,13 @@ class Buffer(Node, Scriptable):
         lanes = value.dtype.lanes if isinstance(value, ExprWithOp) else 1
         return BufferStore(self, value, _last_as_vector(indices, lanes))
 
+    @property
+    def ty(self):
+        """Its type: element, lengths, and how it lies in memory."""
+        from .buffer_type import BufferType
+
+        return BufferType(self)
+
     def scope(self):
         """The memory it lies in: ``"global"``, ``"local"``, ``"shared"`` …"""
         return self._field("scope")
@@ -133,7 +140,11 @@ __all__ = ["Buffer", "BufferRegion", "decl_buffer", "is_buffer_var"]
 
 
 def __getattr__(name):
-    # What buffers can do beyond reads and writes is in a file of its own.
+    # What buffers can do beyond reads and writes is in a file of its own, and so is their type.
+    if name == "BufferType":
+        from .buffer_type import BufferType
+
+        return BufferType
     from . import buffer_members
 
     if name in buffer_members.__all__:

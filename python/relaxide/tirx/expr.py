@@ -47,12 +47,42 @@ class CallEffectKind:
 _KINDS = (0, 2, 3, 4)
 
 
+class ThreadAxis:
+    """An axis of threads: ``var`` takes the numbers of the threads that ``thread_tag`` names, such as ``"threadIdx.x"``. ``dom`` is the
+    range of the numbers, or ``None`` where a launch says it. A loop that is bound to threads has it as ``thread_binding``."""
+
+    iter_type = 1
+
+    def __init__(self, dom, var, thread_tag):
+        dom = Range(*dom) if isinstance(dom, (tuple, list)) else dom
+        dtype = "int32" if dom is None else str(dom.extent.dtype)
+        self.dom, self.thread_tag = dom, thread_tag
+        self.var = Var(thread_tag.replace(".", "_"), dtype) if var is None else Var(var, dtype) if isinstance(var, str) else var
+
+    def __eq__(self, other):
+        return self.thread_tag == getattr(other, "thread_tag", other)
+
+    def __hash__(self):
+        return hash(self.thread_tag)
+
+    def expr_ty(self):
+        """The type of the variable."""
+        return self.var.ty
+
+    def asobject(self):
+        """The variable, where the axis stands in an expression."""
+        return self.var
+
+    def __repr__(self):
+        return f'T.iter_var({self.var}, {self.dom}, "ThreadIndex", "{self.thread_tag}")'
+
+
 @register_object("tirx.IterVar")
 class IterVar(Node, Scriptable):
     """An axis: a variable that takes the values of a range, and what it means that it does.
 
-    ``dom`` is a range or a pair ``(begin, end)``; ``var`` a variable or a name. Axes of threads are names that
-    :class:`For` takes.
+    ``dom`` is a range or a pair ``(begin, end)``; ``var`` a variable or a name. An axis of threads, which has a ``thread_tag``, is a
+    :class:`ThreadAxis`; axes of the kinds of loops are those of a :class:`For`.
     """
 
     DataPar = 0
@@ -60,10 +90,19 @@ class IterVar(Node, Scriptable):
     CommReduce = 2
     Ordered = 3
     Opaque = 4
+    Unrolled = 5
+    Vectorized = 6
+    Parallelized = 7
+    Tensorized = 8
+
+    def __new__(cls, dom=None, var=None, iter_type=0, thread_tag="", span=None):
+        if thread_tag or iter_type == cls.ThreadIndex:
+            return ThreadAxis(dom, var, thread_tag)
+        return super().__new__(cls)
 
     def __init__(self, dom, var, iter_type, thread_tag="", span=None):
-        if thread_tag or iter_type not in _KINDS:
-            raise NotImplementedError("an axis of threads is a loop: give the thread's name to For as thread_binding")
+        if iter_type not in _KINDS:
+            raise NotImplementedError("how a loop is executed is said by the kind of the For, not by an axis")
         if isinstance(dom, (tuple, list)):
             dom = Range(*dom)
         if not isinstance(dom, Range):

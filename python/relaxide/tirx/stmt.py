@@ -5,6 +5,7 @@ from enum import IntEnum
 from ..ffi import register_object
 from ..ir import _api
 from ..ir.base import Node, Scriptable
+from ..ir.expr import Range, Var
 from ..ir.prim import StringImm, const
 
 
@@ -36,15 +37,15 @@ class For(Stmt):
     """A loop: ``body`` for ``loop_var`` from ``min``, ``extent`` times.
 
     Numbers among the bounds take the type of ``loop_var``; bounds of another type are a TypeError. ``thread_binding`` is the
-    name of a thread, such as ``"threadIdx.x"``, for loops of kind ``THREAD_BINDING`` and for no others. What it is made of are
-    its attributes.
+    name of a thread, such as ``"threadIdx.x"``, for loops of kind ``THREAD_BINDING`` and for no others. Loops count by one: with another
+    ``step``, a positive number, ``loop_var`` is computed of the counter in the body. What it is made of are its attributes.
     """
 
     def __init__(
         self, loop_var, min, extent, kind, body, thread_binding=None, annotations=None, step=None, span=None
     ):
         if step is not None and getattr(step, "value", step) != 1:
-            raise NotImplementedError("loops count by one: multiply the variable in the body")
+            loop_var, min, extent, body = _counted(loop_var, min, extent, step, body)
         tag = getattr(thread_binding, "thread_tag", thread_binding) or ""
         annotations = dict(annotations) if annotations else None
         self.__init_handle_by_constructor__(_api.tirx.For, loop_var, min, extent, int(kind), body, tag, annotations)
@@ -61,13 +62,26 @@ class For(Stmt):
 
     @property
     def thread_binding(self):
-        """The thread that it is bound to; ``None`` where there is none."""
-        return self.thread_tag or None
+        """The axis of threads that it is bound to, which equals its name; ``None`` where there is none."""
+        from .expr import ThreadAxis
+
+        return ThreadAxis(Range.from_min_extent(self.min, self.extent), self.var, self.thread_tag) if self.thread_tag else None
 
     @property
     def step(self):
         """Loops count by one."""
         return None
+
+
+def _counted(var, begin, extent, step, body):
+    """The parts of a loop that counts by one and computes the variable of one that counts by another number."""
+    step = getattr(step, "value", step)
+    if not isinstance(step, int) or step < 1:
+        raise ValueError(f"a loop counts by a positive number that is known, not by {step}")
+    begin, extent = (const(part, str(var.dtype)) if isinstance(part, int) else part for part in (begin, extent))
+    counter = Var(f"{var.name}_count", str(var.dtype))
+    whole = SeqStmt([Bind(var, begin + counter * step), body])
+    return counter, const(0, str(var.dtype)), _api.prim.simplify((extent + (step - 1)) // step), whole
 
 
 @register_object("tirx.While")
@@ -103,10 +117,10 @@ class IfThenElse(Stmt):
 @register_object("tirx.BufferStore")
 class BufferStore(Stmt):
     """``buffer[indices] = value``. A number takes the buffer's type; a value of another type is a TypeError, and so is a
-    number of indices that is not the number of dimensions a ValueError."""
+    number of indices that is not the number of dimensions a ValueError. Of a vector, only the lanes of ``predicate`` are stored."""
 
-    def __init__(self, buffer, value, indices, span=None):
-        self.__init_handle_by_constructor__(_api.tirx.BufferStore, buffer, value, _scalars(indices))
+    def __init__(self, buffer, value, indices, predicate=None, span=None):
+        self.__init_handle_by_constructor__(_api.tirx.BufferStore, buffer, value, _scalars(indices), predicate)
 
 
 @register_object("tirx.Bind")
@@ -152,7 +166,13 @@ class AssertStmt(Stmt):
 
 @register_object("tirx.AttrStmt")
 class AttrStmt(Stmt):
-    """A statement under an attribute. Attributes are about the statement: ``node`` is ``None`` or a number."""
+    """A statement under an attribute. Attributes are about the statement: ``node`` is ``None`` or a number. With an axis of threads
+    and the key ``"thread_extent"`` it is the loop that is bound to them, over ``value`` threads."""
+
+    def __new__(cls, node=None, attr_key="", value=None, body=None, span=None):
+        if attr_key == "thread_extent" and getattr(node, "thread_tag", None):
+            return For(node.var, 0, value, ForKind.THREAD_BINDING, body, node.thread_tag)
+        return super().__new__(cls)
 
     def __init__(self, node, attr_key, value, body, span=None):
         if not isinstance(getattr(node, "value", node), (int, type(None))):

@@ -56,8 +56,8 @@ pub(super) const TABLE: &[Row] = &[
     ("relax.BlockRewriteNew", |args| edit(args, |_| Ok(()))),
     ("relax.BlockRewriteReplaceAllUses", |args| {
         edit(args, |rewrite| {
-            rewrite.replace_all_uses(args.var(2)?, args.var(3)?);
-            Ok(())
+            let replaced = rewrite.replace_all_uses(args.var(2)?, args.var(3)?);
+            replaced.map_err(|error| Error::new(ErrorKind::RuntimeError, error.to_string()))
         })
     }),
     ("relax.BlockRewriteAddBinding", |args| {

@@ -27,6 +27,7 @@ pub(super) const TABLE: &[Row] = &[
     ("ir.WithAttrs", with_attrs),
     ("ir.WithoutAttr", without_attr),
     ("ir.Script", script),
+    ("ir.ScriptSpans", script_spans),
     ("relax.DataflowVar", |args| {
         Ok(Ref::new(DataflowVar { name: args.get(0)?, ty: args.ty(1)?, span: args.span(2)? }).into())
     }),
@@ -246,4 +247,14 @@ fn script(args: &Args<'_>) -> Result<Any, Error> {
         return Err(Error::new(ErrorKind::TypeError, message));
     };
     Ok(text.as_str().into())
+}
+
+/// A module or a function as text, and for each of the nodes its spans in it, `[begin, end, begin, end …]`.
+fn script_spans(args: &Args<'_>) -> Result<Any, Error> {
+    let (root, nodes): (ObjectRef, Vec<ObjectRef>) = (args.get(0)?, args.get(1)?);
+    let options = print::PrintOptions { show_meta: args.get(2)? };
+    let Some((text, spans)) = print::print_with_spans(&root, &nodes, options) else { return Ok(Any::none()) };
+    let flat = |list: &print::Spans| list.iter().flat_map(|(b, e)| [*b as i64, *e as i64]).collect::<Vec<i64>>();
+    let spans: Vec<Any> = spans.iter().map(|list| Any::from(flat(list))).collect();
+    Ok(Any::from(vec![Any::from(text.as_str()), Any::from(spans)]))
 }

@@ -140,7 +140,8 @@ fn store(args: &Args<'_>) -> Result<Any, Error> {
         let message = format!("{} holds {expected}, the value is a {}", buffer.name, value.dtype());
         return refuse(ErrorKind::TypeError, message);
     }
-    Ok(Ref::new(BufferStore { buffer, value, indices, predicate: None }).into())
+    let predicate = if args.absent(3) { None } else { Some(args.prim(3)?) };
+    Ok(Ref::new(BufferStore { buffer, value, indices, predicate }).into())
 }
 
 /// `(min, extent, var, kind)`, with the kind as blocks name it.

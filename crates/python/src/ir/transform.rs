@@ -358,6 +358,15 @@ fn well_formed(module: &IRModule) -> Vec<String> {
     broken.map(|rule| Refusal::from(rule).diagnostic(error::program_text).to_string()).collect()
 }
 
+/// What in a function by itself breaks them.
+#[pyfunction]
+fn well_formed_alone(func: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let func: Ref<Function> = convert::from_py(func)?.to().map_err(error::to_py)?;
+    let name = func.attrs.str("global_symbol").unwrap_or("main").to_string();
+    let broken = relaxide::relax::wellformed::check_alone(&name, &func).into_iter();
+    Ok(broken.map(|rule| Refusal::from(rule).diagnostic(error::program_text).to_string()).collect())
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PassHandle>()?;
     m.add_function(wrap_pyfunction!(pass_definition, m)?)?;
@@ -374,5 +383,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(pass_options, m)?)?;
     m.add_function(wrap_pyfunction!(pass_option_entries, m)?)?;
     m.add_function(wrap_pyfunction!(check_pass_context, m)?)?;
+    m.add_function(wrap_pyfunction!(well_formed_alone, m)?)?;
     m.add_function(wrap_pyfunction!(well_formed, m)?)
 }

@@ -222,8 +222,12 @@ impl BlockGraph {
     }
 
     fn uses(&mut self, user: &AnyVar, value: &Expr) {
+        // What is called by its name or as a kernel is given its arguments as one tuple: those are counted.
         let args: &[Expr] = match value {
-            Expr::Call(call) => &call.args,
+            Expr::Call(call) => match call.args.as_slice() {
+                [Expr::Global(_) | Expr::Extern(_), Expr::Tuple(tuple), ..] => &tuple.fields,
+                args => args,
+            },
             Expr::Tuple(tuple) => &tuple.fields,
             _ => &[],
         };

@@ -254,7 +254,10 @@ impl ExprMutator for Tuples<'_> {
                 }
             }
         }
-        if blocks == seq.blocks { seq.clone() } else { Ref::new(SeqExpr { blocks, body: seq.body.clone() }) }
+        if blocks == seq.blocks {
+            return seq.clone();
+        }
+        Ref::new(SeqExpr { blocks: joined(blocks), body: seq.body.clone() })
     }
 }
 
@@ -343,6 +346,21 @@ impl Tuples<'_> {
         let all = std::iter::once(plain(before)).chain(new.blocks.iter().cloned()).chain([plain(fields)]);
         Ok(Some(all.filter(|block| !block.bindings.is_empty()).collect()))
     }
+}
+
+/// Blocks of which no two in a row are plain.
+fn joined(blocks: Vec<Ref<BindingBlock>>) -> Vec<Ref<BindingBlock>> {
+    let mut list: Vec<Ref<BindingBlock>> = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        match list.last_mut() {
+            Some(last) if !last.dataflow && !block.dataflow => {
+                let bindings = last.bindings.iter().chain(&block.bindings).cloned().collect();
+                *last = Ref::new(BindingBlock { bindings, dataflow: false });
+            }
+            _ => list.push(block),
+        }
+    }
+    list
 }
 
 /// Where in a block the replacement of chosen bindings can stand: behind what it is passed. `None` where something that must

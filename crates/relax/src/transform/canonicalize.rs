@@ -101,12 +101,15 @@ impl Rewrite for Canonicalize {
 
     fn cast(&mut self, b: &mut BlockBuilder, cast: Ref<MatchCast>) -> Result<(), BuildError> {
         let value = replace(&cast.value, &self.casts)?;
-        let renaming = value.as_var().filter(|target| may_stand_for(&cast.var, target));
-        if let Some(target) = renaming
+        if let Some(target) = value.as_var()
             && self.learn(target.ty(), &cast.ty)
         {
-            self.casts.insert(cast.var.clone(), value);
-            return Ok(());
+            if may_stand_for(&cast.var, &target) {
+                self.casts.insert(cast.var.clone(), value);
+                return Ok(());
+            }
+            // The result of a block is another name of a variable of it, which may become it.
+            return b.push_binding(Ref::new(VarBinding { var: cast.var.clone(), value }).into());
         }
         self.bound.extend(vars_of([&cast.ty]));
         b.push_binding(Ref::new(MatchCast { var: cast.var.clone(), value, ty: cast.ty.clone() }).into())

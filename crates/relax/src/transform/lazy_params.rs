@@ -213,7 +213,15 @@ fn set_outputs(func: &Ref<Function>) -> Ref<Function> {
     params.insert(inputs, fset.clone());
     let attrs = if num_inputs(func).is_some() { with_one_more_input(func) } else { func.attrs.clone() };
     let body = seq(out, Expr::tuple([]));
+    let attrs = with_effects(&attrs);
     Ref::new(Function { params, body, ret_ty: Type::void(), pure: false, attrs, ..Function::clone(func) })
+}
+
+/// The attributes of a function that hands its results over: it no longer promises to be pure.
+fn with_effects(attrs: &Attrs) -> Attrs {
+    let mut attrs = attrs.clone();
+    attrs.0.shift_remove("relax.force_pure");
+    attrs
 }
 
 /// The bindings with a call behind each that gives a result; results that nothing binds come first.
@@ -334,7 +342,8 @@ fn lazy(
     let handed = hand_over_each(fetched, &body, &outputs, &hand_over);
     let params = func.params.iter().take(given).cloned().collect();
     let body = seq(drop_behind_last_use(handed), Expr::tuple([]));
-    Ref::new(Function { params, body, ret_ty: Type::void(), pure: false, ..Function::clone(func) })
+    let attrs = with_effects(&func.attrs);
+    Ref::new(Function { params, body, ret_ty: Type::void(), pure: false, attrs, ..Function::clone(func) })
 }
 
 /// Drops each tensor behind the last binding that uses it.

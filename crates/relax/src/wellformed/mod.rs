@@ -8,7 +8,8 @@
 //! 2. **Normal form.** A binding's value is one operation over operands: variables, literals, and tuples of them.
 //! 3. **Symbolic variables** are bound by a parameter, a `match_cast` or a scalar variable before a type or shape uses them.
 //! 4. **Dataflow blocks** hold no choice and no impure call.
-//! 5. **Purity.** A function that promises to be pure has no impure call, unless it carries `relax.force_pure`.
+//! 5. **Purity.** A function that promises to be pure has no impure call, unless it carries `relax.force_pure`, which only such
+//!    a function does.
 //! 6. **Types agree**: no variable and no result is declared of a type that its value cannot have.
 //! 7. **Callees exist**: functions of the module by name, with as many arguments as they take; operators in the registry with
 //!    arguments that fit.
@@ -81,6 +82,15 @@ pub fn check_function(module: &IRModule, name: &str, func: &Function) -> Vec<Vio
     check.found
 }
 
+/// All broken rules of a function by itself, whatever the module around it has.
+pub fn check_alone(name: &str, func: &Function) -> Vec<Violation> {
+    let module = IRModule::new();
+    let mut check = Check { place: "its parameters".into(), span: func.span.clone(), ..Check::new(&module, name) };
+    check.is_alone = true;
+    check.function_body(func);
+    check.found
+}
+
 /// Something that a scope made visible.
 enum Added {
     Var(AnyVar),
@@ -101,6 +111,8 @@ struct Check<'a> {
     added: Vec<Added>,
     dataflow: bool,
     must_be_pure: bool,
+    /// Whether the functions of the module are not known.
+    is_alone: bool,
 }
 
 impl<'a> Check<'a> {
@@ -117,12 +129,17 @@ impl<'a> Check<'a> {
             added: Vec::new(),
             dataflow: false,
             must_be_pure: false,
+            is_alone: false,
         }
     }
 
     fn report(&mut self, code: Code, problem: impl Into<String>) {
         let (function, place, span) = (self.function.to_string(), self.place.clone(), self.span.clone());
-        self.found.push(Violation { code, function, place, problem: problem.into(), span });
+        let problem = problem.into();
+        // What is wrong with the type that a call says is wrong with its variable's.
+        if self.found.last().is_none_or(|last| last.place != place || last.problem != problem) {
+            self.found.push(Violation { code, function, place, problem, span });
+        }
     }
 
     fn show(&mut self, var: &AnyVar) {
@@ -150,7 +167,11 @@ impl<'a> Check<'a> {
     }
 
     fn function_body(&mut self, func: &Function) {
-        self.must_be_pure = func.pure && func.attrs.bool("relax.force_pure") != Some(true);
+        let forced = func.attrs.bool("relax.force_pure") == Some(true);
+        self.must_be_pure = func.pure && !forced;
+        if forced && !func.pure {
+            self.report(Code::Impure, "it carries `relax.force_pure`, but does not promise to be pure");
+        }
         for param in &func.params {
             self.bind(&AnyVar::Var(param.clone()));
         }
@@ -281,6 +302,7 @@ impl<'a> Check<'a> {
             }
         }
         call.args.iter().for_each(|a| self.operand(a));
+        call.ty_args.iter().for_each(|ty| self.check_symbols(ty));
         if let Some(problem) = self.misfit(call) {
             self.report(Code::Contradiction, problem);
         }
@@ -333,7 +355,7 @@ impl<'a> Check<'a> {
                 }
             }
             Expr::Tuple(tuple) => tuple.fields.iter().for_each(|f| self.operand(f)),
-            Expr::Global(g) if self.module.get(&g.name).is_none() => {
+            Expr::Global(g) if !self.is_alone && self.module.get(&g.name).is_none() => {
                 self.report(Code::Callee, format!("the module has no function `{}`", g.name));
             }
             Expr::Shape(shape) => shape.values.iter().for_each(|d| self.dim(d)),

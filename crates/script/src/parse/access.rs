@@ -126,6 +126,18 @@ impl Parser<'_> {
             Expr::Tuple(tuple) => &tuple.elts,
             one => std::slice::from_ref(one),
         };
+        if let Some(indices) = self.listed_indices(slice)? {
+            if indices.len() != buffer.shape.len() {
+                let message = format!(
+                    "the buffer `{}` has {} dimensions, not {}",
+                    buffer.name,
+                    buffer.shape.len(),
+                    indices.len()
+                );
+                return Err(self.error(Code::Arguments, message, range));
+            }
+            return Ok(Value::Prim(Ref::new(BufferLoad { buffer: buffer.clone(), indices, predicate: None }).into()));
+        }
         let is_flat = parts.len() == 1 && (self.kernel.has_flat_indices || buffer.shape.is_empty());
         if parts.len() != buffer.shape.len() && !is_flat {
             let message =
@@ -155,6 +167,32 @@ impl Parser<'_> {
         }
         let indices = ranges.iter().map(|r| r.min.clone()).collect();
         Ok(Value::Prim(Ref::new(BufferLoad { buffer: buffer.clone(), indices, predicate: None }).into()))
+    }
+
+    /// Indices of which some are listed: `A[all]` with the tuple `all`, `A[(*most, last)]`. Nothing where each is written.
+    fn listed_indices(&mut self, slice: &Expr) -> Parsed<Option<Vec<PrimExpr>>> {
+        let values = match slice {
+            Expr::Name(_) => match self.expr(slice)? {
+                Value::Tuple(items) | Value::List(items) => items,
+                _ => return Ok(None),
+            },
+            Expr::Tuple(tuple) if tuple.elts.iter().any(Expr::is_starred_expr) => {
+                let mut values = Vec::new();
+                for e in &tuple.elts {
+                    match e {
+                        Expr::Starred(star) => values.extend(self.spread(&star.value)?),
+                        one => values.push(self.expr(one)?),
+                    }
+                }
+                values
+            }
+            _ => return Ok(None),
+        };
+        let index = |value: Value| {
+            let index = self.scalar(&value, slice.range())?;
+            self.counts(index, slice.range())
+        };
+        values.into_iter().map(index).collect::<Parsed<Vec<_>>>().map(Some)
     }
 
     /// `begin:end:step` as the vector of those indices; nothing where the step is one, or none is written.

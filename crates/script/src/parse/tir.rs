@@ -65,6 +65,10 @@ impl Parser<'_> {
             let is_root = matches!(&body, Stmt::Block(n) if n.block.iter_vars.is_empty()) && root.is_empty();
             let body = if rooted && !is_root { root.root(body) } else { body };
             let Kernel { params, attrs, .. } = std::mem::take(&mut p.kernel);
+            if symbol.is_none() && attrs.get("global_symbol").is_some() {
+                let message = "a private kernel has no `global_symbol`: leave out either";
+                return Err(p.error(Code::Structure, message, def.name.range));
+            }
             let (params, buffers) = params.into_iter().unzip();
             Ok(PrimFunc { params, ret_type, buffers, attrs, body })
         })
@@ -338,6 +342,10 @@ impl Parser<'_> {
             "T.sblock" | "T.block" => {
                 let name = args.take("name").map_or(Ok(String::new()), |e| self.text(e))?;
                 args.finish(self)?;
+                if let Some(named) = &item.optional_vars {
+                    let message = "a block has no name in the program: `T.sblock(\"name\")` names it for schedules";
+                    return Err(self.error(Code::Structure, message, named.range()));
+                }
                 self.block(name, &with.body, item.range)
             }
             "T.init" => {

@@ -112,6 +112,13 @@ impl Parser<'_> {
                 self.define(name, Value::Buffer(buffer));
             }
             "sblock_alloc_buffer" => {
+                let known = self.scopes.last().and_then(|names| names.get(name));
+                if let (Some(Value::Buffer(known)), Some(block)) = (known, self.kernel.blocks.last())
+                    && block.alloc_buffers.contains(known)
+                {
+                    let message = format!("the block has a buffer `{name}` already");
+                    return Err(self.error(Code::Structure, message, args.range));
+                }
                 let buffer = self.in_head(Part::Buffers, |p| p.buffer(name, &mut args, None))?;
                 self.define(name, Value::Buffer(buffer.clone()));
                 if let Some(block) = self.kernel.blocks.last_mut() {

@@ -180,7 +180,13 @@ impl Parser<'_> {
             }
         }
         if let (Expr::Name(all), false) = (&*n.target, extents.len() == 1) {
-            return self.grid_of_one_name(all, extents, &n.body);
+            let count = extents.len();
+            return self.grid_of_groups(&[(all, Some(count))], extents, &n.body);
+        }
+        if let Expr::Tuple(tuple) = &*n.target
+            && let Some(groups) = groups_of(&tuple.elts, extents.len())
+        {
+            return self.grid_of_groups(&groups, extents, &n.body);
         }
         if extents.len() != targets.len() {
             let message = format!("{} extents for {} counters", extents.len(), targets.len());
@@ -203,16 +209,26 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `for all in T.grid(…)`: one name for all counters, which are a tuple.
-    fn grid_of_one_name(&mut self, all: &ast::ExprName, extents: Vec<PrimExpr>, body: &[Py]) -> Parsed<()> {
-        let counter = |(place, extent): (usize, PrimExpr)| {
-            (Var::new(format!("{}_{place}", all.id), Type::prim(extent.dtype())), extent)
-        };
-        let loops: Vec<_> = extents.into_iter().enumerate().map(counter).collect();
+    /// `for all in T.grid(…)`, `for *most, last in T.grid(…)`: a name for several counters, which are a tuple.
+    fn grid_of_groups(&mut self, groups: &[Group<'_>], extents: Vec<PrimExpr>, body: &[Py]) -> Parsed<()> {
+        let mut names = groups.iter().flat_map(|(name, count)| match count {
+            None => vec![name.id.to_string()],
+            Some(count) => (0..*count).map(|place| format!("{}_{place}", name.id)).collect(),
+        });
+        let mut loops = Vec::with_capacity(extents.len());
+        for extent in extents {
+            loops.push((Var::new(names.next().unwrap_or_default(), Type::prim(extent.dtype())), extent));
+        }
         let depth = self.kernel.loops.len();
         let inner = self.scoped(|p| {
-            let counters = loops.iter().map(|(var, _)| Value::Prim(PrimExpr::from(var))).collect();
-            p.define(&all.id, Value::Tuple(counters));
+            let mut counters = loops.iter().map(|(var, _)| Value::Prim(PrimExpr::from(var)));
+            for (name, count) in groups {
+                let value = match count {
+                    None => counters.next(),
+                    Some(count) => Some(Value::Tuple(counters.by_ref().take(*count).collect())),
+                };
+                value.into_iter().for_each(|value| p.define(&name.id, value));
+            }
             p.kernel.loops.extend(loops.iter().cloned());
             p.tir_body(body)
         });
@@ -241,4 +257,23 @@ impl Parser<'_> {
         self.kernel.loops.truncate(depth);
         result
     }
+}
+
+/// A name of a loop's target, with the number of counters that it is a tuple of, where it is one.
+type Group<'a> = (&'a ast::ExprName, Option<usize>);
+
+/// The names of a target of which one is starred and takes all counters that the others leave; nothing for other targets.
+fn groups_of(targets: &[Expr], counters: usize) -> Option<Vec<Group<'_>>> {
+    if targets.iter().filter(|e| e.is_starred_expr()).count() != 1 {
+        return None;
+    }
+    let left = counters.checked_sub(targets.len() - 1)?;
+    let mut groups = Vec::with_capacity(targets.len());
+    for e in targets {
+        groups.push(match e {
+            Expr::Starred(star) => (star.value.as_name_expr()?, Some(left)),
+            other => (other.as_name_expr()?, None),
+        });
+    }
+    Some(groups)
 }

@@ -13,6 +13,7 @@ mod names;
 mod prim;
 mod relax;
 mod relax_call;
+mod spans;
 mod tile;
 mod tir;
 mod tir_block;
@@ -29,6 +30,7 @@ use relaxide_tir::{BufferRegion, For, IterKind, IterVar, PrimFunc, Range, Stmt};
 pub use lines::print_with_lines;
 use metadata::Metadata;
 use names::{Names, identifier};
+pub use spans::{Spans, print_with_spans};
 
 /// What a print shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -180,6 +182,8 @@ struct Printer<'a> {
     is_part: bool,
     /// Where statements come to stand, if that is asked for.
     marks: Option<lines::Marks>,
+    /// Nodes whose places in the text are asked for.
+    watched: spans::Watched,
 }
 
 impl<'a> Printer<'a> {
@@ -202,6 +206,7 @@ impl<'a> Printer<'a> {
             owners: HashMap::new(),
             is_part: false,
             marks: None,
+            watched: spans::Watched::new(),
         }
     }
 

@@ -28,12 +28,13 @@ impl Printer<'_> {
             }
             first = false;
             self.names = Names::new();
-            if let Some(func) = func.downcast::<PrimFunc>() {
-                self.prim_func(name, &func);
-            } else if let Some(func) = func.downcast::<Function>() {
-                self.function(name, &func);
-            } else if let Some(func) = func.downcast::<ExternFunc>() {
-                let value = self.external(&func);
+            let start = self.out.len();
+            if let Some(kernel) = func.downcast::<PrimFunc>() {
+                self.prim_func(name, &kernel);
+            } else if let Some(program) = func.downcast::<Function>() {
+                self.function(name, &program);
+            } else if let Some(external) = func.downcast::<ExternFunc>() {
+                let value = self.external(&external);
                 self.line(format!("{} = {value}", identifier(name)));
             } else {
                 self.line(format!(
@@ -42,6 +43,7 @@ impl Printer<'_> {
                     func.0.type_key()
                 ));
             }
+            self.watch_since(start, &func.0);
         }
         if module.functions.is_empty() {
             self.line("pass");

@@ -89,6 +89,11 @@ impl Printer<'_> {
     }
 
     fn prim_at(&mut self, e: &PrimExpr, outer: u8) -> String {
+        let text = self.prim_text(e, outer);
+        self.watch(|| e.clone().into(), text)
+    }
+
+    fn prim_text(&mut self, e: &PrimExpr, outer: u8) -> String {
         match e {
             PrimExpr::Int(imm) => self.int(imm),
             PrimExpr::Float(imm) => self.float(imm),

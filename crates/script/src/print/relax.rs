@@ -92,6 +92,14 @@ impl Printer<'_> {
     }
 
     pub(super) fn binding(&mut self, binding: &Binding) {
+        let start = self.out.len();
+        self.binding_lines(binding);
+        if !self.watched.is_empty() {
+            self.watch_since(start, &binding.clone().into());
+        }
+    }
+
+    fn binding_lines(&mut self, binding: &Binding) {
         let var = binding.var();
         match binding {
             Binding::MatchCast(cast) => self.match_cast(cast),
@@ -185,6 +193,11 @@ impl Printer<'_> {
 
     /// An expression in one line.
     pub(super) fn expr(&mut self, expr: &Expr) -> String {
+        let text = self.expr_text(expr);
+        self.watch(|| expr.clone().into(), text)
+    }
+
+    fn expr_text(&mut self, expr: &Expr) -> String {
         match expr {
             Expr::Var(v) if matches!(v.ty, Type::Prim(_)) => self.scalar_var(v),
             Expr::Var(v) => self.names.get(&v.clone().into()).map_or_else(|| standing_alone(&v.name), str::to_string),

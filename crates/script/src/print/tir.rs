@@ -8,6 +8,7 @@ use relaxide_tir::{AllocBuffer, AttrStmt, BufferStore, For, ForKind, IfThenElse,
 
 use super::Printer;
 use super::names::identifier;
+use super::spans::is_mark;
 use crate::FLAT_INDICES;
 use crate::number::quoted;
 use crate::parse::{DISABLE_UNROLL, PRAGMA_UNROLL};
@@ -171,6 +172,18 @@ impl Printer<'_> {
 
     /// A statement, as one line or several.
     pub(super) fn stmt(&mut self, stmt: &Stmt) {
+        let start = self.out.len();
+        self.stmt_lines(stmt);
+        self.watch_stmt(start, stmt);
+    }
+
+    fn watch_stmt(&mut self, start: usize, stmt: &Stmt) {
+        if !self.watched.is_empty() {
+            self.watch_since(start, &stmt.clone().into());
+        }
+    }
+
+    fn stmt_lines(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Seq(seq) => self.sequence(&seq.seq),
             Stmt::For(n) => self.loop_nest(n),
@@ -233,12 +246,16 @@ impl Printer<'_> {
     fn sequence(&mut self, seq: &[Stmt]) {
         let mut rest = seq.iter().peekable();
         while let Some(stmt) = rest.next() {
+            let start = self.out.len();
             if let Stmt::Alloc(alloc) = stmt {
                 let init = rest.next_if(|next| initialises(next, alloc));
                 self.alloc(alloc, init);
+                init.iter().for_each(|init| self.watch_stmt(start, init));
+                self.watch_stmt(start, stmt);
             } else if let (Stmt::Attr(n), Some(_)) = (stmt, rest.peek()) {
                 // What it is over ends before the sequence does.
                 self.attr_block(n);
+                self.watch_stmt(start, stmt);
             } else {
                 self.stmt(stmt);
             }
@@ -304,7 +321,7 @@ impl Printer<'_> {
         let text = self.prim(value);
         // A call is a statement of its own; what reads as anything else is no statement of a kernel.
         match value {
-            PrimExpr::Call(_) if text.starts_with("T.") => self.line(text),
+            PrimExpr::Call(_) if text.trim_start_matches(is_mark).starts_with("T.") => self.line(text),
             _ => self.line(format!("T.evaluate({text})")),
         }
     }
@@ -332,6 +349,7 @@ impl Printer<'_> {
             nest.push(next.clone());
             body = &next.body;
         }
+        let start = self.out.len();
         let header = self.loop_header(&nest);
         self.names.push();
         let vars: Vec<_> = nest.iter().map(|l| self.names.define(l.var.clone().into(), &l.var.name)).collect();
@@ -340,9 +358,11 @@ impl Printer<'_> {
         }
         self.line(format!("for {} in {header}:", vars.join(", ")));
         let depth = self.loops.len();
+        let inner: Vec<Stmt> = nest.iter().skip(1).cloned().map(Stmt::For).collect();
         self.loops.extend(nest);
         self.nested_stmt(body);
         self.loops.truncate(depth);
+        inner.iter().for_each(|stmt| self.watch_stmt(start, stmt));
         self.names.pop();
     }
 

@@ -1,29 +1,62 @@
 //! Every variable is defined once.
 //!
 //! Written by hand or put together by other passes, a kernel may use one loop variable, bound name or scratch buffer in
-//! several places. Later definitions are renamed, so that passes may keep what they know of a variable.
+//! several places. Later definitions are renamed, so that passes may keep what they know of a variable. Two kernels of a
+//! module share none either: the later one gets parameters, dimensions and variables of its own.
 
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::PassInfo;
-use relaxide_ir::prim::{Let, PrimExpr, PrimMutator};
-use relaxide_ir::{Buffer, Var};
+use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::prim::{Let, PrimExpr, PrimMutator, free_vars};
+use relaxide_ir::{BaseFunc, Buffer, IRModule, Var};
 
-use super::{LowerError, kernel_pass};
+use super::LowerError;
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
 
 /// The full name of the pass.
 pub(super) const PASS: PassInfo =
-    kernel_pass!("tirx.transform.ConvertSSA", "Renames variables that are defined more than once.", define_once);
+    PassInfo::new("tirx.transform.ConvertSSA", "Renames variables that are defined more than once.", |module, _, _| {
+        in_module(module)
+    });
 
 /// The same for kernels in block form.
-pub(super) const SCHEDULABLE: PassInfo = kernel_pass!(
+pub(super) const SCHEDULABLE: PassInfo = PassInfo::new(
     "s_tir.transform.ConvertSSA",
     "Renames variables of kernels in block form that are defined more than once.",
-    define_once
+    |module, _, _| in_module(module),
 );
+
+fn in_module(mut module: IRModule) -> PassResult {
+    let kernels: Vec<(String, Ref<PrimFunc>)> =
+        module.functions_of::<PrimFunc>().map(|(name, kernel)| (name.to_string(), kernel)).collect();
+    let mut seen = HashSet::new();
+    for (name, kernel) in kernels {
+        let made = define_after(&kernel, &mut seen);
+        module.functions.insert(name, BaseFunc::from(Ref::new(made)));
+    }
+    Ok(module)
+}
+
+/// A kernel that defines nothing that was seen, and then all of it is seen too.
+fn define_after(func: &PrimFunc, seen: &mut HashSet<Ref<Var>>) -> PrimFunc {
+    let mut rename = Rename { seen: std::mem::take(seen), vars: HashMap::new(), buffers: HashMap::new() };
+    let mut own: HashSet<Ref<Var>> = func.params.iter().cloned().collect();
+    let params = func.params.iter().map(|param| rename.mutate_var_def(param)).collect();
+    for buffer in func.buffers.iter().flatten() {
+        let parts = buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]);
+        for var in parts.flat_map(free_vars).chain([buffer.data.clone()]) {
+            if own.insert(var.clone()) {
+                rename.mutate_var_def(&var);
+            }
+        }
+    }
+    let buffers = func.buffers.iter().map(|b| b.as_ref().map(|b| rename.mutate_buffer_use(b))).collect();
+    let body = rename.mutate_stmt(&func.body);
+    *seen = rename.seen;
+    PrimFunc { params, buffers, body, ..func.clone() }
+}
 
 /// A kernel in which every variable and every scratch buffer has one definition.
 pub(super) fn define_once(func: &PrimFunc) -> Result<PrimFunc, LowerError> {

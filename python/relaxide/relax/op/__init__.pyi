@@ -543,7 +543,7 @@ class vm:
     def alloc_storage(size: Expr | Sequence[int | PrimExpr], runtime_device_index: Expr | int | float, dtype: str, storage_scope: Expr) -> Call:
         """Memory, as the VM allocates it."""
     @staticmethod
-    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | Sequence[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float | None = None) -> Call:
+    def alloc_tensor(storage: Expr, offset: Expr | int | float, shape: Expr | Sequence[int | PrimExpr], dtype: str, runtime_device_index: Expr | int | float = 0) -> Call:
         """A tensor inside a storage, as the VM makes it."""
     @staticmethod
     def call_tir_dyn(func: Expr, args: Expr) -> Call:

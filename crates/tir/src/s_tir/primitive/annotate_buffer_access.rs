@@ -95,7 +95,7 @@ fn ranges(block: &SBlock, map: &IndexMap, ndim: usize) -> Result<Vec<Ref<Range>>
     let mut analyzer = Analyzer::new();
     let ends: Vec<PrimExpr> = map.final_indices.iter().map(|e| substitute(e, &vars)).collect();
     let range = |pair: &[PrimExpr]| match pair {
-        [begin, end] => Some(Ref::new(Range { min: begin.clone(), extent: analyzer.simplify(&(end - begin)) })),
+        [begin, end] => Some(Ref::new(Range { min: begin.clone(), extent: analyzer.simplify_as_tvm(&(end - begin)) })),
         _ => None,
     };
     Ok(ends.chunks(2).filter_map(range).collect())

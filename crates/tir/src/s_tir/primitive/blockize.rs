@@ -165,21 +165,21 @@ fn divide_axis(
     let at = binding.inner(|digit| inside(&digit.source))?;
     let one = prim::int_of(dtype, 1);
     let inner_extent = match binding.terms.get(at) {
-        Some(term) => analyzer.simplify(&(&term.weight * &term.digit.extent)),
+        Some(term) => analyzer.simplify_as_tvm(&(&term.weight * &term.digit.extent)),
         None => one.clone(),
     };
     // A dimension divided by itself is no number where the dimension may be zero.
     let outer_extent = match analyzer.can_prove_equal(&iter.extent, &inner_extent) {
         true => one.clone(),
-        false => analyzer.simplify(&prim::floordiv(&iter.extent + &inner_extent - &one, &inner_extent)),
+        false => analyzer.simplify_as_tvm(&prim::floordiv(&iter.extent + &inner_extent - &one, &inner_extent)),
     };
     let zero = || prim::int_of(dtype, 0);
     let sum = |terms: &[crate::analysis::affine::Term], by: &PrimExpr, analyzer: &mut Analyzer| {
         let value = terms.iter().fold(zero(), |sum, t| {
-            let weight = analyzer.simplify(&prim::floordiv(t.weight.clone(), by.clone()));
+            let weight = analyzer.simplify_as_tvm(&prim::floordiv(t.weight.clone(), by.clone()));
             sum + t.digit.value(analyzer) * weight
         });
-        analyzer.simplify(&value)
+        analyzer.simplify_as_tvm(&value)
     };
     let outer_value = sum(&binding.terms[..at], &inner_extent, analyzer);
     let named = |suffix: &str| Var::new(format!("{}_{suffix}", iter.var.name), iter.var.ty.clone());

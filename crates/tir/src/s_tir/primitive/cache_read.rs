@@ -8,14 +8,15 @@
 //! ```
 //!
 //! All blocks of the scope that read the buffer read the copy, or those that are named. The copy is made behind the block
-//! that writes the buffer, or first of all; `compute_at` brings it to where it is read.
+//! that writes the buffer, or first of all, where none does or all readers stand in front of it; `compute_at` brings it to where
+//! it is read.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Buffer;
 use relaxide_ir::attrs::AttrValue;
 
 use super::caching::{
-    Part, Redirect, Spot, axes_over, behind, buffer_like, copy_nest, guarded, insert_stage, only_writer,
+    Part, Redirect, Spot, all_in_front, axes_over, behind, buffer_like, copy_nest, guarded, insert_stage, only_writer,
 };
 use super::structure::{free_name, nth_buffer};
 use crate::analysis::interval::Interval;
@@ -56,6 +57,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         let reason = format!("no other block than the one that writes it reads buffer `{}`", buffer.name);
         return Err(ScheduleError::at_block(&realize.block, reason));
     }
+    let writer = writer.filter(|writer| !all_in_front(tree, root, *writer, &users));
     let name = free_name(&*sch.func(&place.func)?, tree, format!("{}_{storage}", buffer.name));
     let (spot, part) = match writer {
         Some(writer) => {

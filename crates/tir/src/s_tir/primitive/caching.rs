@@ -1,9 +1,9 @@
 //! Copies of buffers: a block that copies a box, the place where it stands, and the blocks that use the copy instead.
 //!
 //! The copy stands in the innermost loop around both the block that writes the original and those that use the copy. It has
-//! the original's dimensions then, and holds what is written in one iteration of that loop. Where there is no such loop it
-//! stands in the scope's own body, and is as large as what is written in the scope: what other iterations of the scope's
-//! block write is not its business.
+//! the original's dimensions then, and holds what is written in one iteration of that loop; users further behind, outside of
+//! the loop, find all parts there. Where there is no such loop it stands in the scope's own body, and is as large as what is
+//! written in the scope: what other iterations of the scope's block write is not its business.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
@@ -41,6 +41,20 @@ impl Redirect<'_> {
         indices.into_iter().zip(self.first).map(|(index, first)| offset(index, first)).collect()
     }
 
+    /// A region, of the other buffer where it is `wanted`; its bounds may be elements of the buffer.
+    fn swapped(&mut self, r: &Ref<BufferRegion>, wanted: bool) -> Ref<BufferRegion> {
+        let mut range = |r: &Ref<Range>| {
+            let (min, extent) = (self.mutate_prim(&r.min), self.mutate_prim(&r.extent));
+            if min == r.min && extent == r.extent { r.clone() } else { Ref::new(Range { min, extent }) }
+        };
+        let region: Vec<Ref<Range>> = r.region.iter().map(&mut range).collect();
+        match wanted && r.buffer == *self.from {
+            true => Ref::new(BufferRegion { buffer: self.to.clone(), region: self.moved_ranges(&region) }),
+            false if region == r.region => r.clone(),
+            false => Ref::new(BufferRegion { buffer: r.buffer.clone(), region }),
+        }
+    }
+
     fn moved_ranges(&self, ranges: &[Ref<Range>]) -> Vec<Ref<Range>> {
         if self.first.is_empty() {
             return ranges.to_vec();
@@ -54,7 +68,7 @@ impl Redirect<'_> {
 
 /// An index counted from a first element on.
 fn offset(index: PrimExpr, first: &PrimExpr) -> PrimExpr {
-    if first.is_int(0) { index } else { Analyzer::new().simplify(&(index - first)) }
+    if first.is_int(0) { index } else { Analyzer::new().simplify_as_tvm(&(index - first)) }
 }
 
 impl PrimMutator for Redirect<'_> {
@@ -84,16 +98,13 @@ impl StmtMutator for Redirect<'_> {
     }
 
     fn remake_block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
-        let swap = |r: &Ref<BufferRegion>, wanted: bool| match wanted && r.buffer == *self.from {
-            true => Ref::new(BufferRegion { buffer: self.to.clone(), region: self.moved_ranges(&r.region) }),
-            false => r.clone(),
+        let stores = self.stores;
+        let reads = n.reads.iter().map(|r| self.swapped(r, true)).collect();
+        let writes = n.writes.iter().map(|r| self.swapped(r, stores)).collect();
+        let mut source = |m: &Ref<MatchBufferRegion>| {
+            Ref::new(MatchBufferRegion { buffer: m.buffer.clone(), source: self.swapped(&m.source, true) })
         };
-        let reads = n.reads.iter().map(|r| swap(r, true)).collect();
-        let writes = n.writes.iter().map(|r| swap(r, self.stores)).collect();
-        let source = |m: &Ref<MatchBufferRegion>| {
-            Ref::new(MatchBufferRegion { buffer: m.buffer.clone(), source: swap(&m.source, true) })
-        };
-        let match_buffers = n.match_buffers.iter().map(source).collect();
+        let match_buffers = n.match_buffers.iter().map(&mut source).collect();
         let init = n.init.as_ref().map(|s| self.mutate_stmt(s));
         let body = self.mutate_stmt(&n.body);
         Ref::new(SBlock { reads, writes, match_buffers, init, body, ..copy_block(n) })
@@ -146,7 +157,7 @@ pub(super) fn copy_nest(
     for (d, range) in boxes.iter().enumerate() {
         let extent = range.extent(&mut analyzer);
         let var = Var::prim(format!("ax{d}"), extent.dtype());
-        iter_values.push(analyzer.simplify(&(&range.min + &var)));
+        iter_values.push(analyzer.simplify_as_tvm(&(&range.min + &var)));
         loops.push((var, extent));
     }
     let block = Ref::new(SBlock {
@@ -175,7 +186,7 @@ pub(super) struct Spot {
     pub index: usize,
 }
 
-/// The place directly behind a writer, as far inside as all users allow.
+/// The place directly behind a writer, as far inside as all users allow; those that come behind a loop allow any place in it.
 pub(super) fn behind(
     tree: &Tree,
     root: NodeId,
@@ -189,13 +200,21 @@ pub(super) fn behind(
     let list = body_list(&tree.node(parent).stmt);
     let at = |id: NodeId| list.iter().position(|s| holds(s, &tree.node(id).stmt));
     let index = at(writer).map_or(0, |i| i + 1);
-    match users.iter().find(|user| at(**user).is_some_and(|i| i < index)) {
-        None => Ok(Spot { parent, index }),
-        Some(_) => {
-            let reason = "there is no place between the block that writes the buffer and those that read it";
-            Err(ScheduleError::at_block(what, reason))
-        }
+    let beside: Vec<NodeId> = users.iter().copied().filter(|user| at(*user).is_some_and(|i| i + 1 == index)).collect();
+    let is_in_front = |user: &NodeId| at(*user).is_some_and(|i| i + 1 < index);
+    if users.iter().any(is_in_front) || beside.len() == users.len() && !users.is_empty() {
+        let reason = "there is no place between the block that writes the buffer and those that read it";
+        return Err(ScheduleError::at_block(what, reason));
     }
+    // Under the writer's own loops, the place is behind it there: each iteration's part is copied before it is read.
+    if beside.is_empty() { Ok(Spot { parent, index }) } else { behind(tree, root, writer, &beside, what) }
+}
+
+/// Whether all users stand in front of a writer, in the scope's own body: they read what was there before.
+pub(super) fn all_in_front(tree: &Tree, root: NodeId, writer: NodeId, users: &[NodeId]) -> bool {
+    let list = body_list(&tree.node(root).stmt);
+    let at = |id: NodeId| list.iter().position(|s| holds(s, &tree.node(id).stmt));
+    !users.is_empty() && users.iter().all(|user| at(*user) < at(writer))
 }
 
 /// A copy under the part of its writer's condition that the loops around the spot decide: where nothing is written, nothing is

@@ -102,8 +102,8 @@ impl Padding {
                 return Err(refuse(&reason));
             };
             match limit {
-                Limit::Least(least) => inside[at].min = analyzer.simplify(&prim::max(&inside[at].min, &least)),
-                Limit::Most(most) => inside[at].max = analyzer.simplify(&prim::min(&inside[at].max, &most)),
+                Limit::Least(least) => inside[at].min = analyzer.simplify_as_tvm(&prim::max(&inside[at].min, &least)),
+                Limit::Most(most) => inside[at].max = analyzer.simplify_as_tvm(&prim::min(&inside[at].max, &most)),
             }
         }
         let all = prim::and(substitute(condition, &axes), realize.predicate.clone());
@@ -147,7 +147,7 @@ impl Padding {
         for l in &given.loops {
             analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
         }
-        let mut value = |e: &PrimExpr| analyzer.simplify(&substitute(e, &map));
+        let mut value = |e: &PrimExpr| analyzer.simplify_as_tvm(&substitute(e, &map));
         let iter_values = given.realize.iter_values.iter().map(&mut value).collect();
         let predicate = value(&given.realize.predicate);
         let innermost: Stmt = Ref::new(SBlockRealize { iter_values, predicate, block: filler.clone() }).into();
@@ -183,7 +183,7 @@ impl Padding {
                     shortened.push((own.clone(), extent));
                     iter_values.push(value.clone());
                 }
-                None => iter_values.push(analyzer.simplify(&(value - &inside.min))),
+                None => iter_values.push(analyzer.simplify_as_tvm(&(value - &inside.min))),
             }
         }
         // An axis of one value stays in sight.
@@ -199,9 +199,10 @@ impl Padding {
             analyzer.bind(&l.var, l.min.clone(), extent_of(l));
         }
         let conditions = conjuncts(&substitute(&self.condition, &loops));
-        let predicate =
-            conditions.iter().fold(prim::boolean(true), |all, condition| prim::and(all, analyzer.simplify(condition)));
-        let mut simple = |e: &PrimExpr| analyzer.simplify(&substitute(e, &axes));
+        let predicate = conditions
+            .iter()
+            .fold(prim::boolean(true), |all, condition| prim::and(all, analyzer.simplify_as_tvm(condition)));
+        let mut simple = |e: &PrimExpr| analyzer.simplify_as_tvm(&substitute(e, &axes));
         let indices: Vec<PrimExpr> = self.store.indices.iter().map(&mut simple).collect();
         let body = Stmt::store(&self.store.buffer, indices, substitute(&self.value, &axes));
         let body = simpler_accesses(&body, &wide);
@@ -267,8 +268,8 @@ fn limit_of(bound: &PrimExpr, block: &SBlock, analyzer: &mut Analyzer) -> Option
     let difference = &n.a - &n.b;
     for (at, iter) in block.iter_vars.iter().enumerate() {
         // The difference is `axis + rest` or `rest - axis`.
-        let above = analyzer.simplify(&(&difference - &iter.var));
-        let below = analyzer.simplify(&(&difference + &iter.var));
+        let above = analyzer.simplify_as_tvm(&(&difference - &iter.var));
+        let below = analyzer.simplify_as_tvm(&(&difference + &iter.var));
         let (rises, rest) = match (is_free(&above), is_free(&below)) {
             (true, _) => (true, prim::int_of(above.dtype(), 0) - above),
             (_, true) => (false, below),

@@ -10,6 +10,7 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::Var;
+use relaxide_ir::arith::Analyzer;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars};
 
@@ -45,8 +46,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let fused = Var::prim(format!("{}_fused", names.join("_")), dtype);
     let mut analyzer = analyzer_at(&outer.tree, outer.node);
     let product = loops.iter().fold(prim::int_of(dtype, 1), |p, l| prim::mul(p, prim::cast(dtype, l.extent.clone())));
-    let extent = analyzer.simplify(&product);
-    let body = substitute_stmt(&inner.for_loop()?.body, &parts(&fused, &loops));
+    let extent = analyzer.simplify_as_tvm(&product);
+    let body = substitute_stmt(&inner.for_loop()?.body, &parts(&fused, &loops, &mut analyzer));
     let nest = Stmt::serial(fused.clone(), extent, body);
     let nest = simplify_bindings(&nest, &outer.tree, outer.node, keep_unit);
     let body = replace(&sch.func(&outer.func)?.body, &[(outer.stmt().clone(), nest)]);
@@ -61,15 +62,16 @@ fn counter_type(loops: &[Ref<For>]) -> DataType {
     if count.is_some_and(|count| !prim::holds(widest, count)) { DataType::int(64) } else { widest }
 }
 
-/// The counters of the loops, of the one counter.
-fn parts(fused: &Ref<Var>, loops: &[Ref<For>]) -> VarMap {
-    let mut rest = PrimExpr::from(fused);
+/// The counters of the loops, as digits of the one counter.
+fn parts(fused: &Ref<Var>, loops: &[Ref<For>], analyzer: &mut Analyzer) -> VarMap {
+    let mut inner = prim::int_of(fused.dtype(), 1);
     let mut values = VarMap::new();
     for (i, l) in loops.iter().enumerate().rev() {
-        let extent = prim::cast(fused.dtype(), l.extent.clone());
-        let value = if i == 0 { rest.clone() } else { prim::floormod(rest.clone(), extent.clone()) };
-        values.insert(l.var.clone(), prim::cast(l.var.dtype(), value));
-        rest = prim::floordiv(rest, extent);
+        let count = analyzer.simplify_as_tvm(&prim::mul(inner.clone(), prim::cast(fused.dtype(), l.extent.clone())));
+        let from_here = if i == 0 { fused.into() } else { prim::floormod(PrimExpr::from(fused), count.clone()) };
+        let digit = if inner.is_int(1) { from_here } else { prim::floordiv(from_here, inner) };
+        values.insert(l.var.clone(), prim::cast(l.var.dtype(), digit));
+        inner = count;
     }
     values
 }

@@ -59,8 +59,9 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     for iter in &block.iter_vars {
         analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
     }
-    let indices: Vec<PrimExpr> = store.indices.iter().map(|i| analyzer.simplify(&substitute(i, &back))).collect();
-    let back = back.into_iter().map(|(var, e)| (var, analyzer.simplify(&e))).collect();
+    let indices: Vec<PrimExpr> =
+        store.indices.iter().map(|i| analyzer.simplify_as_tvm(&substitute(i, &back))).collect();
+    let back = back.into_iter().map(|(var, e)| (var, analyzer.simplify_as_tvm(&e))).collect();
     let value = substitute(&store.value, &back);
     let clips = check_form(&epilogue.block, &value, &step.buffer)?;
     if clips && sch.checked {

@@ -25,7 +25,7 @@ pub(super) fn inverted(
     block: &SBlock,
     analyzer: &mut Analyzer,
 ) -> Vec<(Ref<Var>, Interval)> {
-    let index = analyzer.simplify(&range.min);
+    let index = analyzer.simplify_as_tvm(&range.min);
     let width = &range.extent - prim::int_of(range.extent.dtype(), 1);
     let is_axis = |v: &Ref<Var>| block.iter_vars.iter().any(|i| i.var == *v);
     let used: Vec<Ref<Var>> = prim::free_vars(&index).into_iter().filter(is_axis).collect();
@@ -52,7 +52,8 @@ pub(super) fn quotients(
         let low = region.iter().zip(dims).find(|(r, _)| part(r, BinaryOp::FloorMod) == Some((var.clone(), by)));
         let Some((_, below)) = low.filter(|_| analyzer.can_prove_equal(&above.min, &above.max)) else { continue };
         let first = &above.min * prim::int_of(above.min.dtype(), by);
-        let (min, max) = (analyzer.simplify(&(&first + &below.min)), analyzer.simplify(&(&first + &below.max)));
+        let (min, max) =
+            (analyzer.simplify_as_tvm(&(&first + &below.min)), analyzer.simplify_as_tvm(&(&first + &below.max)));
         found.push((var, Interval { min, max }));
     }
     found
@@ -98,15 +99,15 @@ fn digits(
     let mut found = Vec::new();
     for (iter, weight) in terms {
         let by = prim::int_of(min.dtype(), weight);
-        let part = |e: &PrimExpr, analyzer: &mut Analyzer| analyzer.simplify(&prim::floordiv(e, by.clone()));
+        let part = |e: &PrimExpr, analyzer: &mut Analyzer| analyzer.simplify_as_tvm(&prim::floordiv(e, by.clone()));
         let (low, high) = (part(&min, analyzer), part(&max, analyzer));
         let same = analyzer.can_prove_equal(&low, &high);
         found.push((iter.var.clone(), Interval { min: low, max: high }));
         if !same {
             break;
         }
-        min = analyzer.simplify(&prim::floormod(min, by.clone()));
-        max = analyzer.simplify(&prim::floormod(max, by.clone()));
+        min = analyzer.simplify_as_tvm(&prim::floormod(min, by.clone()));
+        max = analyzer.simplify_as_tvm(&prim::floormod(max, by.clone()));
     }
     Some(found)
 }
@@ -114,7 +115,7 @@ fn digits(
 /// The values of a variable at which an expression lies in an interval.
 fn solve(e: &PrimExpr, var: &Ref<Var>, target: Interval, analyzer: &mut Analyzer) -> Option<Interval> {
     if e.as_var() == Some(var) {
-        let (min, max) = (analyzer.simplify(&target.min), analyzer.simplify(&target.max));
+        let (min, max) = (analyzer.simplify_as_tvm(&target.min), analyzer.simplify_as_tvm(&target.max));
         return Some(Interval { min, max });
     }
     let PrimExpr::Binary(n) = e else { return None };

@@ -77,7 +77,7 @@ impl LayoutPadding<'_> {
         let own: Vec<PrimExpr> = vars.iter().map(PrimExpr::from).collect();
         let back = self.inverse.map.apply(&own).unwrap_or_default();
         let outside = back.iter().zip(&self.from.shape).filter_map(|(index, dim)| {
-            let index = analyzer.simplify(&prim::cast(dim.dtype(), index.clone()));
+            let index = analyzer.simplify_as_tvm(&prim::cast(dim.dtype(), index.clone()));
             (!analyzer.can_prove(&prim::lt(&index, dim.clone()))).then(|| not_below(&index, dim))
         });
         let condition = outside.reduce(prim::or).unwrap_or_else(|| prim::boolean(false));
@@ -157,7 +157,7 @@ impl LayoutPadding<'_> {
         let old: VarMap = spatial
             .iter()
             .zip(&back)
-            .map(|(iter, e)| (iter.var.clone(), prim::cast(iter.var.dtype(), analyzer.simplify(e))))
+            .map(|(iter, e)| (iter.var.clone(), prim::cast(iter.var.dtype(), analyzer.simplify_as_tvm(e))))
             .collect();
         let padding = self.is_padding(&at);
         let filled = |stmt: &Stmt| -> Option<Stmt> {

@@ -391,7 +391,7 @@ impl Move<'_> {
             } else {
                 let var = Var::prim(format!("ax{}", loops.len()), extent.dtype());
                 // Simplified before its range is known: the counter of a loop of one iteration stays.
-                let value = analyzer.simplify(&(&range.min + &var));
+                let value = analyzer.simplify_as_tvm(&(&range.min + &var));
                 analyzer.bind(&var, prim::int_of(extent.dtype(), 0), extent.clone());
                 loops.push((var, extent));
                 value

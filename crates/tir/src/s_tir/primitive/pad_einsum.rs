@@ -71,7 +71,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         .map(|(iter, by)| {
             let by = prim::int_of(iter.extent.dtype(), *by);
             let rounded = prim::floordiv(&iter.extent + &by - prim::int_of(by.dtype(), 1), by.clone()) * by;
-            let (var, min, extent) = (iter.var.clone(), iter.min.clone(), analyzer.simplify(&rounded));
+            let (var, min, extent) = (iter.var.clone(), iter.min.clone(), analyzer.simplify_as_tvm(&rounded));
             Ref::new(IterVar { var, min, extent, kind: iter.kind })
         })
         .collect();

@@ -48,7 +48,7 @@ pub(super) fn simplify_bindings(body: &Stmt, tree: &Tree, node: NodeId, keep_uni
             }
         }
         let _assumed = analyzer.assume(&n.predicate);
-        let iter_values: Vec<PrimExpr> = n.iter_values.iter().map(|v| analyzer.simplify(v)).collect();
+        let iter_values: Vec<PrimExpr> = n.iter_values.iter().map(|v| analyzer.simplify_as_tvm(v)).collect();
         if iter_values != n.iter_values {
             let changed = SBlockRealize { iter_values, predicate: n.predicate.clone(), block: n.block.clone() };
             // What is shorter is not simpler where the parts of loops can no longer be told.

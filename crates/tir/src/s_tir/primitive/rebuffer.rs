@@ -41,7 +41,7 @@ impl<'a> Rebuffer<'a> {
         let indices = self.mutate_prims(indices);
         let Some(new) = self.map.and_then(|map| map.apply(&indices)) else { return indices };
         let dtype = indices.first().map_or(DataType::int(64), PrimExpr::dtype);
-        new.iter().map(|e| prim::cast(dtype, self.analyzer.simplify(e))).collect()
+        new.iter().map(|e| prim::cast(dtype, self.analyzer.simplify_as_tvm(e))).collect()
     }
 
     fn stored(&self, value: PrimExpr) -> PrimExpr {

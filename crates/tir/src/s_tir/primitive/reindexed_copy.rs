@@ -85,7 +85,7 @@ impl<'a> ReindexedCopy<'a> {
             refuse(format!("the dimensions of the copy of buffer `{}` cannot be worked out", buffer.name))
         })?;
         let dtype = buffer.shape.first().map_or(relaxide_ir::DataType::int(64), PrimExpr::dtype);
-        let shape: Vec<PrimExpr> = shape.iter().map(|d| prim::cast(dtype, analyzer.simplify(d))).collect();
+        let shape: Vec<PrimExpr> = shape.iter().map(|d| prim::cast(dtype, analyzer.simplify_as_tvm(d))).collect();
         let copy = buffer_like(buffer, name, &shape, storage);
         Ok(ReindexedCopy { realize, buffer: buffer.clone(), copy, at, at_copy, kept })
     }
@@ -256,7 +256,7 @@ fn tried(kept: &[Ref<IterVar>], at: &[PrimExpr], at_copy: &[PrimExpr]) -> bool {
             rest /= extent;
         }
         let mut numbers = |list: &[PrimExpr]| -> Option<Vec<i64>> {
-            list.iter().map(|e| analyzer.simplify(&substitute(e, &values)).as_int()).collect()
+            list.iter().map(|e| analyzer.simplify_as_tvm(&substitute(e, &values)).as_int()).collect()
         };
         let (Some(from), Some(to)) = (numbers(at), numbers(at_copy)) else { return false };
         if places.insert(to, from.clone()).is_some_and(|known| known != from) {

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::attrs::AttrValue;
-use relaxide_ir::prim::{PrimExpr, free_vars};
+use relaxide_ir::prim::{BinaryOp, PrimExpr, free_vars};
 
 use crate::analysis::affine::{bindings_of, is_affine};
 use crate::s_tir::instruction::{InstructionKind, Param, Results};
@@ -112,13 +112,29 @@ fn check_blocks(place: &StmtRef, chain: &[NodeId]) -> Result<(), ScheduleError> 
         }
         let loops: Vec<Ref<For>> =
             place.tree.loops_above(id).iter().filter_map(|l| place.tree.as_loop(*l).cloned()).collect();
-        if !is_affine(n, &loops) {
+        let moving: HashSet<Ref<Var>> =
+            chain.iter().filter_map(|id| place.tree.as_loop(*id).map(|l| l.var.clone())).collect();
+        if !is_affine(n, &loops) && !n.iter_values.iter().all(|value| is_sum_of_multiples(value, &moving)) {
             let reason =
                 format!("the values of the axes of block `{}` are not affine in the loops around it", n.block.name);
             return Err(ScheduleError::at_block(&n.block, reason));
         }
     }
     Ok(())
+}
+
+/// Whether a value is a sum of multiples of loops, and of what does not change while they run. Then iterations in another order
+/// have the same values; that some have them twice does not matter.
+fn is_sum_of_multiples(value: &PrimExpr, loops: &HashSet<Ref<Var>>) -> bool {
+    let is_fixed = |e: &PrimExpr| free_vars(e).iter().all(|var| !loops.contains(var));
+    match value {
+        PrimExpr::Binary(n) if matches!(n.op, BinaryOp::Add | BinaryOp::Sub) => {
+            is_sum_of_multiples(&n.a, loops) && is_sum_of_multiples(&n.b, loops)
+        }
+        PrimExpr::Binary(n) if n.op == BinaryOp::Mul && n.b.as_int().is_some() => is_sum_of_multiples(&n.a, loops),
+        PrimExpr::Var(_) => true,
+        other => is_fixed(other),
+    }
 }
 
 /// Whatever sets an element is executed in front of all that adds to it: where loops are joined to one and taken apart in

@@ -53,9 +53,10 @@ pub(super) fn reverse_compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) 
     for iter in &producer.block.iter_vars {
         analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
     }
-    let at: VarMap = back.iter().map(|(var, e)| (var.clone(), analyzer.simplify(e))).collect();
+    let at: VarMap = back.iter().map(|(var, e)| (var.clone(), analyzer.simplify_as_tvm(e))).collect();
     let moved = {
-        let indices: Vec<PrimExpr> = consumer.indices.iter().map(|i| analyzer.simplify(&substitute(i, &at))).collect();
+        let indices: Vec<PrimExpr> =
+            consumer.indices.iter().map(|i| analyzer.simplify_as_tvm(&substitute(i, &at))).collect();
         Stmt::store(&consumer.buffer, indices, substitute(&consumer.value, &at))
     };
     let value = |_: &[PrimExpr]| store.value.clone();

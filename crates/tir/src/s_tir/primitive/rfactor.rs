@@ -8,8 +8,9 @@
 //! ```
 //!
 //! The buffer of the parts has one dimension more, over the loop; `factor_axis` says where. How values are combined must be
-//! known ([`crate::analysis::reducer`]), for then the order does not matter; the loop must serve the reduction alone. Every
-//! part that is combined must be set: where a predicate leaves out the first iteration of a part, the step is refused.
+//! known ([`crate::analysis::reducer`]), for then the order does not matter; the loops of the reduction must serve it alone,
+//! one iteration after another. Every part that is combined must be set: where a predicate leaves out the first iteration of a
+//! part, the step is refused.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
@@ -110,6 +111,7 @@ impl Task {
             let reason = format!("loop `{}` takes no part in the reduction", given.var.name);
             return Err(ScheduleError::at_loop(given, reason).with_help("choose a loop of the reduction"));
         }
+        check_loops(&realize, &loops)?;
         let reducer = Reducer::of(block).map_err(|why| refuse(format!("block `{}`: {why}", block.name)))?;
         let ndim = reducer.indices.len() as i64;
         let axis = if factor_axis < 0 { factor_axis + ndim + 1 } else { factor_axis };
@@ -252,6 +254,26 @@ impl Task {
             .rev()
             .fold(innermost, |body, (l, var)| Ref::new(For { var: var.clone(), body, ..copy_loop(l) }).into())
     }
+}
+
+/// The loops of the reduction are executed one iteration after another, and serve no spatial axis: the axes of the parts could
+/// not be told apart.
+fn check_loops(realize: &SBlockRealize, loops: &[Ref<For>]) -> Result<(), ScheduleError> {
+    let used_by = |l: &Ref<For>, kind: IterKind| {
+        let mut axes = realize.block.iter_vars.iter().zip(&realize.iter_values);
+        axes.any(|(iter, value)| iter.kind == kind && free_vars(value).contains(&l.var))
+    };
+    for l in loops.iter().filter(|l| used_by(l, IterKind::Reduce)) {
+        let reason = if matches!(l.kind, ForKind::Parallel | ForKind::Vectorized) {
+            format!("the iterations of loop `{}` are executed at once, but add to the same elements", l.var.name)
+        } else if used_by(l, IterKind::Spatial) {
+            format!("loop `{}` runs along axes of the reduction and along spatial ones", l.var.name)
+        } else {
+            continue;
+        };
+        return Err(ScheduleError::at_loop(l, reason));
+    }
+    Ok(())
 }
 
 /// The part of a block's predicate that is about the given loop and the loops of spatial axes. The rest must hold in the first

@@ -225,7 +225,7 @@ impl Rolling {
             let value =
                 n.block.iter_vars.iter().zip(&n.iter_values).find(|(i, _)| axis == Some(&i.var)).map(|(_, v)| v);
             let Some(value) = value else { return all };
-            let inside = analyzer.simplify(&(value - &m.begin));
+            let inside = analyzer.simplify_as_tvm(&(value - &m.begin));
             let first = prim::lt(&m.var, prim::int_of(m.var.dtype(), 1));
             prim::and(all, prim::or(first, prim::le(prim::int_of(inside.dtype(), m.overlap), inside)))
         })

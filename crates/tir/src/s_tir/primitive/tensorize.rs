@@ -116,7 +116,7 @@ fn implemented(block: &Ref<SBlock>, intrin: &TensorIntrin, compare: &Compare) ->
             let extra = offsets.len().saturating_sub(r.region.len());
             let range = |(d, min): (usize, &PrimExpr)| match d.checked_sub(extra).and_then(|d| r.region.get(d)) {
                 Some(inner) => Ref::new(Range {
-                    min: analyzer.simplify(&(min + prim::cast(min.dtype(), inner.min.clone()))),
+                    min: analyzer.simplify_as_tvm(&(min + prim::cast(min.dtype(), inner.min.clone()))),
                     extent: prim::cast(min.dtype(), inner.extent.clone()),
                 }),
                 None => Ref::new(Range { min: min.clone(), extent: prim::int_of(min.dtype(), 1) }),
@@ -292,7 +292,7 @@ impl Compare {
                 Some(wanted) => index - prim::cast(index.dtype(), substitute(wanted, &self.vars)),
                 None => index.clone(),
             };
-            let offset = self.analyzer.simplify(&moved);
+            let offset = self.analyzer.simplify_as_tvm(&moved);
             if free_vars(&offset).iter().any(|v| self.inner.contains(v)) {
                 return Err(Difference::Access { ours: a.name.clone(), theirs: b.name.clone(), dimension: d });
             }

@@ -72,7 +72,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         analyzer.bind(&axis.var, axis.min.clone(), axis.extent.clone());
     }
     let old = inverse.map.apply(&vars).unwrap_or_default();
-    let old = old.iter().zip(&block.iter_vars).map(|(e, i)| prim::cast(i.var.dtype(), analyzer.simplify(e)));
+    let old = old.iter().zip(&block.iter_vars).map(|(e, i)| prim::cast(i.var.dtype(), analyzer.simplify_as_tvm(e)));
     let values: VarMap = block.iter_vars.iter().map(|i| i.var.clone()).zip(old).collect();
     let changed = SBlock {
         init: block.init.as_ref().map(|s| simpler_accesses(&substitute_stmt(s, &values), &axes)),
@@ -125,7 +125,7 @@ fn new_axes(block: &SBlock, map: &IndexMap, extents: &[PrimExpr]) -> Result<Vec<
             let reason = format!("axis {d} of the new block would be made of axes of several kinds");
             return Err(ScheduleError::at_block(block, reason).with_help("keep spatial and reduction axes apart"));
         }
-        let extent = prim::cast(dtype, Analyzer::new().simplify(extent));
+        let extent = prim::cast(dtype, Analyzer::new().simplify_as_tvm(extent));
         axes.push(Ref::new(IterVar {
             var: Var::prim(format!("v{d}"), dtype),
             min: prim::int_of(dtype, 0),

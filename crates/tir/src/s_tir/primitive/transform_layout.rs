@@ -124,7 +124,7 @@ pub(super) fn simpler(map: &IndexMap, dims: &[PrimExpr]) -> IndexMap {
     for (var, dim) in map.initial_indices.iter().zip(dims) {
         analyzer.bind(var, prim::int_of(var.dtype(), 0), prim::cast(var.dtype(), dim.clone()));
     }
-    let final_indices = map.final_indices.iter().map(|e| analyzer.simplify(e)).collect();
+    let final_indices = map.final_indices.iter().map(|e| analyzer.simplify_as_tvm(e)).collect();
     IndexMap { initial_indices: map.initial_indices.clone(), final_indices, inverse_index_map: None }
 }
 
@@ -133,7 +133,7 @@ fn laid_out(buffer: &Buffer, map: &IndexMap) -> Option<Buffer> {
     let dtype = buffer.shape.first().map_or(DataType::int(64), PrimExpr::dtype);
     let mut analyzer = Analyzer::new();
     let shape: Vec<PrimExpr> =
-        map.apply_to_shape(&buffer.shape)?.iter().map(|d| prim::cast(dtype, analyzer.simplify(d))).collect();
+        map.apply_to_shape(&buffer.shape)?.iter().map(|d| prim::cast(dtype, analyzer.simplify_as_tvm(d))).collect();
     let new = buffer_like(buffer, buffer.name.clone(), &shape, &buffer.scope);
     Some(Buffer {
         name: new.name.clone(),

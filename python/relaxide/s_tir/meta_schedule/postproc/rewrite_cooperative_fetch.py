@@ -45,7 +45,7 @@ def _threads(func):
     found = {}
     for stmt in walk(func.body):
         if isinstance(stmt, For) and stmt.kind is ForKind.THREAD_BINDING:
-            found.setdefault(str(stmt.thread_binding), number(stmt.extent))
+            found.setdefault(stmt.thread_tag, number(stmt.extent))
     return found
 
 

@@ -49,8 +49,8 @@ def _first(stmt, in_block, in_thread):
     if isinstance(stmt, SBlockRealize):
         return None if in_block and in_thread else stmt.block.name
     if isinstance(stmt, For) and stmt.kind is ForKind.THREAD_BINDING:
-        in_block |= str(stmt.thread_binding).startswith("blockIdx")
-        in_thread |= str(stmt.thread_binding).startswith("threadIdx")
+        in_block |= stmt.thread_tag.startswith("blockIdx")
+        in_thread |= stmt.thread_tag.startswith("threadIdx")
     for part in children(stmt):
         found = _first(part, in_block, in_thread)
         if found is not None:

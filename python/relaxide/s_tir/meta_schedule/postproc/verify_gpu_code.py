@@ -23,10 +23,10 @@ class VerifyGPUCode(_Plain):
         for stmt in walk(func.body):
             if isinstance(stmt, For) and stmt.kind is ForKind.THREAD_BINDING:
                 length = number(stmt.extent)
-                known = lengths.setdefault(str(stmt.thread_binding), length)
-                if length is None or not str(stmt.thread_binding).startswith(("vthread", "blockIdx")) and known != length:
+                known = lengths.setdefault(stmt.thread_tag, length)
+                if length is None or not stmt.thread_tag.startswith(("vthread", "blockIdx")) and known != length:
                     return False
-                if str(stmt.thread_binding).startswith("vthread") and length > 8:
+                if stmt.thread_tag.startswith("vthread") and length > 8:
                     return False
         threads = 1
         for name, length in lengths.items():

@@ -46,8 +46,8 @@ def bind_block(sch, block, max_threadblocks, max_threads, thread_extents):
     for index, (loop, kind) in enumerate(zip(loops, kinds)):
         node = sch.get(loop)
         if node.kind is ForKind.THREAD_BINDING:
-            has_block |= str(node.thread_binding).startswith("blockIdx")
-            has_thread |= str(node.thread_binding).startswith("threadIdx")
+            has_block |= node.thread_tag.startswith("blockIdx")
+            has_thread |= node.thread_tag.startswith("threadIdx")
         if alone:
             outer = index + 1
             alone = isinstance(node.body, (For, SBlockRealize))
