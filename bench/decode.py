@@ -1,11 +1,12 @@
-"""Tokens a second of a LLaMA-shaped decoder with weights of 32, 16, 8 and 4 bits, beside ONNX Runtime with the same weights.
+"""Tokens a second of a LLaMA-shaped decoder with weights of 32, 16, 8 and 4 bits, beside ONNX Runtime and llama.cpp with the same weights.
 
     python bench/decode.py [--width 1024] [--layers 10] [--threads 1,2] [--turns 15]
 
 The network is that of ``tests/models/llama.py`` with random weights, half a gigabyte of them as float32. ``decode`` is one token behind a cache
 of 64, ``prompt`` is 64 tokens at once. Contenders are processes that take turns; medians are printed, and for decoding the rate at which
 weights are read, as a share of what reading alone reaches in the same turns. ONNX Runtime has float32, ``quantize_dynamic`` (int8), and
-``MatMulNBits`` in blocks of 32 with ``accuracy_level`` 4.
+``MatMulNBits`` in blocks of 32 with ``accuracy_level`` 4. llama.cpp (``pip install llama-cpp-python gguf``) has the matrices as ``F32``, ``Q8_0`` and ``Q4_0``;
+its logits of a prompt are compared with those of the ONNX file before it takes part.
 """
 
 import argparse
@@ -25,7 +26,10 @@ PAST, PROMPT = 64, 64
 BITS = {
     "float32": 32, "bf16": 16, "bfloat16-weights": 16, "int8-weights": 8, "int8": 8.5, "int4-weights": 4.5,
     "onnxruntime": 32, "onnxruntime int8": 8, "onnxruntime int4": 5,
+    "llama.cpp f32": 32, "llama.cpp q8_0": 8.5, "llama.cpp q4_0": 4.5,
 }
+#: How far logits may lie apart, as a part of the largest.
+LLAMA_ERRORS = {"f32": 1e-3, "q8_0": 0.05, "q4_0": 0.5}
 PASSES = {
     "float32": (), "bf16": ("bfloat16", True), "bfloat16-weights": ("bfloat16",), "int8-weights": ("int8",),
     "int8": ("int8", True), "int4-weights": ("int4",),
@@ -96,6 +100,94 @@ def theirs(contender, path, given, threads):
     return lambda what: session.run(None, given[what])
 
 
+def gguf_of(path, llama, kind):
+    """The network's weights as a GGUF file beside it."""
+    import gguf
+    import onnx
+    from onnx import numpy_helper
+
+    out = path.with_suffix(f".{kind}.gguf")
+    if out.exists():
+        return out
+    weights = [numpy_helper.to_array(w) for w in onnx.load(path).graph.initializer]
+    # Behind the two tables of angles: the vocabulary's table, then those of each layer in the order in which they are made.
+    matrices = iter([w for w in weights if w.ndim == 2 and w.dtype == np.float32][2:])
+    scales = iter([w for w in weights if w.shape == (llama.WIDTH,) and w.dtype == np.float32])
+    writer = gguf.GGUFWriter(out, "llama")
+    writer.add_context_length(4 * (PAST + PROMPT))
+    writer.add_embedding_length(llama.WIDTH)
+    writer.add_feed_forward_length(llama.HIDDEN)
+    writer.add_block_count(llama.LAYERS)
+    writer.add_head_count(llama.HEADS)
+    writer.add_head_count_kv(llama.KV_HEADS)
+    writer.add_rope_dimension_count(llama.HEAD)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(llama.VOCABULARY)
+    writer.add_tokenizer_model("no_vocab")
+
+    def matrix(name, values):
+        narrow = getattr(gguf.GGMLQuantizationType, kind.upper())
+        values = np.ascontiguousarray(values)
+        writer.add_tensor(name, values if kind == "f32" else gguf.quants.quantize(values, narrow), raw_dtype=narrow)
+
+    def turned(values):
+        """Rows of a head as llama.cpp rotates them: the two of a pair beside each other."""
+        return values.reshape(-1, 2, llama.HEAD // 2, llama.WIDTH).swapaxes(1, 2).reshape(values.shape)
+
+    matrix("token_embd.weight", next(matrices))
+    for layer in range(llama.LAYERS):
+        writer.add_tensor(f"blk.{layer}.attn_norm.weight", next(scales))
+        for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+            values = next(matrices).T
+            matrix(f"blk.{layer}.{name}.weight", turned(values) if name in ("attn_q", "attn_k") else values)
+        writer.add_tensor(f"blk.{layer}.ffn_norm.weight", next(scales))
+        for name in ("ffn_gate", "ffn_up", "ffn_down"):
+            matrix(f"blk.{layer}.{name}.weight", next(matrices).T)
+    writer.add_tensor("output_norm.weight", next(scales))
+    matrix("output.weight", next(matrices).T)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return out
+
+
+def llama_cpp(contender, path, given, threads):
+    import llama_cpp as cpp
+
+    llama, kind = sys.modules["llama"], contender.split()[-1]
+    cpp.llama_backend_init()
+    model = cpp.llama_model_load_from_file(str(gguf_of(path, llama, kind)).encode(), cpp.llama_model_default_params())
+    options = cpp.llama_context_default_params()
+    options.n_ctx, options.n_batch, options.n_ubatch = 4 * (PAST + PROMPT), PROMPT, PROMPT
+    options.n_threads = options.n_threads_batch = threads
+    context = cpp.llama_init_from_model(model, options)
+    memory = cpp.llama_get_memory(context)
+
+    def decode(tokens, first):
+        """Runs tokens from a place on; logits of all of them."""
+        cpp.llama_memory_seq_rm(memory, -1, first, -1)
+        batch = cpp.llama_batch_init(len(tokens), 0, 1)
+        batch.n_tokens = len(tokens)
+        for i, token in enumerate(tokens):
+            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.logits[i] = int(token), first + i, 1, 1
+            batch.seq_id[i][0] = 0
+        status = cpp.llama_decode(context, batch)
+        cpp.llama_batch_free(batch)
+        if status:
+            raise RuntimeError(f"llama_decode: {status}")
+        logits = cpp.llama_get_logits(context)
+        return np.ctypeslib.as_array(logits, (len(tokens), llama.VOCABULARY))
+
+    prompt, token = given["prompt"]["tokens"][0], given["decode"]["tokens"][0]
+    got = decode(prompt, 0).copy()
+    expected = theirs("onnxruntime", path, given, threads)("prompt")[0][0]
+    error = np.abs(got - expected).max() / np.abs(expected).max()
+    if not error < LLAMA_ERRORS[kind]:
+        raise RuntimeError(f"logits differ from those of the ONNX file by {error:.1e} of the largest")
+    return lambda what: decode(token, PAST) if what == "decode" else decode(prompt, 0)
+
+
 def reading():
     """What a read of memory takes."""
     import relaxide as tvm
@@ -116,7 +208,8 @@ def runner(contender, path, arguments, threads):
     if contender == "read":
         return reading()
     given = feeds(sized(arguments.width, arguments.layers))
-    return (theirs if contender.startswith("onnxruntime") else ours)(contender, path, given, threads)
+    peers = {"onnxruntime": theirs, "llama.cpp": llama_cpp}
+    return peers.get(contender.split()[0], ours)(contender, path, given, threads)
 
 
 def measure(arguments, path, threads):
