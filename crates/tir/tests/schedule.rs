@@ -420,6 +420,24 @@ fn sums_of_many_terms_go_on_from_row_to_row_of_named_lengths() {
     check(many_terms(true));
 }
 
+#[test]
+fn heavy_weights_have_threads_share_a_workspace() {
+    check(heavy_weights(false));
+}
+
+#[test]
+fn heavy_weights_have_threads_share_a_workspace_of_named_lengths() {
+    check(heavy_weights(true));
+}
+
+fn heavy_weights(symbolic: bool) -> Vec<Case> {
+    let plain = Conv { symbolic, ..PLAIN };
+    vec![
+        Conv { channels: (128, 128), image: (3, 2), ..plain }.case("conv"),
+        Conv { n: 2, channels: (64, 256), image: (2, 3), stride: (2, 2), ..plain }.case("conv"),
+    ]
+}
+
 fn many_terms(symbolic: bool) -> Vec<Case> {
     let plain = Conv { channels: (15, 7), symbolic, ..PLAIN };
     vec![
@@ -431,9 +449,6 @@ fn many_terms(symbolic: bool) -> Vec<Case> {
         Conv { stride: (3, 2), dilation: 2, pad: (2, 2), image: (9, 8), ..plain }.case("conv"),
         Conv { stride: (4, 3), dilation: 2, pad: (1, 2), image: (11, 8), ..plain }.case("conv"),
         Conv { stride: (2, 2), dilation: 2, pad: (0, 0), image: (9, 9), ..plain }.case("conv"),
-        // So many weights that threads share a workspace.
-        Conv { channels: (128, 128), image: (3, 2), ..plain }.case("conv"),
-        Conv { n: 2, channels: (64, 256), image: (2, 3), stride: (2, 2), ..plain }.case("conv"),
         // Rows in several groups, the last of fewer.
         Conv { channels: (15, 2), image: (3, 500), ..plain }.case("conv"),
         Conv { channels: (15, 2), image: (9, 230), stride: (1, 2), pad: (0, 1), ..plain }.case("conv"),
