@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_of_the_flat_index_are_put_together() {
+    fn digits_of_the_flat_index_come_together() {
         let flat = |i: &[PrimExpr]| &i[0] * 3 + &i[1];
         let dims = |list: &[i64]| list.iter().map(|d| PrimExpr::from(*d)).collect::<Vec<_>>();
         assert!(check(&dims(&[1, 2, 3, 4]), &dims(&[8, 3]), |i| vec![
