@@ -56,6 +56,11 @@ impl Waiting {
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
+    /// Whether a thread sleeps. May be out of date as soon as it is said.
+    pub(super) fn has_sleepers(&self) -> bool {
+        self.sleepers.load(Ordering::SeqCst) > 0
+    }
+
     /// Wakes up to `count` sleeping threads, after the event has been written with sequential consistency.
     pub(super) fn wake(&self, count: usize) {
         // Either the sleeper's count is seen here, or the sleeper, which counts itself first, sees the event.

@@ -7,6 +7,7 @@ use relaxide_ffi::{Error, ErrorKind};
 
 use crate::environment;
 
+use super::apart::Apart;
 use super::round::{Job, Round};
 use super::waiting::Waiting;
 
@@ -21,12 +22,20 @@ pub(super) struct Crew {
     first_error: Mutex<Option<(u32, Error)>>,
     /// How many workers there shall be.
     size: AtomicUsize,
+    apart: Apart,
 }
 
 impl Crew {
     pub(super) const fn new() -> Self {
         let (idle, launcher) = (Waiting::new(), Waiting::new());
-        Self { round: Round::new(), idle, launcher, first_error: Mutex::new(None), size: AtomicUsize::new(0) }
+        Self {
+            round: Round::new(),
+            idle,
+            launcher,
+            first_error: Mutex::new(None),
+            size: AtomicUsize::new(0),
+            apart: Apart::new(),
+        }
     }
 
     /// How many workers there are.
@@ -56,14 +65,16 @@ impl Crew {
     fn start_worker(&'static self, number: usize) -> std::io::Result<()> {
         let is_surplus = move || number >= self.size();
         let work = move || {
-            if binds_threads() {
-                bind(number + 1);
+            match binds_threads() {
+                true => bind(number + 1),
+                false => self.apart.join(),
             }
             while !is_surplus() {
                 let seen = self.round.number();
                 self.run_tasks(number + 1);
                 self.idle.until(|| self.round.number() != seen || is_surplus());
             }
+            self.apart.leave();
         };
         std::thread::Builder::new().name(format!("relaxide-{}", number + 1)).spawn(work).map(drop)
     }
@@ -76,6 +87,9 @@ impl Crew {
     /// environment and any number below its number of tasks.
     pub(super) unsafe fn launch(&self, job: Job, helpers: usize) -> Result<(), Error> {
         self.round.begin(job, helpers + 1);
+        if self.idle.has_sleepers() {
+            self.apart.keep();
+        }
         self.idle.wake(helpers);
         self.run_tasks(0);
         self.launcher.until(|| self.round.is_over());
