@@ -15,8 +15,8 @@
 //!
 //! An axis is a row axis where every piece has it, each reads of the pieces before it only what they made at the same place
 //! of it, and no piece runs along it through memory (a vector wants that axis inside). A run starts with any piece, grows
-//! while a piece reads what the run has made, and loses row axes only until its first reduction. Contractions stay outside:
-//! their tiles want many rows at once.
+//! while a piece reads what the run has made, and loses row axes only until its first reduction. Contractions stay outside, and
+//! sums whose terms have a part that all rows share: their tiles want many rows at once, and threads their columns.
 
 mod decide;
 
@@ -34,7 +34,7 @@ use super::nest::Tail;
 use super::parameters::Choices;
 use super::prefetch::{Prefetch, WrittenRow, first_of_sums};
 use super::record::Record;
-use super::rules::{Contraction, fits_threads, has_choice};
+use super::rules::{Contraction, fits_threads, has_choice, has_column_terms};
 use super::shown_by_sum;
 use super::stage::{Axis, Program, Reduction, Stage};
 use super::sum_of_exponentials;
@@ -83,7 +83,7 @@ pub fn join(
     let mut position = 0;
     while position < work.len() {
         let least = if device.is_some() { LONG_FOR_THREADS } else { SHORT };
-        let run = Run::longest(&work[position..]).filter(|run| run.pays(least));
+        let run = Run::longest(&work[position..], machine).filter(|run| run.pays(least));
         let mut laid_out = |run: Run<'_>| {
             let end = position + run.pieces.len();
             let others = work[..position].iter().chain(&work[end..]).flat_map(Work::buffers).collect();
@@ -119,12 +119,11 @@ struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    fn of(work: &'a Work) -> Option<Piece<'a>> {
+    fn of(work: &'a Work, machine: &Machine) -> Option<Piece<'a>> {
+        let wants_rows = |r: &Reduce| Contraction::of_numbers_or_words(r).is_ok() || has_column_terms(machine, r);
         let (stage, output, indices, epilogue) = match work {
             Work::Map(stage) => (stage, &stage.output, &stage.indices, None),
-            Work::Reduce(r) if Contraction::of_numbers_or_words(r).is_err() => {
-                (&r.stage, &r.output, &r.indices, Some(&r.epilogue))
-            }
+            Work::Reduce(r) if !wants_rows(r) => (&r.stage, &r.output, &r.indices, Some(&r.epilogue)),
             _ => return None,
         };
         let known = stage.spatial.iter().chain(&stage.reduce).all(|a| !a.extent.is_int(0));
@@ -170,14 +169,14 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn longest(work: &'a [Work]) -> Option<Run<'a>> {
-        let mut first = Piece::of(work.first()?)?;
+    fn longest(work: &'a [Work], machine: &Machine) -> Option<Run<'a>> {
+        let mut first = Piece::of(work.first()?, machine)?;
         let axes = &first.stage.spatial;
         let extents = axes.iter().map(|a| a.extent.clone()).collect();
         first.rows = axes.iter().enumerate().map(|(row, a)| (a.var.clone(), row)).collect();
         let mut run = Run { pieces: vec![first], extents };
         run.settle();
-        let more = work[1..].iter().map_while(Piece::of);
+        let more = work[1..].iter().map_while(|work| Piece::of(work, machine));
         for piece in more {
             if !run.take(piece) {
                 break;

@@ -12,6 +12,9 @@
 //!         C(m + i, x ..) = epilogue(acc[i][j])
 //! ```
 //!
+//! A term in which products of words are added one after the other is not computed at once: all sums of the tile take their first word, then
+//! all take the second. So each word is read once for all rows, each row's word once for all vectors, and no sum waits for its own last word.
+//!
 //! The part that all rows share (words that are loaded and taken apart) stands in each term, and is computed once for the rows of a
 //! tile, as equal expressions without a store to memory between them are.
 //!
@@ -19,8 +22,8 @@
 //! many as leave half of the registers to what is taken apart. Roof: memory bandwidth with one row, products of bytes with many.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BinaryOp, PrimExpr, VarMap, binary, int, load};
-use relaxide_ir::{Buffer, Var};
+use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, VarMap, binary, call, int, load};
+use relaxide_ir::{Buffer, DataType, Var};
 
 use super::super::affine::{coefficient, flat_index, loads, uses, uses_any};
 use super::super::inline::freshen_lets;
@@ -35,6 +38,8 @@ use super::register_tile::{self, RegisterTile, Rows, Shape};
 use super::rule::{self, Rule};
 use crate::Stmt;
 
+/// The product of words, added to what its last argument is.
+const DOT: &str = "tirx.dot_bytes";
 /// Rows of a tile.
 const ROWS: i64 = 4;
 /// Rows of a tile at most.
@@ -45,6 +50,11 @@ const NARROW: i64 = 16;
 
 /// The rule.
 pub struct ColumnTerms;
+
+/// Whether the processor's rule for such sums takes one.
+pub fn has_column_terms(machine: &Machine, reduce: &Reduce) -> bool {
+    machine.device.is_none() && ColumnTerms::find(machine, reduce).is_ok()
+}
 
 /// A sum, and the roles of its axes.
 pub struct Found<'w> {
@@ -168,18 +178,36 @@ impl Found<'_> {
         let acc = Buffer::scoped("acc", stage.output.dtype, [int(rows.count * tile.vectors * lanes)], "local");
         // Vector by vector, so that what the rows have in common is in registers for one vector only.
         let cells: Vec<(i64, i64)> = (0..tile.vectors).flat_map(|j| (0..rows.count).map(move |i| (i, j))).collect();
-        let mut list = vec![Stmt::alloc(&acc)];
-        let mut steps = Vec::new();
+        let (mut list, mut steps) = (vec![Stmt::alloc(&acc)], Vec::new());
+        let chain = DotChain::of(&stage.value);
+        let dots = Buffer::scoped("dots", DataType::int(32), acc.shape.clone(), "local");
+        if let Some(chain) = &chain {
+            list.push(Stmt::alloc(&dots));
+            for &(i, j) in &cells {
+                let start = vector(&chain.start, (i, j), &renamed)?;
+                steps.push(Stmt::store(&dots, [register_tile.cell(i, j)], start));
+            }
+            for (step, (i, j)) in
+                chain.steps.iter().flat_map(|step| register_tile.cells().map(move |cell| (step, cell)))
+            {
+                let (a, b) = (vector(&step.a, (i, j), &renamed)?, vector(&step.b, (i, j), &renamed)?);
+                let sum = load(&dots, [register_tile.cell(i, j)]);
+                let dot = call(sum.dtype(), DOT, vec![a, b, sum]);
+                steps.push(Stmt::store(&dots, [register_tile.cell(i, j)], dot));
+            }
+        }
+        let term = chain.as_ref().map_or(&stage.value, |chain| &chain.rest);
         for &(i, j) in &cells {
-            let cell = register_tile.cell(i, j);
+            let (cell, mut at) = (register_tile.cell(i, j), renamed.clone());
+            at.extend(chain.as_ref().map(|chain| (chain.sum.clone(), load(&dots, [cell.clone()]))));
             list.push(Stmt::store(&acc, [cell.clone()], vector(&self.reduction.init, (i, j), &none)?));
             let so_far = load(&acc, [cell.clone()]);
-            let sum = match factors(&stage.value) {
+            let sum = match factors(term) {
                 Some((a, b)) => {
-                    let (a, b) = (vector(a, (i, j), &renamed)?, vector(b, (i, j), &renamed)?);
+                    let (a, b) = (vector(a, (i, j), &at)?, vector(b, (i, j), &at)?);
                     multiply_add(cx.machine.fma, a, b, so_far)
                 }
-                None => binary(BinaryOp::Add, so_far, vector(&stage.value, (i, j), &renamed)?),
+                None => binary(BinaryOp::Add, so_far, vector(term, (i, j), &at)?),
             };
             steps.push(Stmt::store(&acc, [cell], sum));
         }
@@ -194,5 +222,67 @@ fn factors(term: &PrimExpr) -> Option<(&PrimExpr, &PrimExpr)> {
     match term {
         PrimExpr::Binary(n) if n.op == BinaryOp::Mul => Some((&n.a, &n.b)),
         _ => None,
+    }
+}
+
+/// A term with products of words that are added one after the other: `rest`, where `sum` stands for what the steps make of `start`.
+struct DotChain {
+    start: PrimExpr,
+    steps: Vec<Dot>,
+    sum: Ref<Var>,
+    rest: PrimExpr,
+}
+
+/// A product of words.
+struct Dot {
+    a: PrimExpr,
+    b: PrimExpr,
+}
+
+impl DotChain {
+    /// The first of a term, where several words are added.
+    fn of(term: &PrimExpr) -> Option<DotChain> {
+        let sum = Var::prim("dots", DataType::int(32));
+        let mut take = TakeChain { sum: &sum, chain: None };
+        let rest = take.mutate_prim(term);
+        let mut start = take.chain?;
+        let mut steps = Vec::new();
+        while let Some((dot, before)) = dot_of(&start) {
+            steps.push(dot);
+            start = before;
+        }
+        steps.reverse();
+        (steps.len() > 1).then_some(DotChain { start, steps, sum, rest })
+    }
+}
+
+/// A product of words that is added to what is before it.
+fn dot_of(e: &PrimExpr) -> Option<(Dot, PrimExpr)> {
+    match e {
+        PrimExpr::Call(n) if n.op == DOT => match n.args.as_slice() {
+            [a, b, before] => Some((Dot { a: a.clone(), b: b.clone() }, before.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Takes the first chain out of a term.
+struct TakeChain<'a> {
+    sum: &'a Ref<Var>,
+    chain: Option<PrimExpr>,
+}
+
+impl PrimMutator for TakeChain<'_> {
+    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
+        match e {
+            _ if self.chain.is_some() => e.clone(),
+            PrimExpr::Let(_) => e.clone(),
+            _ if dot_of(e).is_some() => {
+                self.chain = Some(e.clone());
+                PrimExpr::from(self.sum)
+            }
+            _ => self.remake_prim(e),
+        }
     }
 }

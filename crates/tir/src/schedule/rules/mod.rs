@@ -25,6 +25,7 @@ mod separable;
 mod transpose;
 mod window;
 
+pub(super) use column_terms::has_column_terms;
 pub use contraction::{Contraction, words};
 pub use device::SORTS_RANKS;
 pub(super) use device::fits_threads;

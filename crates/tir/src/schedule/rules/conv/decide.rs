@@ -110,27 +110,26 @@ impl Nest {
         let is_heavy = weights.is_some_and(|n| n.saturating_mul(i64::from(dtype.bits / 8)) > machine.l2_share());
         let pitch = window.pitch();
         let pitch = if pitch.as_int().is_some() { pitch } else { PrimExpr::from(&Var::dim("pitch")) };
-        // Images and groups of channels are tasks.
-        let is_one_of_many =
-            product(window.outer.iter().map(|a| &a.extent)).as_int().is_some_and(|tasks| tasks >= BLOCKS);
-        let why = match () {
-            () if is_heavy => Some(WhyParts::HeavyWeights),
-            () if is_one_of_many => None,
-            () if window.y.is_none() => Some(WhyParts::OneRow),
-            () if BlockRows::are_uneven(machine, window, &pitch) => Some(WhyParts::UnevenRows),
-            () => None,
+        let images = product(window.outer.iter().map(|a| &a.extent)).as_int();
+        let division = match () {
+            () if is_heavy => Division::HeavyWeights,
+            () if images.is_some_and(|tasks| tasks >= BLOCKS) => Division::Images,
+            () if window.y.is_none() => Division::OneRow,
+            () if BlockRows::are_uneven(machine, window, &pitch) => Division::UnevenRows,
+            () => Division::Rows,
         };
         let panels = panels::decide(machine, channel, window, choices);
         let width = panels.as_ref().map_or(1, |panels| panels.width);
-        let (parts, is_shared) = parts(channel, width, why, choices);
-        let is_divided = parts > 1 || (panels.is_some() && why.is_some()) || is_one_of_many;
-        let block = BlockRows::decide(machine, window, &pitch, why, is_divided, choices);
-        let (chunks, is_shared) = match &panels {
-            Some(panels) if why.is_some() => {
-                (chunks::decide(window, block, panels.pixels, parts, choices), panels.copies)
-            }
-            _ => (1, is_shared),
+        let parts = parts(channel, width, division, choices);
+        let has_chunks = panels.is_some() && division.is_of_blocks();
+        let is_divided = parts > 1 || has_chunks || division == Division::Images;
+        let block = BlockRows::decide(machine, window, &pitch, division, is_divided, choices);
+        let chunks = match &panels {
+            Some(panels) if has_chunks => chunks::decide(window, block, panels.pixels, parts, choices),
+            _ => 1,
         };
+        let is_copied = panels.as_ref().is_none_or(|panels| panels.copies);
+        let is_shared = is_copied && parts * chunks > 1 && is_shared(division, has_chunks, choices);
         let channels = channel.extent.as_int().map(|channels| channels / parts);
         let products = match panels {
             Some(decided) => Products::InPanels(decided),
@@ -187,15 +186,26 @@ impl Products {
     }
 }
 
-/// Why channels are divided, and not rows alone.
+/// What threads divide among themselves.
 #[derive(Clone, Copy, PartialEq)]
-enum WhyParts {
-    /// Each block of rows would read weights that no cache keeps.
+enum Division {
+    /// Blocks of rows.
+    Rows,
+    /// Images, or groups of channels.
+    Images,
+    /// The channels or pixels of a block: each block of rows would read weights that no cache keeps.
     HeavyWeights,
-    /// Rows give too few tasks.
+    /// The same: rows give too few tasks.
     OneRow,
-    /// Rows divide into no equal blocks, and a cache keeps the whole image.
+    /// The same: rows divide into no equal blocks, and a cache keeps the whole image.
     UnevenRows,
+}
+
+impl Division {
+    /// Whether each block is divided.
+    fn is_of_blocks(self) -> bool {
+        matches!(self, Division::HeavyWeights | Division::OneRow | Division::UnevenRows)
+    }
 }
 
 /// Into how many parts channels can be divided, all of as many panels of `width`, the best number first.
@@ -205,48 +215,48 @@ fn numbers_of_parts(channel: &Axis, width: i64) -> impl Iterator<Item = i64> {
     numbers.iter().copied().filter(move |parts| panels.is_some_and(|n| n % parts == 0 && n >= *parts))
 }
 
-/// Into how many parts the channels are divided, all of as many panels of `width`, so that they share one kernel; and whether they
-/// share a workspace.
-fn parts(channel: &Axis, width: i64, why: Option<WhyParts>, choices: &mut Choices<'_>) -> (i64, bool) {
+/// Into how many parts the channels are divided, all of as many panels of `width`, so that they share one kernel.
+fn parts(channel: &Axis, width: i64, division: Division, choices: &mut Choices<'_>) -> i64 {
     let channels = channel.extent.as_int();
-    let least = match why {
-        Some(WhyParts::UnevenRows) => LEAST_CHANNELS_OF_WHOLE_IMAGES,
+    let least = match division {
+        Division::UnevenRows => LEAST_CHANNELS_OF_WHOLE_IMAGES,
         _ => LEAST_CHANNELS,
     };
     let fits = |parts: &i64| channels.is_some_and(|n| n / parts >= least);
-    let parts = choices.choose(Guess {
+    let fitting = numbers_of_parts(channel, width).find(fits).filter(|_| division.is_of_blocks());
+    choices.choose(Guess {
         name: "parts",
-        value: why.and_then(|_| numbers_of_parts(channel, width).find(fits)).unwrap_or(1),
+        value: fitting.unwrap_or(1),
         domain: Domain::list([1].into_iter().chain(numbers_of_parts(channel, width))),
-        reason: match why {
-            Some(WhyParts::HeavyWeights | WhyParts::OneRow) => {
+        reason: match division {
+            Division::HeavyWeights | Division::OneRow => {
                 "rows give too few tasks, or each block of rows would read weights that no cache keeps"
             }
-            Some(WhyParts::UnevenRows) => {
-                "rows divide into no equal blocks, and vectors fill best along the whole image"
-            }
-            None => "blocks of rows are enough tasks, and caches keep the weights",
+            Division::UnevenRows => "rows divide into no equal blocks, and vectors fill best along the whole image",
+            Division::Rows => "blocks of rows are enough tasks, and caches keep the weights",
+            Division::Images => "images are enough tasks, and caches keep the weights",
         },
         limit: "parts are equal: the number of output channels, or of panels of them, is a multiple of how many there are",
-    });
-    if parts == 1 {
-        return (1, false);
-    }
-    let shares = matches!(why, Some(WhyParts::HeavyWeights | WhyParts::UnevenRows));
+    })
+}
+
+/// Whether the parts and chunks of a block share one copy of the image.
+fn is_shared(division: Division, has_chunks: bool, choices: &mut Choices<'_>) -> bool {
+    let pays = has_chunks || matches!(division, Division::HeavyWeights | Division::UnevenRows);
     let is_shared = choices.choose(Guess {
         name: "shared",
-        value: i64::from(shares),
+        value: i64::from(pays),
         domain: Domain::flag(),
-        reason: match why {
-            Some(WhyParts::HeavyWeights) => {
+        reason: match division {
+            Division::HeavyWeights => {
                 "no cache keeps the weights, so threads fill one workspace together and each reads its part of them"
             }
-            Some(WhyParts::UnevenRows) => "the image is copied once for all parts",
+            _ if pays => "the image is copied once for all that a block is divided into",
             _ => "the weights are few enough to be read with each block",
         },
         limit: "each task has a workspace (0), or those of a block share one (1)",
     });
-    (parts, is_shared == 1)
+    is_shared == 1
 }
 
 impl BlockRows {
@@ -254,13 +264,13 @@ impl BlockRows {
         machine: &Machine,
         window: &Windowed,
         pitch: &PrimExpr,
-        why: Option<WhyParts>,
+        division: Division,
         is_divided: bool,
         choices: &mut Choices<'_>,
     ) -> BlockRows {
         // Each block reads the weights again: heavy ones are worth a workspace that leaves less of the cache free.
-        let image_bytes = match why {
-            Some(WhyParts::HeavyWeights) => 2 * machine.l2_block(),
+        let image_bytes = match division {
+            Division::HeavyWeights => 2 * machine.l2_block(),
             _ => machine.l2_block(),
         };
         let blocks = if is_divided { 1 } else { BLOCKS };
@@ -271,8 +281,8 @@ impl BlockRows {
                 name: "block_rows",
                 value: rows,
                 domain: Domain::range(1, height),
-                reason: match why {
-                    Some(WhyParts::HeavyWeights) => {
+                reason: match division {
+                    Division::HeavyWeights => {
                         "their workspace fits the second-level cache, few blocks read heavy weights, and all blocks are equal"
                     }
                     _ => {
