@@ -1,4 +1,4 @@
-//! LegalizeOps: operators become kernels.
+//! LegalizeOps: operators become kernels. DecomposeOps: what LegalizeOps does first.
 //!
 //! Each call of an operator whose row gives a compute becomes a `call_tir` of a kernel made from it. Equal kernels are made
 //! once. Operators without a kernel (those of the language itself, VM builtins) stay.
@@ -18,7 +18,8 @@
 //! place of the call, and is lowered further where it is made of operators.
 //!
 //! Kernels are written as TVM writes them, for programs that schedule or match them. With `fast`, which pipelines give, they are written as
-//! the schedule rules take least time for, and some operators become others first ([`OpDef::instead`]).
+//! the schedule rules take least time for, and some operators become others first ([`OpDef::instead`]). DecomposeOps does that alone, for passes
+//! that look for the others.
 //!
 //! A kernel is that of the value's device, or else of the target: some operators have other computes where there are many threads.
 //!
@@ -53,7 +54,20 @@ pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become
     let form = if args.bool("fast") == Some(true) { KernelForm::Fast } else { KernelForm::Plain };
     run(module, context.target.kind, &LegalizeOptions { skip: strings(args.get("skip_ops")), custom: noted(), form })
 })
-.params(&[
+.params(PARAMS);
+
+pub(super) const DECOMPOSE: PassInfo = PassInfo::new(
+    "DecomposeOps",
+    "Operators that are made of operators become those, and with `fast` some become others that do the same faster.",
+    |module, context, args| {
+        let form = if args.bool("fast") == Some(true) { KernelForm::Fast } else { KernelForm::Plain };
+        let options = LegalizeOptions { skip: strings(args.get("skip_ops")), custom: noted(), form };
+        decompose(DECOMPOSE.name, module, context.target.kind, &options)
+    },
+)
+.params(PARAMS);
+
+const PARAMS: &[PassParam] = &[
     PassParam::optional(
         "customize_legalize_map",
         ParamKind::Absent,
@@ -72,7 +86,7 @@ pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become
         ParamDefault::Bool(false),
         "Whether kernels are those that take least time, and operators become others that do the same faster.",
     ),
-]);
+];
 
 /// Lowers a call in its own way.
 pub type CustomLowering = dyn Fn(&mut BlockBuilder, &Ref<Call>) -> Result<Expr, PassError> + Send + Sync;
@@ -127,22 +141,34 @@ pub const RESHAPE_ATTR: &str = "relax.reshape";
 /// How often operators that are made of operators are opened before the pass gives up.
 const MAX_ROUNDS: usize = 8;
 
-fn run(mut module: IRModule, default: TargetKind, options: &LegalizeOptions) -> PassResult {
-    let skip: HashSet<String> = options.skip.iter().map(|name| plain(name).to_string()).collect();
+fn run(module: IRModule, default: TargetKind, options: &LegalizeOptions) -> PassResult {
+    let module = decompose(PASS.name, module, default, options)?;
+    let skip = &skipped(options);
+    rewrite_module(PASS.name, module, &mut Legalize { skip, default, form: options.form })
+}
+
+/// Opens operators until none is left that is made of others.
+fn decompose(pass: &'static str, mut module: IRModule, default: TargetKind, options: &LegalizeOptions) -> PassResult {
+    let skip = &skipped(options);
     let custom = options.custom.iter().map(|(name, lower)| (plain(name).to_string(), lower)).collect();
-    let mut customize = Customize { custom, skip: &skip, seen: HashSet::new(), failed: None };
+    let mut customize = Customize { custom, skip, seen: HashSet::new(), failed: None };
     for _ in 0..MAX_ROUNDS {
         if !customize.custom.is_empty() {
-            let customized = rewrite_module(PASS.name, module, &mut customize);
+            let customized = rewrite_module(pass, module, &mut customize);
             module = customize.failed.take().map_or(customized, Err)?;
         }
-        let mut decompose = Decompose { changed: false, skip: &skip, default, form: options.form };
-        module = rewrite_module(PASS.name, module, &mut decompose)?;
+        let mut decompose = Decompose { changed: false, skip, default, form: options.form };
+        module = rewrite_module(pass, module, &mut decompose)?;
         if !decompose.changed {
             break;
         }
     }
-    rewrite_module(PASS.name, module, &mut Legalize { skip: &skip, default, form: options.form })
+    Ok(module)
+}
+
+/// The operators that stay.
+fn skipped(options: &LegalizeOptions) -> HashSet<String> {
+    options.skip.iter().map(|name| plain(name).to_string()).collect()
 }
 
 /// Lowers operators as the program says, each call once.

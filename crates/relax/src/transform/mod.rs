@@ -134,6 +134,7 @@ pub static PASSES: &[PassInfo] = &[
     common_subexpr::PASS,
     lambda_lift::PASS,
     legalize::PASS,
+    legalize::DECOMPOSE,
     annotate_op_pattern::PASS,
     fold_constant::PASS,
     to_mixed_precision::PASS,

@@ -59,6 +59,8 @@ const BEST: &[&str] = &[
     "ReadPermutedMatrix",
     "FoldConstant",
     "WinogradConv2D",
+    "DecomposeOps(fast=True)",
+    "FoldConstant",
     "PackWeights",
     "LegalizeOps(fast=True)",
     "AnnotateTIROpPattern",

@@ -14,7 +14,8 @@
 //! runs, it is laid out in both ways.
 //!
 //! An axis is a row axis where every piece has it, each reads of the pieces before it only what they made at the same place
-//! of it, and no piece runs along it through memory (a vector wants that axis inside). A run starts with any piece, grows
+//! of it, and no piece runs along it through memory (a vector wants that axis inside). A run starts with any piece, but not with one that has
+//! fewer row axes than the others would have without it, grows
 //! while a piece reads what the run has made, and loses row axes only until its first reduction. Contractions stay outside, and
 //! sums whose terms have a part that all rows share: their tiles want many rows at once, and threads their columns.
 
@@ -83,7 +84,8 @@ pub fn join(
     let mut position = 0;
     while position < work.len() {
         let least = if device.is_some() { LONG_FOR_THREADS } else { SHORT };
-        let run = Run::longest(&work[position..], machine).filter(|run| run.pays(least));
+        let run = Run::longest(&work[position..], machine)
+            .filter(|run| run.pays(least) && !run.is_held_up_by_its_first(&work[position..], machine));
         let mut laid_out = |run: Run<'_>| {
             let end = position + run.pieces.len();
             let others = work[..position].iter().chain(&work[end..]).flat_map(Work::buffers).collect();
@@ -190,6 +192,11 @@ impl<'a> Run<'a> {
         self.pieces.last().map(|p| p.rows.values().copied().collect()).unwrap_or_default()
     }
 
+    /// How many row axes have more than one row.
+    fn several(&self) -> usize {
+        self.alive().iter().filter(|row| self.extents.get(**row).is_some_and(|extent| !extent.is_int(1))).count()
+    }
+
     /// Gives up row axes that lie along memory in some piece, until none does.
     fn settle(&mut self) {
         loop {
@@ -254,6 +261,14 @@ impl<'a> Run<'a> {
         let rows: HashMap<Ref<Var>, usize> = axes.iter().map(|(row, var)| (var.clone(), *row)).collect();
         // One axis cannot be two rows.
         (connected && rows.len() == axes.len()).then_some(rows)
+    }
+
+    /// Whether all but the first piece, which is made for several of their rows at once as a mask is, would have shorter rows without it.
+    fn is_held_up_by_its_first(&self, work: &[Work], machine: &Machine) -> bool {
+        let rest = || work.get(1..).and_then(|rest| Run::longest(rest, machine));
+        matches!(work.first(), Some(Work::Map(_)))
+            && self.pieces.len() > 2
+            && rest().is_some_and(|rest| rest.pieces.len() + 1 >= self.pieces.len() && rest.several() > self.several())
     }
 
     /// Whether row after row is better than piece after piece.

@@ -1,8 +1,10 @@
 //! Carrying out kernels over known tensors, fast enough for weights.
 //!
 //! The reference interpreter looks up every variable and every buffer by name at every element. Here a kernel is read as
-//! [stages](relaxide_tir::schedule::Stage) and their expressions are brought into a form in which variables are numbered
-//! and buffers are arrays; what remains to be done for an element is arithmetic, and that is the interpreter's.
+//! [stages](relaxide_tir::schedule::Stage), or as [loops] where it is none, and their expressions are brought into a form in which variables are
+//! numbered and buffers are arrays; what remains to be done for an element is arithmetic, and that is the interpreter's.
+
+mod loops;
 
 use std::collections::HashMap;
 
@@ -14,6 +16,8 @@ use relaxide_tir::interp::{self, InterpError, Scalar};
 use relaxide_tir::intrin::Intrinsic;
 use relaxide_tir::schedule::affine::loads;
 use relaxide_tir::schedule::{Item, Program, Stage};
+
+use self::loops::Loops;
 
 /// The largest buffer that is worked on.
 const MAX_BYTES: i64 = 1 << 30;
@@ -112,7 +116,13 @@ pub(super) struct Evaluator {
     arrays: Vec<Array>,
     /// The array of each tensor argument.
     params: Vec<Option<usize>>,
-    nests: Vec<Nest>,
+    parts: Vec<Part>,
+}
+
+/// A part of a kernel.
+enum Part {
+    Stage(Nest),
+    Loops(Loops),
 }
 
 impl Evaluator {
@@ -138,17 +148,21 @@ impl Evaluator {
             let dims = buffer.shape.iter().map(|d| reader.int(d)).collect::<Option<Vec<i64>>>()?;
             reader.array(buffer, dims)?;
         }
-        let nest = |item: &Item| match item {
-            Item::Stage(stage) => reader.nest(stage),
-            Item::Opaque(_) => None,
+        let part = |item: &Item| match item {
+            Item::Stage(stage) => reader.nest(stage).map(Part::Stage),
+            Item::Opaque(stmt) => Loops::of(&mut reader, stmt).map(Part::Loops),
         };
-        let nests = program.items.iter().map(nest).collect::<Option<Vec<Nest>>>()?;
-        Some(Evaluator { arrays: reader.arrays, params, nests })
+        let parts = program.items.iter().map(part).collect::<Option<Vec<Part>>>()?;
+        Some(Evaluator { arrays: reader.arrays, params, parts })
     }
 
     /// About how many operations it takes.
     pub(super) fn work(&self) -> i64 {
-        self.nests.iter().fold(0, |total, nest| total.saturating_add(nest.work))
+        let work = |part: &Part| match part {
+            Part::Stage(nest) => nest.work,
+            Part::Loops(loops) => loops.work,
+        };
+        self.parts.iter().map(work).fold(0, i64::saturating_add)
     }
 
     /// Carries it out; tensors behind the first `inputs` arguments are written.
@@ -161,8 +175,11 @@ impl Evaluator {
                 memory[*at] = tensor.to_bytes()?;
             }
         }
-        for nest in &self.nests {
-            nest.run(&self.arrays, &mut memory)?;
+        for part in &self.parts {
+            match part {
+                Part::Stage(nest) => nest.run(&self.arrays, &mut memory)?,
+                Part::Loops(loops) => loops.run(&self.arrays, &mut memory)?,
+            }
         }
         for (param, arg) in self.params.iter().zip(args).skip(inputs) {
             if let (Some(at), Argument::Tensor(tensor)) = (param, arg) {
@@ -269,6 +286,12 @@ impl Reader {
         Some(Nest { extents, spatial, output, at, reduction, value, slots, work })
     }
 
+    /// A place for the value of a variable.
+    fn name(&mut self, var: &Ref<Var>) -> usize {
+        let slot = self.slots.len();
+        *self.slots.entry(var.clone()).or_insert(slot)
+    }
+
     fn boxed(&mut self, e: &PrimExpr) -> Option<Box<Node>> {
         self.node(e).map(Box::new)
     }
@@ -292,9 +315,7 @@ impl Reader {
             PrimExpr::Select(n) => self.choice(false, &n.condition, &n.true_value, &n.false_value)?,
             PrimExpr::Let(n) => {
                 let value = self.boxed(&n.value)?;
-                let slot = self.slots.len();
-                self.slots.insert(n.var.clone(), slot);
-                Node::Let { slot, value, body: self.boxed(&n.body)? }
+                Node::Let { slot: self.name(&n.var), value, body: self.boxed(&n.body)? }
             }
             PrimExpr::Load(n) if n.predicate.is_none() && n.indices.len() == n.buffer.ndim() => {
                 let at = n.indices.iter().map(|i| self.node(i)).collect::<Option<Vec<_>>>()?;

@@ -14,7 +14,7 @@
 //! An operator within a dataflow block is executed by the kernel that it would become, if it has one and the program does not lower it
 //! itself. What takes no tensor, as `R.zeros`, becomes a constant only where that is small.
 //!
-//! **Leaves alone** what it cannot bound or see through (sorting, scans, hand-written loops), what has an effect, what a
+//! **Leaves alone** what it cannot bound or see through (sorting, scans, loops with a condition of their own), what has an effect, what a
 //! call overwrites, and what fails: a division by zero is the program's business, when and if it runs.
 
 mod evaluate;

@@ -2,7 +2,8 @@
 //! (`panels` of the schedule rule `conv`).
 //!
 //! Which ones gain was measured (`docs/performance.md`): those of enough terms that the way of sums through memory, and back to rows of pixels,
-//! costs little. Of windows of one pixel only those of small images, whose rows fill vectors badly: long ones are read as they lie.
+//! costs little. Of windows of one pixel only those of small images, whose rows fill vectors badly, and of many terms: other long ones are read as
+//! they lie. Convolutions that become other operators have become those before (`DecomposeOps`).
 
 use relaxide_ffi::{Ref, Tensor};
 use relaxide_ir::Type;
@@ -21,8 +22,9 @@ const LEAST_WIDTH: i64 = 32;
 /// Terms of a sum from which panels pay: of windows of several pixels, and of one.
 const LEAST_TERMS: i64 = 256;
 const LEAST_TERMS_OF_A_PIXEL: i64 = 192;
-/// Pixels up to which windows of one gain.
+/// Pixels up to which windows of one gain, and terms from which they gain whatever the pixels are.
 const MOST_PIXELS: i64 = 400;
+const MANY_TERMS_OF_A_PIXEL: i64 = 512;
 
 /// A convolution with constant filters as one with their panels.
 pub(super) fn convolution(
@@ -33,7 +35,7 @@ pub(super) fn convolution(
     let [image, filters] = call.args.as_slice() else { return Ok(None) };
     let is_f32 = |ty: &Type| ty.as_tensor().is_some_and(|ty| ty.dtype == F32);
     let is_gpu = kind_of(&call.ty).is_some_and(|kind| kind.is_gpu());
-    if is_gpu || !is_plain(call) || !is_f32(&image.ty()) || !is_f32(&call.ty) || !gains(call) || is_another(call)? {
+    if is_gpu || !is_plain(call) || !is_f32(&image.ty()) || !is_f32(&call.ty) || !gains(call) {
         return Ok(None);
     }
     let Some(panels) = pack.panels(filters, Layout::Filters, in_panels) else { return Ok(None) };
@@ -66,7 +68,9 @@ fn gains(call: &Call) -> bool {
 pub(super) fn gain(taps: i64, channels: i64, pixels: Option<i64>) -> bool {
     let terms = channels.saturating_mul(taps);
     match taps {
-        1 => terms >= LEAST_TERMS_OF_A_PIXEL && pixels.is_some_and(|pixels| pixels <= MOST_PIXELS),
+        1 => pixels.is_some_and(|pixels| {
+            terms >= MANY_TERMS_OF_A_PIXEL || terms >= LEAST_TERMS_OF_A_PIXEL && pixels <= MOST_PIXELS
+        }),
         _ => terms >= LEAST_TERMS,
     }
 }
@@ -74,15 +78,6 @@ pub(super) fn gain(taps: i64, channels: i64, pixels: Option<i64>) -> bool {
 /// The panels of so many filters; none where panels of few are all that would leave little of the last one empty.
 pub(super) fn panels(filters: i64) -> Option<Panels> {
     Panels::new(filters).filter(|panels| panels.width() >= LEAST_WIDTH)
-}
-
-/// Whether something else takes its place when it becomes a kernel.
-fn is_another(call: &Ref<Call>) -> Result<bool, BuildError> {
-    let Some(def) = call.op_name().and_then(lookup) else { return Ok(false) };
-    let Some(instead) = def.instead else { return Ok(false) };
-    let mut scratch = BlockBuilder::new();
-    scratch.begin_scope();
-    Ok(instead(&CallCx::of(def, call), &mut scratch)?.is_some())
 }
 
 /// The panels of filters, `[panels, channels, height, width, filters of a panel]`, with zeros behind the last one; none where they are
