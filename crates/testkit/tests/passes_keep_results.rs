@@ -42,6 +42,8 @@ const PASSES: &[(&str, f64)] = &[
     ("ReadPermutedMatrix", 1e-5),
     ("WinogradConv2D", 1e-4),
     ("PackWeights", 1e-5),
+    ("DecomposeOps", 1e-5),
+    ("DecomposeOps(fast=True)", 1e-5),
     ("FoldBatchnormToConv2D", 1e-5),
     ("FoldScaleToConv2D", 1e-5),
     ("DecomposeOpsForInference", 1e-5),

@@ -6,13 +6,14 @@
 //!
 //! `A'` and `B'` are views of the same memory. Two axes merge where each access either ignores both, or has them as its
 //! indices of two neighbouring dimensions, the inner of which has just the inner axis' extent (dimensions of extent one in
-//! between do not count). A row is then as long as the data allows, and no vector loop ends at an image's edge for nothing.
+//! between do not count). A row is then as long as the data allows, and no vector loop ends at an image's edge for nothing. The axes of a reduction
+//! are put in the order of memory first, whatever the order is in which a program names them.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, PrimVisitor, load, mul};
 
-use super::super::affine::same;
+use super::super::affine::{loads, same};
 use super::super::lanes::view;
 use super::super::{Axis, Reduce, Reduction, Stage};
 
@@ -40,6 +41,7 @@ pub fn reduce(reduce: &Reduce) -> Reduce {
         load(&reduce.stage.output, reduce.stage.indices.clone()),
     ];
     merge_all(&mut reduce.stage.spatial, &mut parts);
+    sort_by_memory(&mut reduce.stage.reduce, &reduce.stage.value);
     merge_all(&mut reduce.stage.reduce, &mut parts);
     if let [value, init, epilogue, PrimExpr::Load(target), PrimExpr::Load(own)] = parts.as_slice() {
         reduce.stage.value = value.clone();
@@ -49,6 +51,14 @@ pub fn reduce(reduce: &Reduce) -> Reduce {
         (reduce.stage.output, reduce.stage.indices) = (own.buffer.clone(), own.indices.clone());
     }
     reduce
+}
+
+/// Sorts axes by the dimensions that they index, if something is read along all of them.
+fn sort_by_memory(axes: &mut [Axis], value: &PrimExpr) {
+    let dimension = |load: &BufferLoad, axis: &Axis| load.indices.iter().position(|i| i.as_var() == Some(&axis.var));
+    if let Some(read) = loads(value).iter().find(|load| axes.iter().all(|axis| dimension(load, axis).is_some())) {
+        axes.sort_by_key(|axis| dimension(read, axis));
+    }
 }
 
 /// Merges neighbours, innermost first, until no pair is left that may.

@@ -17,7 +17,8 @@
 //!         C[p, x ..] = epilogue(acc)
 //! ```
 //!
-//! Where each output has many terms, as [`cached_columns`] has it.
+//! Where each output has many terms, as [`cached_columns`] has it. Where no axis is as long as a vector, as in pooling of small images, one
+//! vector has the whole row, and lanes that do not count.
 //!
 //! Parameters: four accumulators cover the latency of an addition. Roof: memory bandwidth.
 
@@ -49,6 +50,8 @@ use crate::intrin::Intrinsic;
 const NEAR: i64 = 4;
 /// Accumulators.
 pub const VECTORS: i64 = 4;
+/// Elements of a row from which a vector with lanes that do not count is faster than one after the other.
+const SHORTEST: i64 = 4;
 
 /// The rule.
 pub struct Reductions;
@@ -58,6 +61,8 @@ pub struct Found<'w> {
     reduce: &'w Reduce,
     reduction: &'w Reduction,
     way: Way,
+    /// Lanes of a vector at most.
+    lanes: i64,
 }
 
 /// Where vectors lie.
@@ -66,6 +71,21 @@ enum Way {
     Terms(Axis),
     /// Along the output's row.
     Outputs(Axis),
+}
+
+impl Way {
+    fn axis(&self) -> &Axis {
+        match self {
+            Way::Terms(axis) | Way::Outputs(axis) => axis,
+        }
+    }
+}
+
+/// Where vectors lie that are longer than their row.
+fn short_way(machine: &Machine, terms: Option<&Axis>, outputs: Option<Axis>, value: &PrimExpr) -> Option<Way> {
+    let pays = |axis: &Axis| machine.device.is_none() && axis.extent.as_int().is_some_and(|n| n >= SHORTEST);
+    let outputs = outputs.filter(|x| pays(x) && !is_scattered(value, &x.var)).map(Way::Outputs);
+    outputs.or_else(|| terms.filter(|axis| pays(axis)).map(|axis| Way::Terms(axis.clone())))
 }
 
 /// What the rule decides.
@@ -103,14 +123,20 @@ impl Rule for Reductions {
             (_, Some(x)) if is_contiguous(&reduce.stage.value, &x.var) => Way::Outputs(x),
             (Some(axis), _) => Way::Terms(axis.clone()),
             (None, Some(x)) => Way::Outputs(x),
-            (None, None) => return Err(Refusal::new("no axis is contiguous and as long as a vector")),
+            (None, None) => {
+                let way = short_way(machine, along_reduction, contiguous_axis(reduce).ok(), &reduce.stage.value)
+                    .ok_or_else(|| Refusal::new("no axis is contiguous and as long as a vector"))?;
+                let extent = way.axis().extent.as_int().unwrap_or(lanes);
+                let lanes = lanes.min((extent as u64).next_power_of_two() as i64);
+                return Ok(Found { reduce, reduction, way, lanes });
+            }
         };
-        Ok(Found { reduce, reduction, way })
+        Ok(Found { reduce, reduction, way, lanes })
     }
 
-    fn decide(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
-        let Found { reduce, way, .. } = found;
-        let lanes = rule::lanes(choices, machine.lanes(widest(&reduce.stage)));
+    fn decide(_: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
+        let Found { reduce, way, lanes, .. } = found;
+        let lanes = rule::lanes(choices, *lanes);
         let x = match way {
             Way::Terms(_) => {
                 return Ok(Decided::Terms(Accumulators { lanes, vectors: term_vectors(choices, VECTORS) }));
@@ -131,7 +157,7 @@ impl Rule for Reductions {
     }
 
     fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
-        let Found { reduce, reduction, way } = found;
+        let Found { reduce, reduction, way, .. } = found;
         match (way, decided) {
             (Way::Terms(axis), Decided::Terms(sums)) => along(cx, reduce, axis, *sums, None),
             (Way::Outputs(x), Decided::InRegisters(sums)) => columns(cx, reduce, reduction, x, *sums),
