@@ -408,23 +408,25 @@ pub(super) fn turned_pairs(
             };
             // A position that the tables do not have is the caller's mistake, and must not read elsewhere.
             let position = prim::max(prim::min(position, last.clone()), prim::int(0));
-            // Which angle, the other of the pair, and whether this is the pair's first.
-            let (angle, other, first) = if interleaved {
-                let odd = prim::floormod(j, prim::int(2));
-                (prim::floordiv(j, prim::int(2)), j + 1 - &odd * 2, prim::eq(odd, prim::int(0)))
-            } else {
-                let first = prim::lt(j.clone(), prim::int(half));
-                let other = prim::select(first.clone(), j + half, j - half);
-                (prim::floormod(j, prim::int(half)), other, first)
+            // An element and the other of its pair, each times its part of the angle.
+            let parts = |angle: PrimExpr, other: PrimExpr| {
+                let place = [at[0].clone(), at[1].clone(), step.clone(), other];
+                let along = x.at(at) * cos.at(&[position.clone(), angle.clone()]);
+                (along, x.at(&place) * sin.at(&[position.clone(), angle]))
             };
-            let inside = |e: PrimExpr| prim::min(prim::max(e, prim::int(0)), prim::int(turned - 1));
-            let angle = prim::min(angle, prim::int(half - 1));
-            let (cos, sin) = (cos.at(&[position.clone(), angle.clone()]), sin.at(&[position, angle]));
-            let mut place = at.to_vec();
-            place[3] = inside(other);
-            let across = x.at(&place) * sin;
-            let along = x.at(at) * cos;
-            let value = prim::select(first, along.clone() - across.clone(), along + across);
+            let value = if interleaved {
+                let odd = prim::floormod(j, prim::int(2));
+                let inside = |e: PrimExpr| prim::min(prim::max(e, prim::int(0)), prim::int(turned - 1));
+                let angle = prim::min(prim::floordiv(j, prim::int(2)), prim::int(half - 1));
+                let (along, across) = parts(angle, inside(j + 1 - &odd * 2));
+                prim::select(prim::eq(odd, prim::int(0)), along.clone() - across.clone(), along + across)
+            } else {
+                // Each half of a row lies side by side.
+                let (along, across) = parts(j.clone(), j + half);
+                let first = along - across;
+                let (along, across) = parts(j - half, j - half);
+                prim::if_then_else(prim::lt(j.clone(), prim::int(half)), first, along + across)
+            };
             prim::if_then_else(prim::lt(j.clone(), prim::int(turned)), value, x.at(at))
         })]
     })

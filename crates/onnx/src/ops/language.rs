@@ -58,21 +58,22 @@ pub fn embedding(scope: &mut Scope, node: &Node) -> Outputs {
         vec![te::compute("rotated", &shape, |at| {
             let i = &at[3];
             let element = |i: PrimExpr| x.at(&[at[0].clone(), at[1].clone(), at[2].clone(), i]);
-            // Which pair an element belongs to, whether it is the second of it, and where the other one is.
-            let (pair, second, other) = if interleaved {
-                let second = prim::eq(prim::floormod(i, 2), 1);
-                (prim::floordiv(i, 2), second.clone(), prim::select(second, i - 1, i + 1))
-            } else {
-                let second = prim::ge(i, &half);
-                let pair = prim::select(second.clone(), i - &half, i.clone());
-                (pair, second.clone(), prim::select(second, i - &half, i + &half))
+            // An element of a pair and the other one, each times its part of the pair's angle.
+            let parts = |pair: &PrimExpr, other: PrimExpr| {
+                (element(i.clone()) * row(cos, at, pair), element(other) * row(sin, at, pair))
             };
-            let inside = prim::lt(i, &turned);
-            let (c, s) = (row(cos, at, &pair), row(sin, at, &pair));
-            let own = element(i.clone()) * c;
-            let across = element(other) * s;
-            let turned = prim::select(second, across.clone() + own.clone(), own - across);
-            prim::if_then_else(inside, prim::cast(dtype, turned), element(i.clone()))
+            let value = if interleaved {
+                let second = prim::eq(prim::floormod(i, 2), 1);
+                let (own, across) = parts(&prim::floordiv(i, 2), prim::select(second.clone(), i - 1, i + 1));
+                prim::select(second, across.clone() + own.clone(), own - across)
+            } else {
+                // Each half of a row lies side by side.
+                let (own, across) = parts(i, i + &half);
+                let first = own - across;
+                let (own, across) = parts(&(i - &half), i - &half);
+                prim::if_then_else(prim::lt(i, &half), first, across + own)
+            };
+            prim::if_then_else(prim::lt(i, &turned), prim::cast(dtype, value), element(i.clone()))
         })]
     })?;
     if packed.len() == 4 {

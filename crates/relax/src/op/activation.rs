@@ -195,6 +195,21 @@ fn pad(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
                 _ => index.push(prim::max(prim::min(at, size - 1), 0)),
             }
         }
-        prim::if_then_else(inside, x.at(&index), value)
+        let along = index.len().checked_sub(1).filter(|_| cx.form == KernelForm::Fast && mode != "constant");
+        let Some(inner) = along.and_then(|last| within(&out[last], widths[last], &x.shape()[last])) else {
+            return prim::if_then_else(inside, x.at(&index), value);
+        };
+        // Most of a row lies side by side.
+        let copied =
+            index[..index.len() - 1].iter().cloned().chain([&out[index.len() - 1] - widths[index.len() - 1].0]);
+        prim::if_then_else(inner, x.at(&copied.collect::<Vec<_>>()), x.at(&index))
     })])
+}
+
+/// Whether a place of a padded axis is one of the axis itself; nothing where it has no border.
+fn within(at: &PrimExpr, (front, behind): (i64, i64), size: &PrimExpr) -> Option<PrimExpr> {
+    let own = at - front;
+    let before = (front != 0).then(|| prim::ge(&own, 0));
+    let after = (behind != 0).then(|| prim::lt(&own, size));
+    before.into_iter().chain(after).reduce(prim::and)
 }

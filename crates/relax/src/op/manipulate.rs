@@ -450,12 +450,16 @@ fn tile_type(cx: &CallCx) -> Result<Type, OpError> {
 
 fn tile(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let x = input(cx, inputs, 0)?;
-    Ok(vec![te::compute("T_tile", result_dims(cx)?, |axes| {
+    let dims = result_dims(cx)?;
+    let is_fast = cx.form == KernelForm::Fast;
+    Ok(vec![te::compute("T_tile", &dims, |axes| {
         let skip = axes.len() - x.ndim();
-        let at = |(axis, dim): (&PrimExpr, &PrimExpr)| {
-            if dim.is_int(1) { PrimExpr::from(0) } else { prim::floormod(axis, dim) }
+        let at = |((axis, dim), all): ((&PrimExpr, &PrimExpr), &PrimExpr)| match () {
+            () if dim.is_int(1) => PrimExpr::from(0),
+            () if is_fast && prove_equal(dim, all) => axis.clone(),
+            () => prim::floormod(axis, dim),
         };
-        x.at(&axes[skip..].iter().zip(x.shape()).map(at).collect::<Vec<_>>())
+        x.at(&axes[skip..].iter().zip(x.shape()).zip(&dims[skip..]).map(at).collect::<Vec<_>>())
     })])
 }
 

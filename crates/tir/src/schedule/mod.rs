@@ -37,6 +37,7 @@ pub mod nest;
 pub mod overrides;
 pub mod parameters;
 mod pass;
+mod periods;
 mod prefetch;
 mod quotients;
 mod record;
@@ -203,6 +204,7 @@ fn lay_out(mut program: Program, target: &Target, record: &mut Record<'_>) -> Re
     let work = column_panels::run(channel_groups::run(work));
     let work = compact::run(&mut program, work);
     let machine = Machine::of(target);
+    let work = if target.is_gpu() { work } else { periods::run(work, &machine) };
     let work = rows::join(&program, work, &machine, record)?;
     let private = private(&program, &work);
     let mut cx = Cx { machine, views: Views::default(), private };

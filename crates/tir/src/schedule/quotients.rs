@@ -1,11 +1,13 @@
-//! Axes that an operand sees by their quotient (and remainder) by a number, as two axes.
+//! Axes that an operand sees by their quotient (and remainder) by a length, as two axes.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
-use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, VarMap, add, int, mul, substitute};
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, VarMap, add, floordiv, mul, substitute};
 
+use super::affine::{same, uses};
 use super::group::Reduce;
-use super::stage::Axis;
+use super::stage::{Axis, Stage};
 
 /// Puts variables in the place of an axis's quotients and, if it is asked to, remainders.
 pub struct Quotients {
@@ -14,7 +16,7 @@ pub struct Quotients {
     /// What takes the place of remainders; they are left where there is nothing.
     inner: Option<Ref<Var>>,
     /// What the axis is divided by, once that was met.
-    by: Option<i64>,
+    by: Option<PrimExpr>,
     /// Whether the axis stands elsewhere, or is divided by another number.
     is_elsewhere: bool,
 }
@@ -29,9 +31,9 @@ impl Quotients {
         (quotients.by.is_some() && !quotients.is_elsewhere).then_some(quotients)
     }
 
-    /// What the axis is divided by.
+    /// What the axis is divided by, where that is a number.
     pub fn by(&self) -> Option<i64> {
-        self.by
+        self.by.as_ref()?.as_int()
     }
 
     /// The expression over quotient and remainder, and the variables of both.
@@ -43,15 +45,7 @@ impl Quotients {
     /// A reduction over the quotient and the remainder of an axis of its output, where they make up all of the axis.
     pub fn split(self, reduce: &Reduce) -> Option<Reduce> {
         let at = reduce.stage.spatial.iter().position(|axis| axis.var == self.axis)?;
-        let (count, size) = (reduce.stage.spatial[at].extent.as_int()?, self.by?);
-        if count % size != 0 {
-            return None;
-        }
-        let outer = Axis { var: self.outer.clone(), extent: int(count / size) };
-        let inner = self.inner.clone().unwrap_or_else(|| Var::dim(self.axis.name.clone()));
-        let inner = Axis { var: inner, extent: int(size) };
-        let place = add(mul(PrimExpr::from(&outer.var), int(size)), PrimExpr::from(&inner.var));
-        let map: VarMap = [(self.axis.clone(), place)].into();
+        let (outer, inner, map) = self.axes(&reduce.stage.spatial[at].extent)?;
         let mut quotients = self;
         let mut rewritten = |e: &PrimExpr| substitute(&quotients.mutate_prim(e), &map);
         let mut new = reduce.clone();
@@ -65,22 +59,64 @@ impl Quotients {
         new.stage.spatial.splice(at..=at, [outer, inner]);
         Some(new)
     }
+
+    /// The same of a map.
+    pub fn split_map(self, stage: &Stage) -> Option<Stage> {
+        let at = stage.spatial.iter().position(|axis| axis.var == self.axis)?;
+        let (outer, inner, map) = self.axes(&stage.spatial[at].extent)?;
+        let mut quotients = self;
+        let mut rewritten = |e: &PrimExpr| substitute(&quotients.mutate_prim(e), &map);
+        let mut new = stage.clone();
+        new.value = rewritten(&stage.value);
+        new.indices = stage.indices.iter().map(&mut rewritten).collect();
+        new.spatial.splice(at..=at, [outer, inner]);
+        Some(new)
+    }
+
+    /// Whether remainders stand in an expression.
+    pub fn has_remainders(&mut self, e: &PrimExpr) -> bool {
+        let replaced = self.mutate_prim(e);
+        self.inner.as_ref().is_some_and(|inner| uses(&replaced, inner))
+    }
+
+    /// The two axes, and what the one that they make up is of them.
+    fn axes(&self, extent: &PrimExpr) -> Option<(Axis, Axis, VarMap)> {
+        let size = self.by.clone()?;
+        let mut analyzer = Analyzer::new();
+        let count = analyzer.simplify(&floordiv(extent, &size));
+        if !analyzer.can_prove_equal(&mul(&count, &size), extent) {
+            return None;
+        }
+        let outer = Axis { var: self.outer.clone(), extent: count };
+        let inner = self.inner.clone().unwrap_or_else(|| Var::dim(self.axis.name.clone()));
+        let inner = Axis { var: inner, extent: size.clone() };
+        let place = add(mul(PrimExpr::from(&outer.var), size), PrimExpr::from(&inner.var));
+        Some((outer, inner, [(self.axis.clone(), place)].into()))
+    }
+}
+
+impl Quotients {
+    /// Whether something may divide the axis: a number above one or a length, the same everywhere.
+    fn divides(&self, by: &PrimExpr) -> bool {
+        let is_length = match by {
+            PrimExpr::Int(n) => n.value > 1,
+            other => other.as_var().is_some_and(|var| *var != self.axis),
+        };
+        is_length && self.by.as_ref().is_none_or(|known| same(known, by))
+    }
 }
 
 impl PrimMutator for Quotients {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         match e {
-            PrimExpr::Binary(n)
-                if matches!(&n.a, PrimExpr::Var(var) if *var == self.axis)
-                    && n.b.as_int().is_some_and(|by| by > 1 && self.by.is_none_or(|known| known == by)) =>
-            {
+            PrimExpr::Binary(n) if matches!(&n.a, PrimExpr::Var(var) if *var == self.axis) && self.divides(&n.b) => {
                 let var = match n.op {
                     BinaryOp::FloorDiv => Some(&self.outer),
                     BinaryOp::FloorMod => self.inner.as_ref(),
                     _ => None,
                 };
                 let Some(var) = var else { return self.remake_prim(e) };
-                self.by = n.b.as_int();
+                self.by = Some(n.b.clone());
                 PrimExpr::from(var)
             }
             PrimExpr::Var(var) => {
