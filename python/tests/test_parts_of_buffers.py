@@ -213,6 +213,22 @@ def test_a_reindexed_copy_has_the_axes_that_its_elements_depend_on():
     same(product, sch)
 
 
+def test_a_reindexed_result_of_one_element_has_its_axes():
+    @T.prim_func(s_tir=True)
+    def dot(A: T.Buffer((1, 12), "float32"), B: T.Buffer((12, 1), "float32"), C: T.Buffer((1, 1), "float32")):
+        for i, j, k in T.grid(1, 1, 12):
+            with T.sblock("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = 0.0
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    sch = s_tir.Schedule(dot)
+    copy = sch.reindex(sch.get_sblock("C"), ("write", 0))
+    assert [int(d) for d in sch.get(copy).reads[0].buffer.shape] == [1, 1]
+    same(dot, sch)
+
+
 @pytest.mark.parametrize("step", ["layout", "axes"])
 def test_axes_of_one_value_stay_called(step):
     sch = s_tir.Schedule(one_row)

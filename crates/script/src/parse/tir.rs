@@ -410,12 +410,11 @@ impl Parser<'_> {
         args.finish(self)?;
         if (kind.as_str(), key.as_str()) != ("ThreadIndex", "thread_extent") {
             let problem = format!("attribute `{key}` of an axis of kind {kind} has no meaning here");
-            return Err(self.error(Code::Type, problem, call.range()).into());
+            return Err(self.error(Code::Type, problem, call.range()));
         }
         let PrimExpr::Var(var) = named else {
-            return Err(self
-                .error(Code::Type, format!("a variable is expected, but this is {named}"), var.range())
-                .into());
+            let problem = format!("a variable is expected, but this is {named}");
+            return Err(self.error(Code::Type, problem, var.range()));
         };
         let (min, body) = (prim::int_of(extent.dtype(), 0), self.tir_body(body)?);
         let annotations = Attrs::new();

@@ -56,7 +56,9 @@ impl<'a> Rebuffer<'a> {
     /// A part of the buffer by another name, in the new one's scope and type.
     fn part(&mut self, part: &Ref<Buffer>) -> Ref<Buffer> {
         let (dtype, scope) = (self.to.dtype, self.to.scope.clone());
-        if (part.dtype, &part.scope) != (self.from.dtype, &self.from.scope) || (part.dtype, &part.scope) == (dtype, &scope) {
+        if (part.dtype, &part.scope) != (self.from.dtype, &self.from.scope)
+            || (part.dtype, &part.scope) == (dtype, &scope)
+        {
             return part.clone();
         }
         let data = Var::new(part.data.name.clone(), Type::pointer(dtype, &scope));

@@ -55,12 +55,16 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         let reason = format!("block `{}` holds loops or blocks, which its accesses may depend on", block.name);
         return Err(refuse(reason).with_help("reindex before a block is made of several iterations"));
     }
-    let mut analyzer = Analyzer::new();
+    // Within the axes' extents an index may not depend on what it is written with: `v // 64` of an axis of 64 is zero. Axes of one
+    // value stay called.
+    let (mut analyzer, mut several) = (Analyzer::new(), Analyzer::new());
     for iter in &block.iter_vars {
         analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
+        if !iter.extent.is_int(1) {
+            several.bind(&iter.var, iter.min.clone(), iter.extent.clone());
+        }
     }
-    // Within the axes' extents an index may not depend on what it is written with: `v // 64` of an axis of 64 is zero.
-    let indices: Vec<PrimExpr> = indices.iter().map(|e| analyzer.simplify_as_tvm(e)).collect();
+    let indices: Vec<PrimExpr> = indices.iter().map(|e| several.simplify_as_tvm(e)).collect();
     let used: Vec<_> = indices.iter().flat_map(free_vars).collect();
     let kept: Vec<&Ref<IterVar>> = block.iter_vars.iter().filter(|i| used.contains(&i.var)).collect();
     if writes && block.iter_vars.iter().any(|i| used.contains(&i.var) == (i.kind == IterKind::Reduce)) {
