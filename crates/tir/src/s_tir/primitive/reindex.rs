@@ -57,13 +57,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     }
     // Within the axes' extents an index may not depend on what it is written with: `v // 64` of an axis of 64 is zero. Axes of one
     // value stay called.
-    let (mut analyzer, mut several) = (Analyzer::new(), Analyzer::new());
-    for iter in &block.iter_vars {
-        analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
-        if !iter.extent.is_int(1) {
-            several.bind(&iter.var, iter.min.clone(), iter.extent.clone());
-        }
-    }
+    let (mut analyzer, mut several) = (analyzer_of(block, |_| true), analyzer_of(block, |iter| !iter.extent.is_int(1)));
     let indices: Vec<PrimExpr> = indices.iter().map(|e| several.simplify_as_tvm(e)).collect();
     let used: Vec<_> = indices.iter().flat_map(free_vars).collect();
     let kept: Vec<&Ref<IterVar>> = block.iter_vars.iter().filter(|i| used.contains(&i.var)).collect();
@@ -121,6 +115,15 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let changed = redirected(&realize, &buffer, &copy, &new_indices, writes);
     insert_stage(sch, &place, root, &[(place.stmt().clone(), changed)], spot, nest, &copy)?;
     Ok(vec![Value::Block(place.func.clone(), made)])
+}
+
+/// What knows the ranges of a block's axes, of some of them.
+fn analyzer_of(block: &SBlock, known: impl Fn(&IterVar) -> bool) -> Analyzer {
+    let mut analyzer = Analyzer::new();
+    for iter in block.iter_vars.iter().filter(|iter| known(iter)) {
+        analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
+    }
+    analyzer
 }
 
 /// The indices of all accesses of a block to a buffer, if they are the same.
