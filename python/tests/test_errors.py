@@ -258,3 +258,23 @@ def main(x: R.Tensor((3,), "float32")):
 """
     with pytest.raises(SyntaxError, match=r"(?s)program\.py.*4.*no_such_op.*\^"):
         tvm.script.from_source(text, "program.py")
+
+
+def test_shapes_are_lists_or_counted():
+    with pytest.raises(TypeError, match="are a list"):
+        tvm.relax.ShapeType(3)
+    with pytest.raises(ValueError, match="not both"):
+        tvm.relax.ShapeType([1, 2], ndim=2)
+
+
+@pytest.mark.parametrize("kind", [AttributeError, ValueError])
+def test_an_option_that_nothing_reads_is_an_attribute_that_is_missing(kind):
+    with pytest.raises(kind, match="there is no option"):
+        tvm.transform.PassContext(config={"tirx.no_such_option": True})
+
+
+def test_modules_are_imported_by_names():
+    module = tvm.IRModule({})
+    assert module.script(ir_prefix="I2")
+    with pytest.raises(RuntimeError, match="a name"):
+        module.script(ir_prefix="2I")

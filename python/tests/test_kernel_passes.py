@@ -94,3 +94,29 @@ def test_the_state_of_schedules_has_its_names():
     assert s_tir.schedule.state.CachedFlags(True, False, True).region_cover is False
     assert tvm.ir.PrimType("float32x4").matches_code(0, 2) and not tvm.ir.PrimType("uint8").matches_code(0, 2)
     assert tvm.ir.PrimType("int8").matches_element_type(0, 8) and not tvm.ir.PrimType("int16").matches_element_type(0, 8)
+
+
+@I.ir_module
+class Narrow:
+    @T.prim_func(s_tir=True)
+    def add(A: T.Buffer((16,), "bfloat16"), B: T.Buffer((16,), "bfloat16"), C: T.Buffer((16,), "float8_e4m3fn"), D: T.Buffer((16,), "float32")):
+        for i in range(16):
+            B[i] = A[i] + A[i]
+            D[i] = T.reinterpret("float8_e4m3fn", T.reinterpret("uint8", C[i]))
+
+
+@pytest.mark.parametrize("arch, bf16, fp8", [("sm_75", True, True), ("sm_86", False, True), ("sm_90a", False, False), (None, True, True)])
+def test_devices_that_compute_in_narrow_floats_keep_them(arch, bf16, fp8):
+    """`bf16` and `fp8` say what is computed in a wider type, and stored as bits."""
+    target = {"kind": "cuda", "arch": arch} if arch else "llvm"
+    bound = tirx.transform.BindTarget(tvm.target.Target(target))(Narrow)
+    for short, changes in (("BF16", bf16), ("FP8", fp8)):
+        for step in ("ComputeLegalize", "StorageLegalize"):
+            made = getattr(tirx.transform, short + step)()(bound)
+            changed = not tvm.ir.structural_equal(made, bound)
+            assert changed == (changes and (short, step) != ("FP8", "ComputeLegalize")), (short, step)
+
+
+def test_bits_are_not_read_as_floats_to_be_read_as_bits():
+    stored = tirx.transform.FP8StorageLegalize()(Narrow)["add"].script()
+    assert "C: T.Buffer((16,), \"uint8\")" in stored and stored.count("T.reinterpret(") == 1, stored

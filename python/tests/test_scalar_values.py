@@ -114,3 +114,46 @@ def test_rules_give_scalars():
     relax.analysis.well_formed(module)
     machine = relax.VirtualMachine(tvm.compile(module), tvm.cpu())
     np.testing.assert_array_equal(machine["main"](tvm.runtime.tensor(X)).numpy(), X + 5 + 6)
+
+
+def _float32(value):
+    return tirx.const(float(value), "float32")
+
+
+@pytest.mark.parametrize(
+    "made, value",
+    [
+        (lambda: _float32(3e30) * 3e30, float("inf")),
+        (lambda: _float32(3e30) * _float32(-3e30), float("-inf")),
+        (lambda: _float32(3e30) / _float32(3e-30), float("inf")),
+        (lambda: _float32(1) + float("-inf"), float("-inf")),
+        (lambda: _float32(0.1) + _float32(0.2), float(np.float32(0.1) + np.float32(0.2))),
+        (lambda: tirx.round(_float32(2.5)), 2.0),
+        (lambda: tirx.nearbyint(_float32(3.5)), 4.0),
+        (lambda: tirx.ceil(_float32(3.2)).astype("int32"), 4),
+        (lambda: _float32(-3.7).astype("int8"), -3),
+    ],
+)
+def test_two_numbers_with_a_point_are_one(made, value):
+    assert made().value == value
+
+
+def test_what_no_type_holds_is_left_to_the_machine():
+    for number, dtype in ((300, "int8"), (-1, "uint8"), ("nan", "int32"), ("inf", "int64")):
+        assert isinstance(_float32(number).astype(dtype), tirx.Cast)
+    with pytest.raises(ValueError, match="divide by zero"):
+        _float32(1) / _float32(0)
+
+
+def test_whole_numbers_are_rounded_already():
+    n = tirx.Var("n", "int32")
+    for function in (tirx.round, tirx.nearbyint, tirx.trunc, tirx.ceil, tirx.floor):
+        assert function(n).same_as(n) and function(tirx.const(7, "uint8")).value == 7
+    assert not tirx.isnan(n).value and str(tirx.isnan(tirx.Var("v", "int8x2")).dtype) == "boolx2"
+    assert str(tirx.isnan(tirx.Var("h", "float16"))) == 'T.isnan(T.Cast("float32", h))'
+
+
+@pytest.mark.parametrize("number", [np.uint8(3), np.int16(-3), np.float64(0.5), np.float16(0.5), np.bool_(True)], ids=str)
+def test_numbers_of_numpy_keep_their_type(number):
+    literal = tirx.const(number)
+    assert str(literal.dtype) == str(number.dtype) and literal.value == number

@@ -118,9 +118,9 @@ def test_literals_are_computed_with():
     assert (tirx.const(6, "int32") & 3).value == 2 and (tirx.const(6, "int32") << 3).value == 48
     assert tirx.ceil(tirx.const(1.5, "float32")).value == 2.0
     assert not bool(tirx.isnan(one))
-    # What single precision cannot hold is rounded, and what is no number stays an operation.
+    # What single precision cannot hold is rounded, or infinite.
     assert (tirx.const(16777216.0, "float32") + 1.0).value == 16777216.0
-    assert isinstance(tirx.const(3e38, "float32") * 10.0, tirx.Mul)
+    assert (tirx.const(3e38, "float32") * 10.0).value == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -276,3 +276,26 @@ def test_pointers_and_addresses():
     body = from_elsewhere.body
     assert str(from_elsewhere.params[0].dtype) == "bool" and str(body.seq[1].value) == "T.address_of(A[0, 0])"
     assert "tvm_access_ptr" in str(body.seq[2].value)
+
+
+def test_an_attribute_of_an_axis_launches_its_variable():
+    thread = tirx.Var("tx", "int32")
+
+    @T.prim_func(s_tir=True)
+    def said(A: T.Buffer((64,), "float32")):
+        T.attr(T.iter_var(thread, T.Range(0, 64), "ThreadIndex", "threadIdx.x"), "thread_extent", 64)
+        A[thread] = A[thread] + T.float32(1)
+
+    @T.prim_func(s_tir=True)
+    def launched(A: T.Buffer((64,), "float32")):
+        with T.launch_thread("threadIdx.x", 64) as tx:
+            A[tx] = A[tx] + T.float32(1)
+
+    assert said.body.loop_var.same_as(thread)
+    tvm.ir.assert_structural_equal(said.with_attr("global_symbol", "k"), launched.with_attr("global_symbol", "k"))
+    with pytest.raises(tvm.error.ScriptError, match="virtual_thread"):
+
+        @T.prim_func(s_tir=True)
+        def virtual(A: T.Buffer((64,), "float32")):
+            T.attr(T.iter_var(thread, T.Range(0, 4), "ThreadIndex", "vthread.x"), "virtual_thread", 4)
+            A[thread] = T.float32(1)

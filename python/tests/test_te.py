@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import relaxide as tvm
-from relaxide import relax, te, tirx
-from relaxide.script import tirx as T
+from relaxide import relax, te, tirx, topi
+from relaxide.script import ir as I, tirx as T
 
 X = np.random.default_rng(0).standard_normal((8, 4)).astype("float32")
 
@@ -284,3 +284,21 @@ def test_indices_of_one_type(dtype):
     assert np.array_equal(result.numpy(), values[order][:, ::-1] + np.where(i > j, 1, 2))
     with pytest.raises(ValueError, match="indices are integers"):
         te.create_prim_func([A, rows, B], index_dtype_override="float32")
+
+
+def test_what_is_made_of_tensors_lies_on_the_device_of_the_first():
+    x = relax.Var("x", relax.TensorType([8, 4], "float32", I.vdevice("llvm")))
+    y = relax.Var("y", relax.TensorType([8, 4], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, y]):
+        both = builder.emit_te(lambda y, pair: te.compute((8, 4), lambda i, j: y[i, j] + pair[0][i, j]), y, (x,))
+        neither = builder.emit_te(lambda y: te.compute((8, 4), lambda i, j: y[i, j] * 2.0), y)
+        assert both.ty.vdevice == x.ty.vdevice and neither.ty.vdevice is None
+        builder.emit_func_output(neither)
+
+
+@pytest.mark.parametrize("dtype, stages", [("int32", 1), ("int64", 1), ("float32", 2)])
+def test_positions_have_the_type_that_is_wanted_at_once(dtype, stages):
+    x = te.placeholder((8, 4), "float32", "x")
+    kernel = te.create_prim_func([x, topi.argsort(x, dtype=dtype)])
+    assert kernel.script().count("T.writes(T_") == stages, kernel.script()

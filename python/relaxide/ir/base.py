@@ -1,6 +1,7 @@
 """What all nodes share: text, places in sources, comparison, and JSON."""
 
 from .. import _core
+from ..error import InternalError
 from ..ffi import Object, get_first_structural_mismatch, register_object, serialization
 from ..ffi import structural_equal as _equal
 from ..ffi import structural_hash as _hash
@@ -82,6 +83,9 @@ def _known_style(style):
     unknown = set(style) - _STYLE
     if unknown:
         raise TypeError(f"script() has no option {sorted(unknown)[0]!r}")
+    for name in ("ir_prefix", "tir_prefix", "relax_prefix"):
+        if style.get(name) and not str(style[name]).isidentifier():
+            raise InternalError(f"{name} is a name that a text can import a module by, which {style[name]!r} is not")
 
 
 class Node(Object):

@@ -4,6 +4,8 @@ A variable holds a scalar or anything else; operators ask its type. On scalars t
 calls of Relax operators.
 """
 
+import math
+import struct
 from typing import Any
 
 from .. import _core
@@ -132,9 +134,41 @@ def _prim(op):
         check_divisor(op, a, b)
         made = _api.prim.binary(op, a, b)
         # Of two numbers the result is a number.
-        return _wrapped(op, a, b, made) if _integer(a) is not None and _integer(b) is not None else made
+        if _integer(a) is not None and _integer(b) is not None:
+            return _wrapped(op, a, b, made)
+        return _rounded(op, a, b, made)
 
     return make
+
+
+def _float(value):
+    """The value of a literal with a point or of Python's; ``None`` of anything else."""
+    if type(value) is float:
+        return value
+    return value.value if getattr(type(value), "__tvm_ffi_type_key__", None) == "ir.FloatImm" else None
+
+
+_OF_FLOATS = {"Add": float.__add__, "Sub": float.__sub__, "Mul": float.__mul__, "Div": float.__truediv__}
+_PACKED = {"float16": "e", "float32": "f", "float64": "d"}
+
+
+def _rounded(op, a, b, made):
+    """The number that an operator gives of two with a point, infinities among them; ``made`` where it is no number of that kind."""
+    x, y = _float(a), _float(b)
+    if x is None or y is None or op not in _OF_FLOATS or _float(made) is not None:
+        return made
+    dtype = _api.prim.dtype(made)
+    code = _PACKED.get(str(dtype))
+    if code is None:
+        return made
+    if op == "Div" and y == 0:
+        raise _Refused("divide by zero: the divisor is the literal 0")
+    value = _OF_FLOATS[op](x, y)
+    try:
+        value = struct.unpack(code, struct.pack(code, value))[0]
+    except OverflowError:
+        value = math.copysign(math.inf, value)
+    return _api.ir.FloatImm(dtype, value)
 
 
 def _integer(value):
@@ -174,7 +208,7 @@ def _divide(a, b):
                 "TVM supports multiple types of integer divisions, please call div, indexdiv/indexmod, floordiv/floormod "
                 "or truncdiv/truncmod directly to avoid ambiguity in the code."
             )
-    return _api.prim.binary("Div", a, b)
+    return _rounded("Div", a, b, _api.prim.binary("Div", a, b))
 
 
 def _intrinsic(name):
@@ -321,6 +355,12 @@ class ExprOperand:
 
                 # One value in every lane: a conversion keeps the lanes that there are.
                 return Broadcast(_api.prim.cast(element, self), int(lanes))
+            value = _float(self)
+            if value is not None and element.startswith(("int", "uint")) and not lanes and math.isfinite(value):
+                whole = math.trunc(value)
+                folded = _in_bits(dtype, whole)
+                # A number that the type does not hold is converted as the machine does it.
+                return folded if folded is not None and folded.value == whole else _api.prim.cast(dtype, self)
             return _api.prim.cast(dtype, self)
         return _core.op_call("astype", (self,), {"dtype": _dtype(dtype)}, None)
 

@@ -23,10 +23,12 @@ def function(name, module):
     """A function of a pass's parameters, for the module of that name in Python."""
     short = name.rsplit(".", 1)[-1]
     parameters, doc = signature(name)
-    given = ", ".join(f"{param!r}: _value({param})" for param, *_ in _core.pass_definition(name)[1])
+    rows = _core.pass_definition(name)[1]
+    given = ", ".join(f"{param!r}: _value({param})" for param, *_ in rows)
+    says_none = {param for param, kind, *_ in rows if kind.endswith("| None")}
     source = (
         f"def {short}({', '.join(text for text, _ in parameters)}):\n"
-        f"    return _pass(_make({name!r}, _given({{{given}}})), {doc!r})\n"
+        f"    return _pass(_make({name!r}, _given({{{given}}}, {says_none!r})), {doc!r})\n"
     )
     scope = {"_pass": Pass, "_make": _core.make_pass, "_value": _value, "_given": _given}
     exec(compile(source, f"<{module}.{short}>", "exec"), scope)
@@ -35,8 +37,8 @@ def function(name, module):
     return made
 
 
-def _given(parameters):
-    return {name: value for name, value in parameters.items() if value is not None}
+def _given(parameters, says_none):
+    return {name: value for name, value in parameters.items() if value is not None or name in says_none}
 
 
 def _value(value):

@@ -307,8 +307,11 @@ _LARGEST_FLOATS = {"float16": 65504.0, "float32": _LARGEST_FLOAT32}
 
 
 def const(value, dtype=None, span=None):
-    """A literal; its type follows from the value where none is given: 32 bits where they hold it, else 64. A ValueError where a type
+    """A literal; its type follows from the value where none is given: NumPy's, or 32 bits where they hold it, else 64. A ValueError where a type
     has no such number: an integer that is too large, a number beyond the largest of float16 or float32."""
+    if hasattr(value, "item") and hasattr(value, "dtype"):
+        # NumPy's numbers know their type.
+        dtype, value = str(value.dtype) if dtype is None else dtype, value.item()
     if dtype is None and isinstance(value, (bool, int)):
         dtype = "bool" if isinstance(value, bool) else "int32" if -(1 << 31) <= value < 1 << 31 else "int64"
     elif dtype is None:

@@ -29,6 +29,10 @@ class PassInfo:
         return f"PassInfo(opt_level={self.opt_level}, name={self.name!r}, required={self.required})"
 
 
+class UnknownOption(AttributeError, ValueError):
+    """An option that no pass reads. An error of two kinds: TVM's is the first, and the second says what it is."""
+
+
 class PassContext:
     """Level, options and instruments of the passes that run in its ``with`` block."""
 
@@ -41,7 +45,12 @@ class PassContext:
         self.opt_level = opt_level
         self.required_pass, self.disabled_pass = list(required_pass or []), list(disabled_pass or [])
         self.instruments, self.config = list(instruments or []), _held(config or {})
-        _core.check_pass_context(self)
+        try:
+            _core.check_pass_context(self)
+        except ValueError as error:
+            if set(self.config) <= set(self.list_configs()):
+                raise
+            raise UnknownOption(*error.args) from None
 
     @classmethod
     def _stack(cls):

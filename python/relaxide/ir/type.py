@@ -124,6 +124,10 @@ class ShapeType(Type):
     """The type of a shape: its dimensions where they are known, or how many there are."""
 
     def __init__(self, values: Any = None, ndim: int = -1, span: Any = None) -> None:
+        if isinstance(values, (int, float)):
+            raise TypeError(f"the dimensions of a shape are a list, not {values}: give ndim= for how many there are")
+        if values is not None and ndim != -1:
+            raise ValueError("a shape has its dimensions (values) or how many there are (ndim), not both")
         self.__init_handle_by_constructor__(_api.relax.ShapeType, values, ndim)
 
 

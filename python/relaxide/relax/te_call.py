@@ -72,8 +72,21 @@ def describe(func, args, kwargs):
         if not isinstance(output, _core.TeTensor):
             raise TypeError(f"{name} must return tensors of te, got {type(output).__name__}")
     kernel, scalars = _core.te_make_kernel(name, inputs.tensors, outputs)
+    device = _device_of(args)
+    types = [TensorType(list(output.shape), output.dtype, device) for output in outputs]
     # A kernel has symbolic dimensions of its own, bound by the shapes of its tensors, as one that an operator is lowered to.
-    return renew_defs(kernel), inputs.exprs, [TensorType(list(output.shape), output.dtype) for output in outputs], scalars
+    return renew_defs(kernel), inputs.exprs, types, scalars
+
+
+def _device_of(value):
+    """The device of the first tensor among arguments that lies on one: what is made of them lies there too."""
+    if isinstance(value, Expr) and isinstance(value.ty, TensorType):
+        return value.ty.vdevice
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return next((device for device in map(_device_of, value) if device is not None), None)
+    return None
 
 
 def _added(builder, func, args, kwargs):

@@ -80,6 +80,8 @@ class PrimFunc(BaseFunc, Scriptable):
 
     def specialize(self, param_map):
         """The kernel with values for scalars, for symbolic dimensions, or buffers of known shapes for its own or their handles."""
+        if not param_map:
+            return self
         own = {buffer: handle for handle, buffer in self.buffer_map.items()}
         keys = [own.get(key, key) if isinstance(key, Buffer) else key for key in param_map]
         return _api.tirx.Specialize(self, dict(zip(keys, param_map.values())))

@@ -11,13 +11,19 @@ from ..ir.prim import Broadcast, FloatImm, IntImm, Ramp, StringImm, const
 
 
 #: Functions that are known of a literal, but of infinities and what is no number.
-_ROUNDED = {"ceil": math.ceil, "floor": math.floor, "trunc": math.trunc}
+_ROUNDED = {"ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "round": round, "nearbyint": round}
 _ASKED = {"isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite}
 
 
 def _intrinsic(name, dtype=None):
     def call(x, span=None):
         x = const(x, "float32") if isinstance(x, (int, float)) else x
+        if str(x.dtype).startswith(("int", "uint", "bool")) and (name in _ROUNDED or name == "isnan"):
+            # Whole numbers are rounded, and are numbers.
+            _, by, lanes = str(x.dtype).partition("x")
+            return x if name in _ROUNDED else const(False, f"bool{by}{lanes}")
+        if name == "isnan" and str(x.dtype).startswith("float16"):
+            x = x.astype(str(x.dtype).replace("float16", "float32", 1))
         if isinstance(x, FloatImm) and name in _ASKED:
             return const(_ASKED[name](x.value), "bool")
         if isinstance(x, FloatImm) and name in _ROUNDED and math.isfinite(x.value):

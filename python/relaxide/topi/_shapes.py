@@ -214,7 +214,9 @@ def argsort(data, valid_count=None, axis=-1, is_ascend=1, dtype="float32"):
     """The positions of the elements in order along ``axis``."""
     if valid_count is not None:
         raise NotImplementedError("topi.argsort of a part (valid_count) is not supported")
-    return cast(one("argsort", data, axis=axis, descending=not is_ascend, dtype="int64"), dtype)
+    counts = dtype if dtype in ("int32", "int64") else "int64"
+    order = one("argsort", data, axis=axis, descending=not is_ascend, dtype=counts)
+    return order if counts == dtype else cast(order, dtype)
 
 
 def topk(data, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int64"):

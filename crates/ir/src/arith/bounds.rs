@@ -204,6 +204,9 @@ impl Analyzer {
             (Head::Call(name, _), [_, Value::Index(extent), ..]) if name == "tirx.checked_index" => {
                 Bounds { min: Some(0), max: self.bounds_of(extent).max.map(|end| end.saturating_sub(1)) }
             }
+            (Head::Call(name, _), [a, by]) if name == "tirx.shift_left" => {
+                self.bounds_of_shifted(a, by, dtype).unwrap_or_else(|| Bounds::of_dtype(dtype))
+            }
             (Head::Cast(_), [a]) => {
                 let from = self.atoms.dtype_of(a);
                 let (inner, outer) = (self.bounds_of_value(a), Bounds::of_dtype(dtype));
@@ -217,6 +220,18 @@ impl Analyzer {
             }
             _ => Bounds::of_dtype(dtype),
         }
+    }
+
+    /// Of a number that is not negative, shifted to the left by one that is not, where the type holds what that gives.
+    fn bounds_of_shifted(&self, a: &Value, by: &Value, dtype: DataType) -> Option<Bounds> {
+        let (a, by) = (self.bounds_of_value(a), self.bounds_of_value(by));
+        let shifted = |value: Option<i64>, by: Option<i64>| {
+            let by = u32::try_from(by?).ok()?;
+            value?.checked_mul(1i64.checked_shl(by)?).filter(|v| *v >= 0)
+        };
+        let is_positive = a.min.is_some_and(|min| min >= 0) && by.min.is_some_and(|min| min >= 0);
+        let bounds = Bounds::between(shifted(a.min, by.min)?, shifted(a.max, by.max)?);
+        (is_positive && bounds.max.is_some_and(|max| prim::holds(dtype, max))).then_some(bounds)
     }
 
     /// Of division that truncates, and of what it leaves, which has the sign of what was divided.

@@ -151,6 +151,8 @@ fn bounds_follow_operators() {
         (&n + &b, (Some(0), None)),
         (prim::cast(DataType::int(64), prim::load(&byte, [0])), (Some(0), Some(255))),
         ((&b - 3) * (&b - 3), (Some(-33), Some(58))),
+        (prim::call(DataType::int(64), "tirx.shift_left", vec![&b + 1, 2.into()]), (Some(4), Some(32))),
+        (prim::call(DataType::int(64), "tirx.shift_left", vec![&b - 1, 2.into()]), (None, None)),
     ];
     for (e, (min, max)) in cases {
         assert_eq!(an.bounds(&e), Bounds { min, max }, "{e}");

@@ -27,6 +27,8 @@ pub enum ParamKind {
     Int,
     /// Text.
     Str,
+    /// Text, or `None` where that says something else than the default.
+    StrOrNone,
     /// An element type.
     DType,
     /// Texts; one text stands for a list of one.
@@ -99,6 +101,7 @@ impl PassParam {
                 Err(_) => return Err(AttrValue::Str(v)),
             },
             (ParamKind::Any, v)
+            | (ParamKind::StrOrNone, v @ (AttrValue::Str(_) | AttrValue::None))
             | (ParamKind::Bool, v @ AttrValue::Bool(_))
             | (ParamKind::Int, v @ AttrValue::Int(_))
             | (ParamKind::Str, v @ AttrValue::Str(_))

@@ -57,7 +57,11 @@ fn refused(error: StepError) -> PyErr {
 }
 
 fn not_there(error: ScheduleError) -> PyErr {
-    error::to_py(Error::new("ScheduleError", error.to_string()))
+    let kind = match &error {
+        ScheduleError::UnknownVariable { .. } => "UnknownVariable",
+        _ => "ScheduleError",
+    };
+    error::to_py(Error::new(kind, error.to_string()))
 }
 
 fn value(given: &Bound<'_, PyAny>) -> PyResult<AttrValue> {

@@ -161,6 +161,7 @@ fn kind_of(kind: ParamKind) -> &'static str {
         ParamKind::Bool => "bool",
         ParamKind::Int => "int",
         ParamKind::Str | ParamKind::DType => "str",
+        ParamKind::StrOrNone => "str | None",
         ParamKind::Strs => "str | list[str]",
         ParamKind::List => "list",
         ParamKind::Map => "dict",

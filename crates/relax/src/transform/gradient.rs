@@ -30,7 +30,9 @@
 //! **Differs from TVM** in the order of bindings: a part of a derivative stands in front of where it is used, and parts
 //! that nothing needs are not made.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use relaxide_ffi::{DataType, Ref};
@@ -218,6 +220,49 @@ fn wanted(func: &Function, block: &BindingBlock, wanted: Option<&[String]>) -> R
     }
 }
 
+/// A part of a derivative: a value, or a field of another part. It is bound when it is read first, and then once.
+struct Part {
+    bound: RefCell<Option<Expr>>,
+    value: Value,
+}
+
+enum Value {
+    Whole(Expr),
+    Field(Rc<Part>, usize),
+}
+
+impl Part {
+    fn of(value: Expr) -> Rc<Part> {
+        Rc::new(Part { bound: RefCell::new(None), value: Value::Whole(value) })
+    }
+
+    fn field(self: &Rc<Part>, i: usize) -> Rc<Part> {
+        match &self.value {
+            Value::Whole(Expr::Tuple(tuple)) if i < tuple.fields.len() => Part::of(tuple.fields[i].clone()),
+            _ => Rc::new(Part { bound: RefCell::new(None), value: Value::Field(self.clone(), i) }),
+        }
+    }
+
+    /// What it is.
+    fn value(&self, b: &mut BlockBuilder) -> Result<Expr, BuildError> {
+        if let Some(bound) = &*self.bound.borrow() {
+            return Ok(bound.clone());
+        }
+        match &self.value {
+            Value::Whole(value) => Ok(value.clone()),
+            Value::Field(of, i) => Ok(Expr::field(of.operand(b)?, *i)),
+        }
+    }
+
+    /// The same as an operand.
+    fn operand(&self, b: &mut BlockBuilder) -> Result<Expr, BuildError> {
+        let value = self.value(b)?;
+        let bound = b.normalize_arg(value)?;
+        *self.bound.borrow_mut() = Some(bound.clone());
+        Ok(bound)
+    }
+}
+
 struct Reverse<'a> {
     b: &'a mut BlockBuilder,
     /// The derivative of the target by each variable, so far: an operand.
@@ -243,7 +288,7 @@ impl Reverse<'_> {
         match binding.value() {
             Expr::Call(call) => self.call(binding.var(), call, grad),
             Expr::TupleGetItem(item) => self.field(item, grad),
-            value @ (Expr::Tuple(_) | Expr::Var(_) | Expr::DataflowVar(_)) => self.add(value, grad),
+            value @ (Expr::Tuple(_) | Expr::Var(_) | Expr::DataflowVar(_)) => self.add(value, &Part::of(grad)),
             Expr::Constant(_) | Expr::Prim(_) | Expr::Shape(_) => Ok(()),
             _ => refuse(format!("`{}` is bound to what has no derivative", binding.var().name())),
         }
@@ -258,10 +303,6 @@ impl Reverse<'_> {
         if def.gradient.is_none() && custom.is_none() {
             return refuse(at(&format!("operator `{}` has no derivative", def.name)));
         }
-        let grad = match grad {
-            Expr::Tuple(_) => self.b.emit_named(&format!("{}_adjoint", var.name()), grad)?,
-            grad => grad,
-        };
         let seen = self.checkpoints.recomputed_call(self.b, call)?;
         let output = self.checkpoints.recomputed(self.b, &var.clone().into())?;
         let grads = match (custom, def.gradient) {
@@ -271,7 +312,7 @@ impl Reverse<'_> {
         };
         for (arg, grad) in call.args.iter().zip(grads) {
             if let Some(grad) = grad {
-                self.add(arg, grad)?;
+                self.add(arg, &Part::of(grad))?;
             }
         }
         Ok(())
@@ -314,24 +355,30 @@ impl Reverse<'_> {
         rule(&cx, self.b)
     }
 
-    /// The adjoint of a tuple of which one field is used: zeros elsewhere.
+    /// Adds to one field of the adjoint of a tuple, which is zeros elsewhere if nothing has been added yet.
     fn field(&mut self, item: &TupleGetItem, grad: Expr) -> Result<(), BuildError> {
         let (Some(tuple), Ok(index)) = (item.tuple.as_var(), usize::try_from(item.index)) else { return Ok(()) };
-        let known = self.adjoints.get(&tuple).cloned();
-        let mut fields = match known {
-            Some(Expr::Tuple(known)) => known.fields.clone(),
-            Some(other) => {
-                let count = if let Type::Tuple(t) = tuple.ty() { t.fields.len() } else { 0 };
-                (0..count).map(|i| self.b.emit(Expr::field(other.clone(), i))).collect::<Result<_, _>>()?
+        let Type::Tuple(ty) = tuple.ty().clone() else { return refuse("a field is taken from what is no tuple") };
+        let fields = match self.adjoints.get(&tuple).cloned() {
+            Some(known) => {
+                let (known, mut fields) = (Part::of(known), Vec::with_capacity(ty.fields.len()));
+                for (i, ty) in ty.fields.iter().enumerate() {
+                    fields.push(match i == index {
+                        true => self.sum_operand(&known.field(i), &Part::of(grad.clone()), ty)?,
+                        false => known.field(i).operand(self.b)?,
+                    });
+                }
+                fields
             }
-            None => self.zeros_of_tuple(tuple.ty(), Some(index))?,
+            None => {
+                let mut fields = self.zeros_of_tuple(tuple.ty(), Some(index))?;
+                if let Some(slot) = fields.get_mut(index) {
+                    *slot = grad;
+                }
+                fields
+            }
         };
-        let Some(slot) = fields.get_mut(index) else { return Ok(()) };
-        let was_zero = matches!(slot, Expr::Tuple(t) if t.fields.is_empty());
-        *slot = if was_zero { grad } else { self.sum(slot.clone(), grad, "lv")? };
-        let filled = Expr::tuple(fields);
-        self.adjoints.insert(tuple, filled);
-        Ok(())
+        self.set(&tuple, Expr::tuple(fields))
     }
 
     /// Zeros of the fields of a tuple; the one at `open` is an empty tuple, to be filled in.
@@ -339,7 +386,13 @@ impl Reverse<'_> {
         let Type::Tuple(tuple) = ty else { return refuse("a field is taken from what is no tuple") };
         let mut fields = Vec::with_capacity(tuple.fields.len());
         for (i, field) in tuple.fields.iter().enumerate() {
-            fields.push(if Some(i) == open { Expr::tuple([]) } else { self.zeros(field)? });
+            fields.push(match Some(i) == open {
+                true => Expr::tuple([]),
+                false => {
+                    let zeros = self.zeros(field)?;
+                    self.b.normalize_arg(zeros)?
+                }
+            });
         }
         Ok(fields)
     }
@@ -347,67 +400,53 @@ impl Reverse<'_> {
     fn zeros(&mut self, ty: &Type) -> Result<Expr, BuildError> {
         match ty {
             Type::Tuple(_) => Ok(Expr::tuple(self.zeros_of_tuple(ty, None)?)),
-            _ => {
-                let zeros = filled("zeros", ty)?;
-                self.b.emit(zeros)
-            }
+            _ => filled("zeros", ty),
         }
     }
 
     /// Adds to the adjoint of an operand.
-    fn add(&mut self, operand: &Expr, grad: Expr) -> Result<(), BuildError> {
-        match operand {
-            Expr::Tuple(tuple) => {
-                let grad = self.b.normalize_arg(grad)?;
-                for (i, field) in tuple.fields.iter().enumerate() {
-                    let part = match &grad {
-                        Expr::Tuple(grad) => grad.fields.get(i).cloned(),
-                        _ => None,
-                    };
-                    let part = part.map_or_else(|| self.b.emit(Expr::field(grad.clone(), i)), Ok)?;
-                    self.add(field, part)?;
-                }
-                Ok(())
-            }
-            _ => {
-                let Some(var) = operand.as_var() else { return Ok(()) };
-                let name = format!("{}_adjoint", var.name());
-                let new = match self.adjoints.get(&var).cloned() {
-                    Some(before) => self.sum(before, grad, &name)?,
-                    None if matches!(grad, Expr::Tuple(_)) => self.b.normalize_arg(grad)?,
-                    None => self.b.emit_named(&name, grad)?,
-                };
-                self.adjoints.insert(var, new);
-                Ok(())
-            }
+    fn add(&mut self, operand: &Expr, grad: &Rc<Part>) -> Result<(), BuildError> {
+        if let Expr::Tuple(tuple) = operand {
+            return tuple.fields.iter().enumerate().try_for_each(|(i, field)| self.add(field, &grad.field(i)));
         }
+        let Some(var) = operand.as_var() else { return Ok(()) };
+        let value = match self.adjoints.get(&var).cloned() {
+            Some(before) => self.sum(&Part::of(before), grad, var.ty())?,
+            None => grad.value(self.b)?,
+        };
+        self.set(&var, value)
     }
 
-    fn sum(&mut self, a: Expr, grad: Expr, name: &str) -> Result<Expr, BuildError> {
-        let grad = self.b.normalize_arg(grad)?;
-        if let (Type::Tuple(ty), Type::Tuple(_)) = (a.ty(), grad.ty()) {
-            let mut fields = Vec::with_capacity(ty.fields.len());
-            for i in 0..ty.fields.len() {
-                let (x, y) = (self.part(&a, i)?, self.part(&grad, i)?);
-                fields.push(self.sum(x, y, name)?);
-            }
-            return Ok(Expr::tuple(fields));
-        }
-        let sum = op::call("add", [a, grad], Attrs::new())?;
-        self.b.emit_named(name, sum)
+    /// Binds the adjoint of a variable.
+    fn set(&mut self, var: &AnyVar, value: Expr) -> Result<(), BuildError> {
+        let adjoint = self.b.emit_named(&format!("{}_adjoint", var.name()), value)?;
+        self.adjoints.insert(var.clone(), adjoint);
+        Ok(())
     }
 
-    fn part(&mut self, tuple: &Expr, i: usize) -> Result<Expr, BuildError> {
-        match tuple {
-            Expr::Tuple(t) => t.fields.get(i).cloned().map_or_else(|| refuse("a tuple lacks a field"), Ok),
-            _ => self.b.emit(Expr::field(tuple.clone(), i)),
-        }
+    /// The sum of two derivatives by what has a type.
+    fn sum(&mut self, a: &Rc<Part>, b: &Rc<Part>, ty: &Type) -> Result<Expr, BuildError> {
+        let Type::Tuple(tuple) = ty else {
+            return Ok(op::call("add", [a.operand(self.b)?, b.operand(self.b)?], Attrs::new())?);
+        };
+        let fields = tuple.fields.iter().enumerate();
+        let fields =
+            fields.map(|(i, ty)| self.sum_operand(&a.field(i), &b.field(i), ty)).collect::<Result<Vec<_>, _>>();
+        Ok(Expr::tuple(fields?))
+    }
+
+    fn sum_operand(&mut self, a: &Rc<Part>, b: &Rc<Part>, ty: &Type) -> Result<Expr, BuildError> {
+        let sum = self.sum(a, b, ty)?;
+        self.b.normalize_arg(sum)
     }
 
     /// The derivative by a variable, as a result.
     fn output(&mut self, var: &AnyVar) -> Result<Expr, BuildError> {
-        let found = self.adjoints.get(var).cloned();
-        let value = found.map_or_else(|| self.zeros(var.ty()), Ok)?;
+        if !self.adjoints.contains_key(var) {
+            let zeros = self.zeros(var.ty())?;
+            self.set(var, zeros)?;
+        }
+        let value = self.adjoints[var].clone();
         self.b.emit_output_named(&format!("{}_adjoint_out", var.name()), value)
     }
 }

@@ -1,4 +1,4 @@
-//! LazyGetInput, LazySetOutput, LazyTransformParams: weights are fetched when they are needed and results handed over when
+//! LazyGetInput, LazySetOutput: weights are fetched when they are needed and results handed over when
 //! they are there, so that not all of them need be in memory at once.
 //!
 //! ```text
@@ -12,17 +12,13 @@
 //! function as parameter behind the first `num_input` and count it as one of those; where a function does not say how many
 //! inputs it has, `LazyGetInput` takes all parameters, and `LazySetOutput` adds its own at the end.
 //!
-//! `LazyTransformParams` does both for the functions that [`LiftTransformParams`](super::lift_transform_params) makes
-//! (their names end in `transform_params`), with functions of the runtime instead of parameters: item `i` comes from
-//! `get_item(i)` and goes to `set_item(i, value)`, and is dropped behind its last use.
+//! [`LazyTransformParams`](super::lazy_transform_params) does both for functions that transform weights.
 //!
 //! **Refuses** a parameter whose dimensions follow from symbolic variables that only others say: those may come later. And
 //! `LazyGetInput` and `LazySetOutput` refuse a public function that the module itself mentions: who calls it there has no
 //! function to give it.
 //!
-//! **Differs from TVM**: what a nested function uses is fetched in front of it, once, not at each of its calls. What TVM's
-//! LazyTransformParams gives drops weights in front of their use and returns what nothing binds; a function that returns its
-//! weights as they are takes none of them there, and hands none over.
+//! **Differs from TVM**: what a nested function uses is fetched in front of it, once, not at each of its calls.
 //!
 //! **Gives** functions with effects; their blocks are no dataflow blocks any more. (TVM keeps them dataflow blocks, which
 //! its own rules forbid.)
@@ -30,8 +26,8 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::pass::{ParamDefault, ParamKind, PassError, PassInfo, PassParam, PassResult, Refusal};
-use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
+use relaxide_ir::pass::{PassInfo, PassResult, Refusal};
+use relaxide_ir::{Attrs, IRModule, Type, Var};
 
 use super::emit::map_functions;
 use crate::analysis::compile_time::NUM_INPUT_ATTR;
@@ -50,18 +46,6 @@ pub(super) const SET_OUTPUT: PassInfo =
     PassInfo::new("LazySetOutput", "Results are handed over when they are there.", |module, _, _| {
         map_public("LazySetOutput", module, |func| Ok(set_outputs(func)))
     });
-
-pub(super) const TRANSFORM: PassInfo = PassInfo::new(
-    "LazyTransformParams",
-    "Functions that transform weights fetch and hand over one weight at a time.",
-    |module, _, args| transform(module, args),
-)
-.params(&[
-    PassParam::new("fget_item", ParamKind::Str, ParamDefault::Str("get_item"), "The function that gives a weight."),
-    PassParam::new("fset_item", ParamKind::Str, ParamDefault::Str("set_item"), "The function that takes a result."),
-    PassParam::optional("extra_get_item_params", ParamKind::List, "Scalars and texts that fget_item gets in front."),
-    PassParam::optional("extra_set_item_params", ParamKind::List, "Scalars and texts that fset_item gets in front."),
-]);
 
 /// Why parameters cannot be fetched later.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +89,7 @@ fn with_one_more_input(func: &Function) -> Attrs {
 }
 
 /// The bindings of a body, in one block without the promise that nothing has effects.
-fn plain_bindings(func: &Function) -> (Vec<Binding>, Expr) {
+pub(super) fn plain_bindings(func: &Function) -> (Vec<Binding>, Expr) {
     let mut replace = VarReplacer::default();
     let mut out = Vec::new();
     for binding in func.body.blocks.iter().flat_map(|b| &b.bindings) {
@@ -125,19 +109,19 @@ fn plain_bindings(func: &Function) -> (Vec<Binding>, Expr) {
     (out, body)
 }
 
-fn seq(bindings: Vec<Binding>, body: Expr) -> Ref<SeqExpr> {
+pub(super) fn seq(bindings: Vec<Binding>, body: Expr) -> Ref<SeqExpr> {
     let blocks =
         if bindings.is_empty() { Vec::new() } else { vec![Ref::new(BindingBlock { bindings, dataflow: false })] };
     Ref::new(SeqExpr { blocks, body })
 }
 
-fn bind(out: &mut Vec<Binding>, name: &str, ty: Type, value: Expr) -> Ref<Var> {
+pub(super) fn bind(out: &mut Vec<Binding>, name: &str, ty: Type, value: Expr) -> Ref<Var> {
     let var = Var::new(name, ty);
     out.push(Ref::new(VarBinding { var: var.clone().into(), value }).into());
     var
 }
 
-fn call(callee: impl Into<Expr>, args: Vec<Expr>, ty: Type, ty_args: Vec<Type>) -> Expr {
+pub(super) fn call(callee: impl Into<Expr>, args: Vec<Expr>, ty: Type, ty_args: Vec<Type>) -> Expr {
     Ref::new(Call { op: callee.into(), args, attrs: Attrs::new(), ty_args, ty, span: None }).into()
 }
 
@@ -189,7 +173,7 @@ fn get_inputs(func: &Ref<Function>) -> Result<Ref<Function>, NotLazy> {
 }
 
 /// What a function returns, field by field. A tuple that a variable holds is one result unless it is to be opened.
-fn outputs(body: &Expr, bindings: &[Binding], open: bool) -> Vec<Expr> {
+pub(super) fn outputs(body: &Expr, bindings: &[Binding], open: bool) -> Vec<Expr> {
     let bound = |var: &AnyVar| bindings.iter().find(|b| open && b.var() == var).map(|b| b.value().clone());
     match body {
         Expr::Tuple(tuple) => tuple.fields.clone(),
@@ -218,13 +202,13 @@ fn set_outputs(func: &Ref<Function>) -> Ref<Function> {
 }
 
 /// The attributes of a function that hands its results over: it no longer promises to be pure.
-fn with_effects(attrs: &Attrs) -> Attrs {
+pub(super) fn with_effects(attrs: &Attrs) -> Attrs {
     let mut attrs = attrs.clone();
     attrs.0.shift_remove("relax.force_pure");
     attrs
 }
 
-/// The bindings with a call behind each that gives a result; results that nothing binds come first.
+/// The bindings with a call behind each that gives a result; results that are parameters come first, and constants last.
 fn hand_over_each(
     bindings: Vec<Binding>,
     body: &Expr,
@@ -234,7 +218,7 @@ fn hand_over_each(
     let bound: HashSet<AnyVar> = bindings.iter().map(|b| b.var().clone()).collect();
     let mut out = Vec::new();
     for (i, output) in outputs.iter().enumerate() {
-        if output.as_var().is_none_or(|v| !bound.contains(&v)) {
+        if output.as_var().is_some_and(|v| !bound.contains(&v)) {
             bind(&mut out, "_", Type::void(), hand_over(i, output));
         }
     }
@@ -250,125 +234,8 @@ fn hand_over_each(
             }
         }
     }
-    out
-}
-
-fn transform(module: IRModule, args: &Attrs) -> PassResult {
-    let name = TRANSFORM.name;
-    let get =
-        Accessor { name: args.str("fget_item").unwrap_or("get_item"), extra: extra(args, "extra_get_item_params")? };
-    let set =
-        Accessor { name: args.str("fset_item").unwrap_or("set_item"), extra: extra(args, "extra_set_item_params")? };
-    map_functions(module, |function, func| {
-        if !function.ends_with("transform_params") {
-            return Ok(func.clone());
-        }
-        let given = num_inputs(func).unwrap_or(0);
-        match func.params.get(given..) {
-            Some([weights]) if matches!(weights.ty, Type::Tuple(_)) => Ok(lazy(func, given, weights, &get, &set)),
-            _ => Err(in_function(
-                name,
-                function,
-                "it must take its weights as one tuple, as LiftTransformParams makes it",
-            )),
-        }
-    })
-}
-
-fn extra(args: &Attrs, name: &str) -> Result<Vec<Expr>, PassError> {
-    let Some(AttrValue::List(items)) = args.get(name) else { return Ok(Vec::new()) };
-    let item = |item: &AttrValue| match item {
-        AttrValue::Int(v) => Ok(Expr::prim(*v)),
-        AttrValue::Str(v) => Ok(Expr::string(v.clone())),
-        other => Err(PassError::new(TRANSFORM.name, format!("{name} holds integers and texts, not {other:?}"))),
-    };
-    items.iter().map(item).collect()
-}
-
-/// A function from outside that reads or takes a weight.
-struct Accessor<'a> {
-    name: &'a str,
-    /// Its arguments in front of the weight's number.
-    extra: Vec<Expr>,
-}
-
-impl Accessor<'_> {
-    fn call(&self, args: Vec<Expr>) -> Expr {
-        let args = self.extra.iter().cloned().chain(args).collect();
-        call(Expr::external(self.name), args, Type::any(), vec![Type::any()])
-    }
-}
-
-fn lazy(
-    func: &Ref<Function>,
-    given: usize,
-    weights: &Ref<Var>,
-    get: &Accessor<'_>,
-    set: &Accessor<'_>,
-) -> Ref<Function> {
-    let (bindings, body) = plain_bindings(func);
-    let mut fetched = Vec::new();
-    let fetch = |out: &mut Vec<Binding>, index: i64, var: AnyVar| {
-        let untyped = bind(out, "item", Type::any(), get.call(vec![Expr::prim(index)]));
-        let ty = var.ty().clone();
-        out.push(Ref::new(MatchCast { var, value: untyped.into(), ty }).into());
-    };
-    let whole = Expr::Var(weights.clone());
-    let is_field = |e: &Expr| matches!(e, Expr::TupleGetItem(item) if item.tuple == whole);
-    let uses_whole = |e: &Expr| !is_field(e) && used_vars(e).contains(&AnyVar::Var(weights.clone()));
-    let mut replace = VarReplacer::default();
-    if uses_whole(&body) || bindings.iter().any(|binding| uses_whole(binding.value())) {
-        // Where the tuple itself is used, all weights are needed at once.
-        let Type::Tuple(ty) = &weights.ty else { return func.clone() };
-        let fields = ty.fields.iter().enumerate().map(|(i, ty)| {
-            let var = Var::new(format!("{}_{i}", weights.name), ty.clone());
-            fetch(&mut fetched, i as i64, var.clone().into());
-            Expr::Var(var)
-        });
-        let fields: Vec<Expr> = fields.collect();
-        replace.0.insert(AnyVar::Var(weights.clone()), Expr::tuple(fields));
-    }
-    for binding in bindings {
-        match (&binding, binding.value()) {
-            (Binding::Var(bound), Expr::TupleGetItem(item)) if item.tuple == whole => {
-                fetch(&mut fetched, item.index, bound.var.clone());
-            }
-            _ => fetched.push(replace.remake_binding(&binding)),
-        }
-    }
-    let body = replace.mutate_expr(&body);
-    let hand_over = |i: usize, value: &Expr| set.call(vec![Expr::prim(i as i64), value.clone()]);
-    let outputs = outputs(&body, &fetched, true);
-    let handed = hand_over_each(fetched, &body, &outputs, &hand_over);
-    let params = func.params.iter().take(given).cloned().collect();
-    let body = seq(drop_behind_last_use(handed), Expr::tuple([]));
-    let attrs = with_effects(&func.attrs);
-    Ref::new(Function { params, body, ret_ty: Type::void(), pure: false, attrs, ..Function::clone(func) })
-}
-
-/// Drops each tensor behind the last binding that uses it.
-fn drop_behind_last_use(bindings: Vec<Binding>) -> Vec<Binding> {
-    let tensors: HashSet<AnyVar> =
-        bindings.iter().map(|b| b.var()).filter(|v| v.ty().as_tensor().is_some()).cloned().collect();
-    let mut last: HashMap<AnyVar, usize> = HashMap::new();
-    for (i, binding) in bindings.iter().enumerate() {
-        for var in used_vars(binding.value()).into_iter().filter(|v| tensors.contains(v)) {
-            last.insert(var, i);
-        }
-    }
-    let mut out = Vec::new();
-    for (i, binding) in bindings.iter().enumerate() {
-        out.push(binding.clone());
-        let mut gone: Vec<AnyVar> = Vec::new();
-        for var in used_vars(binding.value()) {
-            if last.get(&var) == Some(&i) && !gone.contains(&var) {
-                gone.push(var);
-            }
-        }
-        for var in gone {
-            let kill = call(op::Op::get("vm.kill_object"), vec![var.into()], Type::void(), Vec::new());
-            bind(&mut out, "_", Type::void(), kill);
-        }
+    for (i, output) in outputs.iter().enumerate().filter(|(_, output)| output.as_var().is_none()) {
+        bind(&mut out, "_", Type::void(), hand_over(i, output));
     }
     out
 }

@@ -45,6 +45,7 @@ mod kill_after_last_use;
 mod lambda_lift;
 mod layout_free_buffers;
 mod lazy_params;
+mod lazy_transform_params;
 pub(crate) mod legalize;
 mod lift_transform_params;
 mod lower_alloc_tensor;
@@ -150,7 +151,7 @@ pub static PASSES: &[PassInfo] = &[
     bundle_model_params::PASS,
     lazy_params::GET_INPUT,
     lazy_params::SET_OUTPUT,
-    lazy_params::TRANSFORM,
+    lazy_transform_params::PASS,
     copy_returned_aliases::PASS,
     convert_to_dataflow::PASS,
     expand_tuple_arguments::PASS,

@@ -12,7 +12,7 @@
 //! Each operator's row says whether it computes in 16 bits *always* (products, convolutions), *follows* its arguments, or
 //! *never* does (sums of many terms, exponentials that may overflow). `out_dtype` is the type in which products are summed;
 //! what they give is stored in 16 bits. An operator that follows computes in 16 bits where all its floating-point arguments
-//! are in 16 bits or constants.
+//! are in 16 bits or constants. A parameter that is read in 16 bits only is cast at the begin of the block, other operands where they are read.
 //!
 //! Whole numbers, which is what integers are that were converted and what is computed of nothing else, stay in 32 bits with the products and
 //! sums of them: who adds up integers in floats counts on their being exact, and in 16 bits they are not, or overflow.
@@ -86,9 +86,45 @@ fn function(
     }
     func.params.iter().for_each(|p| b.reserve(&p.name));
     functor::bound_names(&func.body).iter().for_each(|n| b.reserve(n));
-    let mut mixed = Mixed { out, casts: HashMap::new(), whole: HashSet::new() };
+    let early = early_casts(func, inputs);
+    let mut mixed = Mixed { out, casts: HashMap::new(), whole: HashSet::new(), early };
     let body = rewrite_seq(b, &func.body, &mut mixed, &mut replaced)?;
     Ok(Ref::new(Function { params, body, ..Function::clone(func) }))
+}
+
+/// Parameters that nothing but operators that always compute in 16 bits reads, by the first variable of each dataflow block
+/// that reads them: weights mostly, which are cast at once.
+fn early_casts(func: &Function, inputs: &HashSet<String>) -> HashMap<AnyVar, Vec<Expr>> {
+    let blocks = &func.body.blocks;
+    let bindings = || blocks.iter().flat_map(|block| &block.bindings);
+    let only_low = |param: &AnyVar| {
+        let reads = |e: &Expr| functor::used_vars(e).contains(param);
+        !reads(&func.body.body) && bindings().all(|b| is_low_operand(b.value(), param) || !reads(b.value()))
+    };
+    let params = func.params.iter().filter(|p| has_dtype(&p.ty, full()) && p.ty.as_tensor().is_some());
+    let params = params.filter(|p| !inputs.contains(&p.name)).map(|p| AnyVar::Var(p.clone()));
+    let params: Vec<AnyVar> = params.filter(only_low).collect();
+    let mut early = HashMap::new();
+    for block in blocks.iter().filter(|block| block.dataflow) {
+        let first = block.bindings.iter().find(|b| matches!(b, Binding::Var(_)));
+        let read = |param: &&AnyVar| block.bindings.iter().any(|b| is_low_operand(b.value(), param));
+        if let Some(first) = first {
+            early.insert(first.var().clone(), params.iter().filter(read).map(|p| p.clone().into()).collect());
+        }
+    }
+    early
+}
+
+/// Whether a value is a call of an operator that always computes in 16 bits and gets a variable as an argument of its own.
+fn is_low_operand(value: &Expr, var: &AnyVar) -> bool {
+    let Expr::Call(call) = value else { return false };
+    let is_var = |arg: &Expr| arg.as_var().as_ref() == Some(var);
+    is_always(call) && call.args.iter().any(is_var) && call.args.iter().all(is_mixed)
+}
+
+fn is_always(call: &Call) -> bool {
+    let def = call.op_name().and_then(op::lookup);
+    def.is_some_and(|d| matches!(d.mixed_precision, MixedPrecision::Always(_)))
 }
 
 struct Mixed {
@@ -97,6 +133,8 @@ struct Mixed {
     casts: HashMap<(Expr, DataType), Expr>,
     /// Values that are integers, as numbers with a point.
     whole: HashSet<AnyVar>,
+    /// What is cast in front of a variable's binding.
+    early: HashMap<AnyVar, Vec<Expr>>,
 }
 
 impl Rewrite for Mixed {
@@ -109,6 +147,9 @@ impl Rewrite for Mixed {
     }
 
     fn value(&mut self, b: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+        for param in self.early.remove(var).unwrap_or_default() {
+            self.cast_tensor(b, param, low())?;
+        }
         if matches!(&value, Expr::Call(call) if self.gives_whole(call)) {
             self.whole.insert(var.clone());
         }
@@ -120,9 +161,7 @@ impl Rewrite for Mixed {
         let stays = matches!(var, AnyVar::Dataflow(_)) && b.in_dataflow();
         let new = match (stays, &new) {
             (false, _) => self.like(b, new, var.ty())?,
-            (true, Expr::Call(call))
-                if self.is_always(call) && has_dtype(&call.ty, full()) && !self.has_whole(call) =>
-            {
+            (true, Expr::Call(call)) if is_always(call) && has_dtype(&call.ty, full()) && !self.has_whole(call) => {
                 self.to(b, new.clone(), low())?
             }
             (true, _) => new,
@@ -138,11 +177,6 @@ impl Rewrite for Mixed {
 }
 
 impl Mixed {
-    fn is_always(&self, call: &Call) -> bool {
-        let def = call.op_name().and_then(op::lookup);
-        def.is_some_and(|d| matches!(d.mixed_precision, MixedPrecision::Always(_)))
-    }
-
     fn has_whole(&self, call: &Call) -> bool {
         call.args.iter().any(|arg| self.is_whole(arg))
     }

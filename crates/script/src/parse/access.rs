@@ -1,6 +1,7 @@
 //! Attributes and subscripts: `A.data`, `cls.f`, `A[i, 0:4]`, `t[0]`, `metadata["ir.GenericConst"][0]`.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, Binary, BufferLoad, Ramp};
 use relaxide_ir::{BinaryOp, Buffer, PrimExpr, Type};
 use relaxide_relax::{Expr as Relax, TupleGetItem};
@@ -301,8 +302,9 @@ pub(super) fn difference(end: &PrimExpr, start: &PrimExpr) -> PrimExpr {
     {
         return sum.b.clone();
     }
-    if let (PrimExpr::Int(_), PrimExpr::Int(_)) = (end, start) {
-        return prim::sub(end, start);
+    let known = Analyzer::new().simplify_as_tvm(&prim::sub(end, start));
+    if known.as_int().is_some() {
+        return known;
     }
     Ref::new(Binary { op: BinaryOp::Sub, a: end.clone(), b: start.clone() }).into()
 }

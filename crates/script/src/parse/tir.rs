@@ -168,13 +168,11 @@ impl Parser<'_> {
             }
             if let (Expr::Call(call), Some("T.launch_thread" | "T.attr")) = (e, path.as_deref()) {
                 let rest = body.get(at + 1..).unwrap_or_default();
-                let mut args = Args::of(self, path.as_deref().unwrap_or_default(), call)?;
+                let args = Args::of(self, path.as_deref().unwrap_or_default(), call)?;
                 if path.as_deref() == Some("T.launch_thread") {
                     return self.launch_thread(named, args, rest);
                 }
-                let pairs = self.attr_pairs(&mut args)?;
-                args.finish(self)?;
-                return self.under_attrs(pairs, rest);
+                return self.attr(args, rest);
             }
             self.nested(stmt.range(), |p| p.tir_stmt(stmt))?;
         }
@@ -352,11 +350,7 @@ impl Parser<'_> {
                 args.finish(self)?;
                 self.init(&with.body, item.range)
             }
-            "T.attr" => {
-                let pairs = self.attr_pairs(&mut args)?;
-                args.finish(self)?;
-                self.under_attrs(pairs, &with.body)
-            }
+            "T.attr" => self.attr(args, &with.body),
             "T.launch_thread" => self.launch_thread(item.optional_vars.as_deref(), args, &with.body),
             _ => Err(self.unsupported("this block in a kernel", item.range)),
         }
@@ -390,8 +384,45 @@ impl Parser<'_> {
     }
 
     /// `T.attr({"key": value})`, or the older `T.attr(node, "key", value)`.
-    fn attr_pairs(&mut self, args: &mut Args) -> Parsed<Vec<(String, PrimExpr)>> {
+    fn attr(&mut self, mut args: Args, body: &[Py]) -> Parsed<()> {
         let first = args.required(self, "attrs")?;
+        if let Expr::Call(call) = first
+            && self.call_path(first).as_deref() == Some("T.iter_var")
+        {
+            return self.thread_attr(call, args, body);
+        }
+        let pairs = self.attr_pairs(first, &mut args)?;
+        args.finish(self)?;
+        self.under_attrs(pairs, body)
+    }
+
+    /// `T.attr(T.iter_var(v, range, "ThreadIndex", "threadIdx.x"), "thread_extent", extent)`: `v` is launched, and is the loop's
+    /// variable.
+    fn thread_attr(&mut self, call: &ast::ExprCall, mut args: Args, body: &[Py]) -> Parsed<()> {
+        let mut axis = Args::of(self, "T.iter_var", call)?;
+        let (var, _range) = (axis.required(self, "var")?, axis.required(self, "dom")?);
+        let kind = axis.required(self, "iter_type")?;
+        let (kind, tag) = (self.text(kind)?, axis.required(self, "thread_tag")?);
+        let (key, extent) = (args.required(self, "key")?, args.required(self, "value")?);
+        let (key, extent) = (self.text(key)?, self.scalar_expr(extent)?);
+        let (thread_tag, named) = (self.text(tag)?, self.scalar_expr(var)?);
+        axis.finish(self)?;
+        args.finish(self)?;
+        if (kind.as_str(), key.as_str()) != ("ThreadIndex", "thread_extent") {
+            let problem = format!("attribute `{key}` of an axis of kind {kind} has no meaning here");
+            return Err(self.error(Code::Type, problem, call.range()));
+        }
+        let PrimExpr::Var(var) = named else {
+            let problem = format!("a variable is expected, but this is {named}");
+            return Err(self.error(Code::Type, problem, var.range()));
+        };
+        let (min, body) = (prim::int_of(extent.dtype(), 0), self.tir_body(body)?);
+        let annotations = Attrs::new();
+        self.push(Ref::new(For { var, min, extent, kind: ForKind::ThreadBinding, thread_tag, annotations, body }));
+        Ok(())
+    }
+
+    fn attr_pairs(&mut self, first: &Expr, args: &mut Args) -> Parsed<Vec<(String, PrimExpr)>> {
         if let Expr::Dict(_) = first {
             let Value::Map(items) = self.expr(first)? else { return Ok(Vec::new()) };
             return items.into_iter().map(|(k, v)| Ok((k, self.scalar(&v, first.range())?))).collect();

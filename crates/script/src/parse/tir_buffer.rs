@@ -42,7 +42,8 @@ impl Parser<'_> {
             },
         };
         let scope = match args.keyword("scope") {
-            Some(e) => self.text(e)?,
+            // No name is that of the memory that everything sees.
+            Some(e) => Some(self.text(e)?).filter(|scope| !scope.is_empty()).unwrap_or_else(|| "global".to_string()),
             None => scope.unwrap_or("global").to_string(),
         };
         let alignment = match args.keyword("align") {

@@ -18,7 +18,7 @@ use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator};
 use relaxide_ir::{Buffer, Type, Var};
 
-use super::promote_floats::{is_bf16, is_fp8};
+use super::promote_floats::{BF16_SINCE, FP8_SINCE, has, is_bf16, is_fp8};
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
@@ -34,11 +34,11 @@ pub(super) const FP8: PassInfo = kernel_pass!(
 );
 
 fn store_bf16(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    Ok(store_bits(func, is_bf16))
+    if has(func, BF16_SINCE)? { Ok(func.clone()) } else { Ok(store_bits(func, is_bf16)) }
 }
 
 fn store_fp8(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    Ok(store_bits(func, is_fp8))
+    if has(func, FP8_SINCE)? { Ok(func.clone()) } else { Ok(store_bits(func, is_fp8)) }
 }
 
 /// A kernel whose memory holds the bits of some types.
@@ -82,6 +82,15 @@ fn reinterpret(dtype: DataType, e: PrimExpr) -> PrimExpr {
     prim::call(dtype, "tirx.reinterpret", vec![e])
 }
 
+/// The bits that a value was made of, where it is read as bits of the same type again.
+fn bits_again(e: &PrimExpr) -> Option<PrimExpr> {
+    let inner = |e: &PrimExpr| match e {
+        PrimExpr::Call(n) if n.op == "tirx.reinterpret" => n.args.first().cloned(),
+        _ => None,
+    };
+    inner(&inner(e)?).filter(|bits| bits.dtype() == e.dtype())
+}
+
 impl PrimMutator for Bits {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         match e {
@@ -91,6 +100,10 @@ impl PrimMutator for Bits {
                 let indices = self.mutate_prims(&n.indices);
                 let predicate = n.predicate.as_ref().map(|p| self.mutate_prim(p));
                 reinterpret(e.dtype(), Ref::new(BufferLoad { buffer, indices, predicate }).into())
+            }
+            PrimExpr::Call(n) if n.op == "tirx.reinterpret" => {
+                let made = self.remake_prim(e);
+                bits_again(&made).unwrap_or(made)
             }
             _ => self.remake_prim(e),
         }

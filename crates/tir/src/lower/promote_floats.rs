@@ -11,13 +11,15 @@
 //! type, everything is computed in it, and stores convert back. So a sum of three numbers is rounded once, where it was rounded
 //! twice. Scratch holds the wider type, if nobody takes its pointer; what is copied from one tensor to another is not converted.
 //!
-//! Two passes are this one: `BF16ComputeLegalize`, and `FP8ComputeLegalize(promote_dtype)`.
+//! Two passes are this one: `BF16ComputeLegalize`, and `FP8ComputeLegalize(promote_dtype)`. Kernels for devices that compute in such a
+//! type stay: NVIDIA's do from `sm_80` (`bfloat16`) and `sm_89` (floats of eight bits) on.
 
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::{self, BufferLoad, PrimCall, PrimExpr, PrimMutator};
+use relaxide_ir::target::TargetKind;
 use relaxide_ir::{Buffer, Type, Var};
 
 use super::{LowerError, kernel_pass, kernel_pass_with};
@@ -34,7 +36,10 @@ pub(super) const FP8: PassInfo = kernel_pass_with!(
     "tirx.transform.FP8ComputeLegalize",
     "Arithmetic of floats of eight bits is done in a wider type.",
     |func, _, args| match args.dtype("promote_dtype") {
-        Some(to) if to.is_float() && matches!(to.bits, 16 | 32) && to.lanes == 1 => promote(func, is_fp8, to),
+        Some(to) if to.is_float() && matches!(to.bits, 16 | 32) && to.lanes == 1 => match has(func, FP8_SINCE)? {
+            true => Ok(func.clone()),
+            false => promote(func, is_fp8, to),
+        },
         other => {
             let given = other.map_or_else(|| "None".to_string(), |dtype| dtype.to_string());
             Err(LowerError::Option { option: "promote_dtype", given, known: "float16 and float32" })
@@ -59,7 +64,24 @@ pub(super) fn is_fp8(dtype: DataType) -> bool {
 }
 
 fn promote_bf16(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    promote(func, is_bf16, DataType::float(32))
+    match has(func, BF16_SINCE)? {
+        true => Ok(func.clone()),
+        false => promote(func, is_bf16, DataType::float(32)),
+    }
+}
+
+/// The generation of NVIDIA's devices that computes in `bfloat16` first.
+pub(super) const BF16_SINCE: u32 = 80;
+/// The same for floats of eight bits.
+pub(super) const FP8_SINCE: u32 = 89;
+
+/// Whether a kernel is for NVIDIA's devices of a generation or a later one.
+pub(super) fn has(func: &PrimFunc, since: u32) -> Result<bool, LowerError> {
+    let target = func.target().map_err(|error| LowerError::Refused(error.to_string()))?;
+    let Some(target) = target.filter(|target| target.kind == TargetKind::Cuda) else { return Ok(false) };
+    let arch = target.text("arch").trim_start_matches("sm_");
+    let digits: String = arch.chars().take_while(char::is_ascii_digit).collect();
+    Ok(digits.parse::<u32>().is_ok_and(|generation| generation >= since))
 }
 
 /// A kernel that computes with some types in another.

@@ -256,16 +256,37 @@ fn parts_of_a_reduction_keep_the_predicate_over_spatial_loops() {
     assert_eq!(found.matches("where").count(), 2, "{found}");
 }
 
-#[test]
-fn a_consumer_that_reads_a_part_is_not_inlined_into_its_producer() {
+/// `C` reads two elements of the three of `B`.
+fn partial(index: impl Fn(&PrimExpr) -> PrimExpr) -> Schedule {
     let a = te::placeholder("A", [3], F32);
     let b = te::compute("B", [3], |i| a.at(i) * prim::float_of(F32, 2.0));
-    // Two elements of three, behind a remainder that is none.
-    let c = te::compute("C", [2], |i| b.at(&[prim::floormod(&i[0], 3)]));
-    let mut sch = Schedule::of_func(te::create_prim_func(&[a, c]).unwrap());
+    let c = te::compute("C", [2], |i| b.at(&[index(&i[0])]));
+    Schedule::of_func(te::create_prim_func(&[a, c]).unwrap())
+}
+
+#[test]
+fn a_consumer_that_reads_a_part_is_inlined_under_a_predicate() {
+    // Behind a remainder that is none.
+    let found = same_results(partial(|i| prim::floormod(i, 3)), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        sch.reverse_compute_inline(&c).unwrap();
+    });
+    assert_eq!(found.matches("where").count(), 1, "{found}");
+    let mut sch = partial(|i| i * 2);
     let c = sch.get_sblock("C", None).unwrap();
     let error = sch.reverse_compute_inline(&c).unwrap_err().to_string();
     assert!(error.contains("do not follow from where it loads `B`"), "{error}");
+}
+
+#[test]
+fn a_result_of_one_element_is_copied_in_the_order_of_its_axes() {
+    let (a, k) = (te::placeholder("A", [1, 8], F32), te::reduce_axis(8));
+    let c = te::compute("C", [1, 1], |i| te::sum(a.at(&[i[0].clone(), k.var()]), [&k]));
+    let found = same_results(Schedule::of_func(te::create_prim_func(&[a, c]).unwrap()), |sch| {
+        let c = sch.get_sblock("C", None).unwrap();
+        sch.reindex(&c, "write", 0).unwrap();
+    });
+    assert!(found.contains("alloc C_reindex: float32[1, 1]"), "{found}");
 }
 
 /// A map of indices, of its old ones.

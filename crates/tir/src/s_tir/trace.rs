@@ -327,7 +327,8 @@ impl Names {
                 AttrValue::Str(map.unwrap_or_else(|| self.text(value)))
             }
             AttrValue::None | AttrValue::Prim(_) => AttrValue::Str(self.text(value)),
-            AttrValue::Str(text) => AttrValue::Str(format!("{text:?}")),
+            // As it is between quotes, quotes within it among them: what is read is what stands between the outer ones.
+            AttrValue::Str(text) => AttrValue::Str(format!("\"{text}\"")),
             other => other.clone(),
         }
     }

@@ -10,6 +10,11 @@ class ScheduleError(RuntimeError):
     """A step is not legal, or is about something that is not there."""
 
 
+@register_error("UnknownVariable")
+class UnknownVariable(ScheduleError, IndexError):
+    """A random variable that is not of this schedule, or no longer."""
+
+
 @register_object("s_tir.SBlockRV")
 class SBlockRV(Object):
     """Stands for a block; a new one for a block that a step will find."""

@@ -62,10 +62,19 @@ class Diagnostics:
         """Raise a DiagnosticError that shows the place of a node."""
         line, column, end_line, end_column = self.source.location(node)
         lines = self.source.full_source.splitlines()
-        text = lines[line - 1] if 0 < line <= len(lines) else ""
-        width = max(1, end_column - column) if end_line == line else max(1, len(text) - column + 1)
-        mark = " " * (column - 1) + "^" * width
-        raise DiagnosticError(f"error: {message}\n --> {self.source.source_name}:{line}:{column}\n{line:>4} |  {text}\n     |  {mark}")
+        marked = _format_source_snippet(lines, line, column, end_line, end_column)
+        raise DiagnosticError(f"error: {message}\n --> {self.source.source_name}:{line}:{column}\n{marked}")
+
+
+def _format_source_snippet(source_lines, lineno, col_offset, end_lineno, end_col_offset):
+    """The lines of a place with their numbers, and what of each is meant underlined; all are counted from 1, the end is exclusive."""
+    shown = []
+    for number in range(lineno, max(lineno, end_lineno) + 1):
+        text = source_lines[number - 1].rstrip("\n") if 0 < number <= len(source_lines) else ""
+        first = col_offset if number == lineno else len(text) - len(text.lstrip()) + 1
+        last = end_col_offset if number == end_lineno else len(text) + 1
+        shown += [f"{number:>4} |  {text}", "     |  " + " " * (first - 1) + "^" * max(1, last - first)]
+    return "\n".join(shown)
 
 
 def findsource(obj):

@@ -7,8 +7,8 @@
 //!                                                 B[i, j] = A_local[i, j] * 2
 //! ```
 //!
-//! All blocks of the scope that read the buffer read the copy, or those that are named. The copy is made behind the block
-//! that writes the buffer, or first of all, where none does or all readers stand in front of it; `compute_at` brings it to where
+//! All blocks of the scope that read the buffer read the copy, or those that are named. The copy is made in front of
+//! the first of them behind the block that writes the buffer, or first of all, where none does or all readers stand in front of it; `compute_at` brings it to where
 //! it is read.
 
 use relaxide_ffi::Ref;
@@ -16,10 +16,12 @@ use relaxide_ir::Buffer;
 use relaxide_ir::attrs::AttrValue;
 
 use super::caching::{
-    Part, Redirect, Spot, all_in_front, axes_over, behind, buffer_like, copy_nest, guarded, insert_stage, only_writer,
+    Part, Redirect, Spot, all_in_front, axes_over, behind, buffer_like, copy_nest, guarded, in_front_of_users,
+    insert_stage, only_writer,
 };
 use super::structure::{free_name, nth_buffer};
 use crate::analysis::interval::Interval;
+use crate::analysis::regions::pointers_of;
 use crate::functor::StmtMutator;
 use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
@@ -59,11 +61,17 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     }
     let writer = writer.filter(|writer| !all_in_front(tree, root, *writer, &users));
     let name = free_name(&*sch.func(&place.func)?, tree, format!("{}_{storage}", buffer.name));
+    // Who is handed the memory knows where its elements lie: the copy has all of them.
+    let by_pointer = users.iter().any(|id| pointers_of(&tree.node(*id).stmt).contains(&buffer.data));
     let (spot, part) = match writer {
         Some(writer) => {
-            let spot = behind(tree, root, writer, &users, &realize.block)?;
-            (spot, Part::written(tree, root, spot, writer, &buffer))
+            let spot = in_front_of_users(tree, behind(tree, root, writer, &users, &realize.block)?, &users);
+            match by_pointer {
+                true => (spot, Part::whole(&buffer)),
+                false => (spot, Part::written(tree, root, spot, writer, &buffer)),
+            }
         }
+        None if by_pointer => (Spot { parent: root, index: 0 }, Part::whole(&buffer)),
         None => (Spot { parent: root, index: 0 }, read_by_scope(tree, root, &buffer)),
     };
     let copy = buffer_like(&buffer, name.clone(), &part.shape, &storage);

@@ -8,13 +8,16 @@
 //! ```
 //!
 //! Blocks that read the buffer go on reading the original, but for those that are named. The block must be the only one that
-//! writes the buffer. `reverse_compute_at` brings the copy to where a part is finished.
+//! writes the buffer. The copy stands in front of the first block that reads it. `reverse_compute_at` brings the copy to where a part is finished.
 
 use relaxide_ffi::Ref;
 
 use super::cache_read::{named_blocks, with_consumers};
-use super::caching::{Part, Redirect, axes_over, behind, buffer_like, copy_nest, guarded, insert_stage, only_writer};
+use super::caching::{
+    Part, Redirect, axes_over, behind, buffer_like, copy_nest, guarded, in_front_of_users, insert_stage, only_writer,
+};
 use super::structure::{free_name, nth_buffer};
+use crate::analysis::regions::pointers_of;
 use crate::functor::StmtMutator;
 use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
@@ -47,9 +50,17 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let named = named_blocks(sch, call, &scope, tree)?;
     let users: Vec<NodeId> =
         scope.children.iter().copied().filter(|id| *id != place.node && scope.reads(*id, &buffer)).collect();
+    // Blocks that read the copy do not wait for the buffer.
+    let waiting: Vec<NodeId> = users.iter().copied().filter(|id| !named.contains(id)).collect();
     let name = free_name(&*sch.func(&place.func)?, tree, format!("{}_{storage}", buffer.name));
-    let spot = behind(tree, root, place.node, &users, &realize.block)?;
-    let part = Part::written(tree, root, spot, place.node, &buffer);
+    let spot = in_front_of_users(tree, behind(tree, root, place.node, &waiting, &realize.block)?, &waiting);
+    // Who is handed the memory knows where its elements lie: the copy has all of them.
+    let by_pointer =
+        [place.node].iter().chain(&named).any(|id| pointers_of(&tree.node(*id).stmt).contains(&buffer.data));
+    let part = match by_pointer {
+        true => Part::whole(&buffer),
+        false => Part::written(tree, root, spot, place.node, &buffer),
+    };
     let copy = buffer_like(&buffer, name.clone(), &part.shape, &storage);
     let axes = axes_over(&part.shape);
     let indices: Vec<_> = axes.iter().map(|axis| (&axis.var).into()).collect();

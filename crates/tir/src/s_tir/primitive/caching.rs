@@ -79,6 +79,8 @@ impl PrimMutator for Redirect<'_> {
                 let indices = self.moved(indices);
                 Ref::new(BufferLoad { buffer: self.to.clone(), indices, predicate }).into()
             }
+            // A block that is handed the memory gets the other's.
+            PrimExpr::Var(var) if *var == self.from.data => (&self.to.data).into(),
             _ => self.remake_prim(e),
         }
     }
@@ -109,6 +111,14 @@ impl StmtMutator for Redirect<'_> {
         let body = self.mutate_stmt(&n.body);
         Ref::new(SBlock { reads, writes, match_buffers, init, body, ..copy_block(n) })
     }
+}
+
+/// The same place, but in front of the first block that uses the copy there, and at the end where none does.
+pub(super) fn in_front_of_users(tree: &Tree, spot: Spot, users: &[NodeId]) -> Spot {
+    let list = body_list(&tree.node(spot.parent).stmt);
+    let at = |id: &NodeId| list.iter().position(|s| holds(s, &tree.node(*id).stmt));
+    let first = users.iter().filter_map(at).filter(|index| *index >= spot.index).min();
+    Spot { parent: spot.parent, index: first.unwrap_or(list.len()) }
 }
 
 /// A compact buffer of the same dimensions in another scope.
@@ -360,7 +370,9 @@ pub(super) fn insert_stage(
     list.insert(spot.index.min(list.len()), nest);
     let changed = with_body_list(&changed, list);
     let root_stmt = &tree.node(root).stmt;
-    let rebuilt = replace(root_stmt, &[(parent.clone(), changed)]);
+    // Blocks that change may stand outside of the statement that the copy is put into.
+    let all: Vec<(Stmt, Stmt)> = [(parent.clone(), changed)].into_iter().chain(changes.iter().cloned()).collect();
+    let rebuilt = replace(root_stmt, &all);
     let rebuilt = match &rebuilt {
         Stmt::Block(n) => {
             let mut alloc_buffers = n.block.alloc_buffers.clone();

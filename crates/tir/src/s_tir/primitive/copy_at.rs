@@ -68,7 +68,7 @@ impl<'a> AtLoop<'a> {
         index: usize,
     ) -> Result<Vec<Value>, ScheduleError> {
         let (place, tree) = (self.place, self.tree());
-        let dims = self.touched(buffer, users, written);
+        let dims = self.touched(buffer, users, written, storage);
         let name = free_name(&*sch.func(&place.func)?, tree, format!("{}_{storage}", buffer.name));
         let copy = buffer_like(buffer, name.clone(), &buffer.shape, storage);
         let (from, to) = if written { (&copy, buffer) } else { (buffer, &copy) };
@@ -81,8 +81,12 @@ impl<'a> AtLoop<'a> {
         Ok(vec![Value::Block(place.func.clone(), copying.block.clone())])
     }
 
-    /// What blocks touch of a buffer in one iteration of the loop, within the buffer.
-    fn touched(&self, buffer: &Ref<Buffer>, blocks: &[NodeId], written: bool) -> Vec<Interval> {
+    /// What blocks touch of a buffer in one iteration of the loop, within the buffer: in all threads that share the copy.
+    fn touched(&self, buffer: &Ref<Buffer>, blocks: &[NodeId], written: bool, storage: &str) -> Vec<Interval> {
+        let is_shared = |l: &For| {
+            let in_block = ["threadIdx.", "vthread"].iter().any(|tag| l.thread_tag.starts_with(tag));
+            storage.starts_with("shared") && l.kind == ForKind::ThreadBinding && in_block
+        };
         let tree = self.tree();
         let mut analyzer = self.analyzer();
         analyzer.mark_dims(&buffer.shape);
@@ -91,8 +95,9 @@ impl<'a> AtLoop<'a> {
             let Some(n) = tree.as_block(*id) else { continue };
             let mut running = Running::default();
             let loops = loops_around(tree, *id);
-            let inner = loops.iter().skip_while(|l| l.var != self.loop_.var).skip(1);
-            for l in inner {
+            let outside = loops.iter().position(|l| l.var == self.loop_.var).map_or(0, |at| at + 1);
+            let all_at_once = loops.iter().enumerate().filter(|(at, l)| *at >= outside || is_shared(l));
+            for (_, l) in all_at_once {
                 analyzer.bind(&l.var, l.min.clone(), l.extent.clone());
                 running.add(&l.var, &l.min, &l.extent, &mut analyzer);
             }

@@ -21,7 +21,7 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, PrimMutator, substitute};
 
 use super::inline::{Inline, check_plain_access, leaf, loads_of, single_store, without};
-use super::reverse_compute_inline::axes_from;
+use super::reverse_compute_inline::{Back, axes_from};
 use super::structure::{body_list, holds};
 use crate::analysis::reducer::Reducer;
 use crate::analysis::regions::with_regions;
@@ -54,11 +54,14 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         let reason = format!("block `{}` does not load `{}` just once", epilogue.block.name, step.buffer.name);
         return Err(ScheduleError::at_block(&epilogue.block, reason));
     }
-    let back = axes_from(&epilogue.block, &step)?;
     let mut analyzer = Analyzer::new();
     for iter in &block.iter_vars {
         analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
     }
+    let Back { axes: back, all: true } = axes_from(&epilogue.block, &step, &mut analyzer)? else {
+        let reason = format!("block `{}` does not load all that block `{}` sums", epilogue.block.name, block.name);
+        return Err(ScheduleError::at_block(&epilogue.block, reason));
+    };
     let indices: Vec<PrimExpr> =
         store.indices.iter().map(|i| analyzer.simplify_as_tvm(&substitute(i, &back))).collect();
     let back = back.into_iter().map(|(var, e)| (var, analyzer.simplify_as_tvm(&e))).collect();

@@ -390,8 +390,7 @@ impl Move<'_> {
                 range.min.clone()
             } else {
                 let var = Var::prim(format!("ax{}", loops.len()), extent.dtype());
-                // Simplified before its range is known: the counter of a loop of one iteration stays.
-                let value = analyzer.simplify_as_tvm(&(&range.min + &var));
+                let value = &range.min + &var;
                 analyzer.bind(&var, prim::int_of(extent.dtype(), 0), extent.clone());
                 loops.push((var, extent));
                 value
@@ -412,6 +411,7 @@ impl Move<'_> {
         if self.way == Way::ToProducers {
             self.check_made(&required, &at, &mut analyzer)?;
         }
+        let predicate = analyzer.simplify_as_tvm(&predicate);
         let realize = SBlockRealize { iter_values: values, predicate, block: block.clone() };
         let innermost: Stmt = Ref::new(realize).into();
         Ok(loops.into_iter().rev().fold(innermost, |body, (var, extent)| Stmt::serial(var, extent, body)))

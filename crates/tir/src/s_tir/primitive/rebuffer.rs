@@ -1,9 +1,11 @@
 //! One buffer in the place of another, everywhere in a function: at its allocation or parameter, in every access and region.
 
+use std::collections::HashMap;
+
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator};
-use relaxide_ir::{Buffer, DataType};
+use relaxide_ir::{Buffer, DataType, Type, Var};
 
 use crate::IndexMap;
 use crate::PrimFunc;
@@ -20,12 +22,14 @@ pub(super) struct Rebuffer<'a> {
     /// How indices change.
     map: Option<&'a IndexMap>,
     analyzer: Analyzer,
+    /// Other names of parts of the buffer, which are in the same scope and of the same type as it.
+    parts: HashMap<Ref<Buffer>, Ref<Buffer>>,
 }
 
 impl<'a> Rebuffer<'a> {
     /// Puts a buffer in the place of another, at other indices perhaps.
     pub(super) fn new(from: &'a Ref<Buffer>, to: &'a Ref<Buffer>, map: Option<&'a IndexMap>) -> Self {
-        Rebuffer { from, to, map, analyzer: Analyzer::new() }
+        Rebuffer { from, to, map, analyzer: Analyzer::new(), parts: HashMap::new() }
     }
 
     /// Carries it out in a function of a schedule.
@@ -44,20 +48,51 @@ impl<'a> Rebuffer<'a> {
         new.iter().map(|e| prim::cast(dtype, self.analyzer.simplify_as_tvm(e))).collect()
     }
 
+    /// What takes the place of a buffer.
+    fn other(&self, buffer: &Ref<Buffer>) -> Option<&Ref<Buffer>> {
+        if buffer == self.from { Some(self.to) } else { self.parts.get(buffer) }
+    }
+
+    /// A part of the buffer by another name, in the new one's scope and type.
+    fn part(&mut self, part: &Ref<Buffer>) -> Ref<Buffer> {
+        let (dtype, scope) = (self.to.dtype, self.to.scope.clone());
+        if (part.dtype, &part.scope) != (self.from.dtype, &self.from.scope)
+            || (part.dtype, &part.scope) == (dtype, &scope)
+        {
+            return part.clone();
+        }
+        let data = Var::new(part.data.name.clone(), Type::pointer(dtype, &scope));
+        let made = Ref::new(Buffer { dtype, scope, data, ..Buffer::clone(part) });
+        self.parts.insert(part.clone(), made.clone());
+        made
+    }
+
     fn stored(&self, value: PrimExpr) -> PrimExpr {
         if self.from.dtype == self.to.dtype { value } else { prim::cast(self.to.dtype, value) }
+    }
+
+    fn swapped(&mut self, m: &Ref<MatchBufferRegion>) -> Ref<MatchBufferRegion> {
+        let Some(source) = self.other(&m.source.buffer).cloned() else { return m.clone() };
+        let source = Ref::new(BufferRegion { buffer: source, region: m.source.region.clone() });
+        Ref::new(MatchBufferRegion { buffer: self.part(&m.buffer), source })
     }
 }
 
 impl PrimMutator for Rebuffer<'_> {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         match e {
-            PrimExpr::Load(n) if n.buffer == *self.from => {
-                let (indices, predicate) = (self.indices(&n.indices), n.predicate.clone());
-                let load = Ref::new(BufferLoad { buffer: self.to.clone(), indices, predicate }).into();
+            PrimExpr::Load(n) if self.other(&n.buffer).is_some() => {
+                let buffer = self.other(&n.buffer).unwrap_or(&n.buffer).clone();
+                let is_part = n.buffer != *self.from;
+                let indices = if is_part { self.mutate_prims(&n.indices) } else { self.indices(&n.indices) };
+                let load = Ref::new(BufferLoad { buffer, indices, predicate: n.predicate.clone() }).into();
                 if self.from.dtype == self.to.dtype { load } else { prim::cast(self.from.dtype, load) }
             }
             PrimExpr::Var(var) if *var == self.from.data => PrimExpr::from(&self.to.data),
+            PrimExpr::Var(var) => {
+                let part = self.parts.iter().find(|(old, _)| old.data == *var);
+                part.map_or_else(|| e.clone(), |(_, new)| PrimExpr::from(&new.data))
+            }
             _ => self.remake_prim(e),
         }
     }
@@ -65,7 +100,9 @@ impl PrimMutator for Rebuffer<'_> {
 
 impl StmtMutator for Rebuffer<'_> {
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
-        if let Stmt::For(n) = stmt {
+        if let Stmt::For(n) = stmt
+            && !n.extent.is_int(1)
+        {
             self.analyzer.bind(&n.var, n.min.clone(), n.extent.clone());
         }
         self.remake_stmt(stmt)
@@ -82,6 +119,10 @@ impl StmtMutator for Rebuffer<'_> {
             return Ref::new(BufferStore { buffer: self.to.clone(), value, indices, predicate: n.predicate.clone() });
         }
         let indices = self.mutate_prims(&n.indices);
+        if let Some(part) = self.parts.get(&n.buffer).cloned() {
+            let (value, predicate) = (self.stored(value), n.predicate.clone());
+            return Ref::new(BufferStore { buffer: part, value, indices, predicate });
+        }
         if value == n.value && indices == n.indices {
             return n.clone();
         }
@@ -89,20 +130,19 @@ impl StmtMutator for Rebuffer<'_> {
     }
 
     fn remake_block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
-        for iter in &n.iter_vars {
+        // An index along which there is one element stays what it is called, and does not become zero.
+        for iter in n.iter_vars.iter().filter(|iter| !iter.extent.is_int(1)) {
             self.analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
         }
         let alloc_buffers: Vec<_> = n.alloc_buffers.iter().map(|b| self.mutate_buffer_def(b)).collect();
+        let swapped: Vec<_> = n.match_buffers.iter().map(|m| self.swapped(m)).collect();
         let init = n.init.as_ref().map(|s| self.mutate_stmt(s));
         let body = self.mutate_stmt(&n.body);
-        let swap = |r: &Ref<BufferRegion>| match r.buffer == *self.from {
-            true => Ref::new(BufferRegion { buffer: self.to.clone(), region: r.region.clone() }),
-            false => r.clone(),
+        let swap = |r: &Ref<BufferRegion>| match self.other(&r.buffer) {
+            Some(buffer) => Ref::new(BufferRegion { buffer: buffer.clone(), region: r.region.clone() }),
+            None => r.clone(),
         };
-        let source = |m: &Ref<MatchBufferRegion>| {
-            Ref::new(MatchBufferRegion { buffer: m.buffer.clone(), source: swap(&m.source) })
-        };
-        let match_buffers: Vec<_> = n.match_buffers.iter().map(source).collect();
+        let match_buffers = swapped;
         let touched = n.reads.iter().chain(&n.writes).any(|r| r.buffer == *self.from);
         if !touched && alloc_buffers == n.alloc_buffers && init == n.init && body == n.body {
             return n.clone();

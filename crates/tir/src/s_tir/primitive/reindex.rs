@@ -13,7 +13,7 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::Buffer;
 use relaxide_ir::arith::Analyzer;
-use relaxide_ir::prim::{PrimExpr, PrimVisitor, VarMap, free_vars, substitute};
+use relaxide_ir::prim::{PrimExpr, PrimVisitor, VarMap, free_vars, int_of, substitute};
 
 use super::caching::{
     Redirect, Spot, axes_over, behind, buffer_like, check_runs_through, copy_nest, insert_stage, only_writer,
@@ -22,7 +22,6 @@ use super::reindexed_copy::check_inside;
 use super::structure::{body_list, free_name, holds};
 use super::transform_layout::{buffer_operand, chosen_buffer};
 use crate::analysis::interval::Interval;
-use crate::analysis::regions::with_regions;
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::scope::Scope;
@@ -56,6 +55,10 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         let reason = format!("block `{}` holds loops or blocks, which its accesses may depend on", block.name);
         return Err(refuse(reason).with_help("reindex before a block is made of several iterations"));
     }
+    // Within the axes' extents an index may not depend on what it is written with: `v // 64` of an axis of 64 is zero. Axes of one
+    // value stay called.
+    let (mut analyzer, mut several) = (analyzer_of(block, |_| true), analyzer_of(block, |iter| !iter.extent.is_int(1)));
+    let indices: Vec<PrimExpr> = indices.iter().map(|e| several.simplify_as_tvm(e)).collect();
     let used: Vec<_> = indices.iter().flat_map(free_vars).collect();
     let kept: Vec<&Ref<IterVar>> = block.iter_vars.iter().filter(|i| used.contains(&i.var)).collect();
     if writes && block.iter_vars.iter().any(|i| used.contains(&i.var) == (i.kind == IterKind::Reduce)) {
@@ -67,10 +70,6 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     }
     if kept.iter().any(|i| !i.min.is_int(0)) {
         return Err(refuse(format!("an axis of block `{}` does not begin at zero", block.name)));
-    }
-    let mut analyzer = Analyzer::new();
-    for iter in &block.iter_vars {
-        analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
     }
     check_inside(block, &buffer, &indices, &mut analyzer)?;
     if writes {
@@ -116,6 +115,15 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let changed = redirected(&realize, &buffer, &copy, &new_indices, writes);
     insert_stage(sch, &place, root, &[(place.stmt().clone(), changed)], spot, nest, &copy)?;
     Ok(vec![Value::Block(place.func.clone(), made)])
+}
+
+/// What knows the ranges of a block's axes, of some of them.
+fn analyzer_of(block: &SBlock, known: impl Fn(&IterVar) -> bool) -> Analyzer {
+    let mut analyzer = Analyzer::new();
+    for iter in block.iter_vars.iter().filter(|iter| known(iter)) {
+        analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
+    }
+    analyzer
 }
 
 /// The indices of all accesses of a block to a buffer, if they are the same.
@@ -184,8 +192,18 @@ pub(super) fn redirected(
     }
     use relaxide_ir::prim::PrimMutator;
     let changed = Redirect { from, to, stores: writes, first: &[] }.mutate_stmt(&realize.clone().into());
+    let one = |e: &PrimExpr| Ref::new(Range { min: e.clone(), extent: int_of(e.dtype(), 1) });
+    let moved = |r: &Ref<BufferRegion>| match r.buffer == *to {
+        true => Ref::new(BufferRegion { buffer: to.clone(), region: at.iter().map(one).collect() }),
+        false => r.clone(),
+    };
     match (Put { to, at }).mutate_stmt(&changed) {
-        Stmt::Block(n) => with_block(&n, with_regions(copy_block(&n.block))).into(),
+        // What the block says it touches stays said, of the copy's element where it was the buffer.
+        Stmt::Block(n) => {
+            let (reads, writes) = (&n.block.reads, &n.block.writes);
+            let (reads, writes) = (reads.iter().map(moved).collect(), writes.iter().map(moved).collect());
+            with_block(&n, Ref::new(SBlock { reads, writes, ..copy_block(&n.block) })).into()
+        }
         other => other,
     }
 }

@@ -15,6 +15,7 @@ use relaxide_ir::Var;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{BinaryOp, PrimExpr, free_vars};
 
+use super::gaps::leaves_gaps;
 use crate::analysis::affine::{bindings_of, is_affine};
 use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::state::{NodeId, StmtRef, copy_loop, replace};
@@ -114,7 +115,9 @@ fn check_blocks(place: &StmtRef, chain: &[NodeId]) -> Result<(), ScheduleError> 
             place.tree.loops_above(id).iter().filter_map(|l| place.tree.as_loop(*l).cloned()).collect();
         let moving: HashSet<Ref<Var>> =
             chain.iter().filter_map(|id| place.tree.as_loop(*id).map(|l| l.var.clone())).collect();
-        if !is_affine(n, &loops) && !n.iter_values.iter().all(|value| is_sum_of_multiples(value, &moving)) {
+        let around: Vec<&Ref<For>> = loops.iter().collect();
+        let is_simple = |value: &PrimExpr| is_sum_of_multiples(value, &moving) && !leaves_gaps(value, &around);
+        if !is_affine(n, &loops) && !n.iter_values.iter().all(is_simple) {
             let reason =
                 format!("the values of the axes of block `{}` are not affine in the loops around it", n.block.name);
             return Err(ScheduleError::at_block(&n.block, reason));
@@ -124,7 +127,7 @@ fn check_blocks(place: &StmtRef, chain: &[NodeId]) -> Result<(), ScheduleError> 
 }
 
 /// Whether a value is a sum of multiples of loops, and of what does not change while they run. Then iterations in another order
-/// have the same values; that some have them twice does not matter.
+/// have the same values, all between the least and the largest where the multiples leave no gaps; that some have them twice does not matter.
 fn is_sum_of_multiples(value: &PrimExpr, loops: &HashSet<Ref<Var>>) -> bool {
     let is_fixed = |e: &PrimExpr| free_vars(e).iter().all(|var| !loops.contains(var));
     match value {

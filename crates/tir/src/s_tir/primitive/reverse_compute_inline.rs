@@ -7,13 +7,16 @@
 //!
 //! The block must be complete, have one producer, be that producer's only consumer, and load what the producer wrote at one
 //! place that says its axes: each is found back from the indices. Both store one element. The producer must be complete too:
-//! a sum is not known before its last term.
+//! a sum is not known before its last term. Where the block loads but a part of the buffer, the producer runs for that part
+//! only: a predicate says that the block's axes are inside of their extents.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::Buffer;
 use relaxide_ir::arith::{Analyzer, same};
-use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
+use relaxide_ir::prim::{self, PrimExpr, VarMap, substitute};
 
 use super::inline::{Inline, check_plain_access, index_axes, leaf, loads_of, single_store, without};
+use super::split::analyzer_at;
 use crate::IndexMap;
 use crate::analysis::regions::with_regions;
 use crate::functor::StmtMutator;
@@ -46,14 +49,14 @@ pub(super) fn reverse_compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) 
     let store = single_store(&producer.block)?;
     let around = place.tree.as_block(root).cloned().ok_or(ScheduleError::Expired { what: "block" })?;
     check_plain_access(&around.block, &store.buffer)?;
-    index_axes(&producer.block, &store)?;
-    let back = axes_from(&n.block, &store)?;
-    // The consumer's store, at the producer's element.
+    check_writes_all(&producer.block, &store)?;
     let mut analyzer = Analyzer::new();
     for iter in &producer.block.iter_vars {
         analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
     }
-    let at: VarMap = back.iter().map(|(var, e)| (var.clone(), analyzer.simplify_as_tvm(e))).collect();
+    let back = axes_from(&n.block, &store, &mut analyzer)?;
+    // The consumer's store, at the producer's element.
+    let at: VarMap = back.axes.iter().map(|(var, e)| (var.clone(), analyzer.simplify_as_tvm(e))).collect();
     let moved = {
         let indices: Vec<PrimExpr> =
             consumer.indices.iter().map(|i| analyzer.simplify_as_tvm(&substitute(i, &at))).collect();
@@ -65,7 +68,12 @@ pub(super) fn reverse_compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) 
     let block = with_regions(SBlock { body, ..copy_block(&producer.block) });
     let func = sch.func(&place.func)?;
     let stays = without(&func.body, &leaf(&place, root)?);
-    let body = replace(&stays, &[(Stmt::Block(producer.clone()), with_block(&producer, block.clone()).into())]);
+    let predicate = match back.all {
+        true => producer.predicate.clone(),
+        false => prim::and(producer.predicate.clone(), inside(&place, &n.block, &producer, &at)?),
+    };
+    let changed = SBlockRealize { predicate, ..SBlockRealize::clone(&with_block(&producer, block.clone())) };
+    let body = replace(&stays, &[(Stmt::Block(producer.clone()), Ref::new(changed).into())]);
     let gone = Tree::of(&body);
     let holders = gone.blocks().filter(|(_, n)| n.block.alloc_buffers.contains(&store.buffer));
     let mut reuse = vec![(producer.block.clone(), block)];
@@ -104,8 +112,40 @@ fn producer_of(place: &StmtRef) -> Result<Ref<SBlockRealize>, ScheduleError> {
     }
 }
 
-/// The consumer's axes, over the axes of the producer that stores.
-pub(super) fn axes_from(block: &SBlock, store: &BufferStore) -> Result<VarMap, ScheduleError> {
+/// Refuses a producer that leaves elements of its buffer out, or stores one several times: those of which the consumer makes
+/// something would have no place.
+fn check_writes_all(block: &SBlock, store: &BufferStore) -> Result<(), ScheduleError> {
+    let Err(refused) = index_axes(block, store) else { return Ok(()) };
+    let map = IndexMap {
+        initial_indices: block.iter_vars.iter().map(|i| i.var.clone()).collect(),
+        final_indices: store.indices.clone(),
+        inverse_index_map: None,
+    };
+    let extents: Vec<PrimExpr> = block.iter_vars.iter().map(|i| i.extent.clone()).collect();
+    let is_inverted = map.inverse(&extents).is_some_and(|inverse| !inverse.padded);
+    let begins_at_zero = block.iter_vars.iter().all(|i| i.min.is_int(0));
+    match is_inverted && begins_at_zero && reaches(&map, &extents, &store.buffer) {
+        true => Ok(()),
+        false => Err(refused),
+    }
+}
+
+/// Whether a map of axes goes as far as a buffer does.
+fn reaches(map: &IndexMap, extents: &[PrimExpr], buffer: &Buffer) -> bool {
+    let mut analyzer = Analyzer::new();
+    map.apply_to_shape(extents)
+        .is_some_and(|dims| dims.iter().zip(&buffer.shape).all(|(a, b)| analyzer.can_prove_equal(a, b)))
+}
+
+/// The consumer's axes, over those of the producer.
+pub(super) struct Back {
+    pub axes: VarMap,
+    /// Whether the consumer loads all that the producer stores. Where it does not, axes are outside of their extents.
+    pub all: bool,
+}
+
+/// The consumer's axes, over the axes of the producer that stores; `analyzer` knows these.
+pub(super) fn axes_from(block: &SBlock, store: &BufferStore, analyzer: &mut Analyzer) -> Result<Back, ScheduleError> {
     let refuse = |reason: String| ScheduleError::at_block(block, reason);
     let loads = loads_of(&block.body, &store.buffer);
     let Some(first) = loads.first() else { return Err(refuse(format!("it does not load `{}`", store.buffer.name))) };
@@ -124,19 +164,48 @@ pub(super) fn axes_from(block: &SBlock, store: &BufferStore) -> Result<VarMap, S
         inverse_index_map: None,
     };
     let extents: Vec<PrimExpr> = block.iter_vars.iter().map(|i| i.extent.clone()).collect();
-    let covers = map.apply_to_shape(&extents).is_some_and(|dims| {
-        let mut analyzer = Analyzer::new();
-        dims.iter().zip(&store.buffer.shape).all(|(a, b)| analyzer.can_prove_equal(a, b))
-    });
-    let inverse = map.inverse(&extents).filter(|inverse| covers && !inverse.padded);
+    let inverse = map.inverse(&extents);
+    let all = reaches(&map, &extents, &store.buffer) && inverse.as_ref().is_some_and(|inverse| !inverse.padded);
     let begins_at_zero = block.iter_vars.iter().all(|i| i.min.is_int(0));
     let back = inverse.filter(|_| begins_at_zero).and_then(|inverse| inverse.map.apply(&store.indices));
-    let back = back.ok_or_else(|| {
+    // Where some of the buffer is not loaded, axes outside of their extents must tell which: the load at the axes that are
+    // found must be the element that was stored.
+    let mut returns = |back: &Vec<PrimExpr>| {
+        let there = map.apply(back).unwrap_or_default();
+        there.len() == store.indices.len()
+            && there.iter().zip(&store.indices).all(|(a, b)| analyzer.can_prove_equal(a, b))
+    };
+    let back = back.filter(|back| all || returns(back)).ok_or_else(|| {
         let reason =
             format!("the axes of block `{}` do not follow from where it loads `{}`", block.name, store.buffer.name);
-        refuse(reason).with_help("the load's indices must name all of the buffer, once")
+        refuse(reason).with_help("the load's indices must name elements of the buffer, each once")
     })?;
-    Ok(block.iter_vars.iter().map(|i| i.var.clone()).zip(back).collect())
+    let typed = block.iter_vars.iter().zip(back).map(|(i, e)| (i.var.clone(), prim::cast(i.var.dtype(), e)));
+    Ok(Back { axes: typed.collect(), all })
+}
+
+/// That the consumer's axes are inside of their extents, over the loops around the producer.
+fn inside(
+    place: &StmtRef,
+    block: &SBlock,
+    producer: &Ref<SBlockRealize>,
+    at: &VarMap,
+) -> Result<PrimExpr, ScheduleError> {
+    let tree = &place.tree;
+    let node = tree.blocks().find(|(_, n)| *n == producer).map(|(id, _)| id);
+    let mut analyzer = analyzer_at(tree, node.ok_or(ScheduleError::Expired { what: "block" })?);
+    let axes = &producer.block.iter_vars;
+    let values: VarMap = axes.iter().map(|i| i.var.clone()).zip(producer.iter_values.iter().cloned()).collect();
+    let mut conditions = Vec::new();
+    for iter in &block.iter_vars {
+        let Some(value) = at.get(&iter.var) else { continue };
+        let value = analyzer.simplify_as_tvm(&substitute(value, &values));
+        let low = prim::le(prim::int_of(value.dtype(), 0), value.clone());
+        conditions.push(analyzer.simplify_as_tvm(&low));
+        conditions.push(analyzer.simplify_as_tvm(&prim::lt(value, iter.extent.clone())));
+    }
+    let open = conditions.into_iter().filter(|e| !e.is_int(1));
+    Ok(open.reduce(prim::and).unwrap_or_else(|| prim::boolean(true)))
 }
 
 impl Schedule {

@@ -25,7 +25,7 @@ impl Simpler {
 
     fn indices(&mut self, indices: &[PrimExpr]) -> Vec<PrimExpr> {
         let indices = self.mutate_prims(indices);
-        indices.iter().map(|e| self.0.simplify(e)).collect()
+        indices.iter().map(|e| self.0.simplify_as_tvm(e)).collect()
     }
 }
 

@@ -68,15 +68,17 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let axes = new_axes(block, &map, &extents)?;
     let vars: Vec<PrimExpr> = axes.iter().map(|axis| PrimExpr::from(&axis.var)).collect();
     let mut analyzer = Analyzer::new();
-    for axis in &axes {
+    // An axis of one value stays what it is called, and does not become zero.
+    let several: Vec<Ref<IterVar>> = axes.iter().filter(|axis| !axis.extent.is_int(1)).cloned().collect();
+    for axis in &several {
         analyzer.bind(&axis.var, axis.min.clone(), axis.extent.clone());
     }
     let old = inverse.map.apply(&vars).unwrap_or_default();
     let old = old.iter().zip(&block.iter_vars).map(|(e, i)| prim::cast(i.var.dtype(), analyzer.simplify_as_tvm(e)));
     let values: VarMap = block.iter_vars.iter().map(|i| i.var.clone()).zip(old).collect();
     let changed = SBlock {
-        init: block.init.as_ref().map(|s| simpler_accesses(&substitute_stmt(s, &values), &axes)),
-        body: simpler_accesses(&substitute_stmt(&block.body, &values), &axes),
+        init: block.init.as_ref().map(|s| simpler_accesses(&substitute_stmt(s, &values), &several)),
+        body: simpler_accesses(&substitute_stmt(&block.body, &values), &several),
         iter_vars: axes.clone(),
         reads: block.reads.iter().map(|r| substitute_region(r, &values)).collect(),
         writes: block.writes.iter().map(|r| substitute_region(r, &values)).collect(),

@@ -121,7 +121,8 @@ pub(super) fn chosen_buffer(call: &Call<'_>, block: &SBlock) -> Result<Ref<Buffe
 /// A map over dimensions that are known: `i % 4` is `i` where there are but two.
 pub(super) fn simpler(map: &IndexMap, dims: &[PrimExpr]) -> IndexMap {
     let mut analyzer = Analyzer::new();
-    for (var, dim) in map.initial_indices.iter().zip(dims) {
+    // Along a dimension of one the index stays what it is called, and does not become zero.
+    for (var, dim) in map.initial_indices.iter().zip(dims).filter(|(_, dim)| !dim.is_int(1)) {
         analyzer.bind(var, prim::int_of(var.dtype(), 0), prim::cast(var.dtype(), dim.clone()));
     }
     let final_indices = map.final_indices.iter().map(|e| analyzer.simplify_as_tvm(e)).collect();
