@@ -80,9 +80,7 @@ pub(super) fn panels(filters: i64) -> Option<Panels> {
 fn is_another(call: &Ref<Call>) -> Result<bool, BuildError> {
     let Some(def) = call.op_name().and_then(lookup) else { return Ok(false) };
     let Some(instead) = def.instead else { return Ok(false) };
-    let mut scratch = BlockBuilder::new();
-    scratch.begin_scope();
-    Ok(instead(&CallCx::of(def, call), &mut scratch)?.is_some())
+    Ok(instead(&CallCx::of(def, call))?.is_some())
 }
 
 /// The panels of filters, `[panels, channels, height, width, filters of a panel]`, with zeros behind the last one; none where they are
