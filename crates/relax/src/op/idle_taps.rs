@@ -49,8 +49,7 @@ fn with_taps(cx: &CallCx, g: &Geometry, taps: &[(i64, i64)], b: &mut BlockBuilde
     let weight = b.op("strided_slice", [cx.arg(1)?.clone(), axes, begin, end], sliced);
     let weight = weight.map_err(|e| OpError::of_build(cx.name(), e))?;
     let front = g.windows.iter().zip(taps).map(|(w, t)| w.before - t.0 * w.dilation);
-    let back =
-        g.windows.iter().zip(taps).map(|(w, t)| w.after - (w.kernel.as_int().unwrap_or(t.1) - t.1) * w.dilation);
+    let back = g.windows.iter().zip(taps).map(|(w, t)| w.after - (w.kernel.as_int().unwrap_or(t.1) - t.1) * w.dilation);
     let attrs = cx.attrs.clone().with("padding", front.chain(back).collect::<Vec<i64>>());
     call(cx.def.name, [cx.arg(0)?.clone(), weight], attrs)
 }

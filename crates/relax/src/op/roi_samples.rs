@@ -15,7 +15,6 @@ use relaxide_tir::te;
 
 use super::names::Names;
 use super::*;
-use crate::BlockBuilder;
 
 /// Channels below which a vector is not full.
 const LEAST_CHANNELS: i64 = 8;

@@ -177,7 +177,10 @@ mod tests {
         let (text, spans) = with_spans(&root, &[message.into(), call.into(), root.clone()]);
         assert_eq!(text, super::super::print_prim_func(&func));
         assert_eq!(shown(&text, &spans[0]), [format!("\"{said}\"")]);
-        assert!(shown(&text, &spans[1])[0].starts_with("T.") && shown(&text, &spans[1])[0].ends_with(&format!("\"{said}\")")));
+        assert!(
+            shown(&text, &spans[1])[0].starts_with("T.")
+                && shown(&text, &spans[1])[0].ends_with(&format!("\"{said}\")"))
+        );
         assert!(shown(&text, &spans[2])[0].starts_with("@T.prim_func"));
     }
 
@@ -186,7 +189,8 @@ mod tests {
         let a = Buffer::new("A", DataType::int(32), [1i64]);
         let values: Vec<PrimExpr> = (0..70_000).map(|value| prim::int_of(DataType::int(32), value)).collect();
         let stores = values.iter().map(|value| Stmt::store(&a, [prim::int(0)], value.clone()));
-        let func = Ref::new(PrimFunc::over_buffers(&[a.clone()], &[], Stmt::seq(stores.collect::<Vec<_>>())));
+        let func =
+            Ref::new(PrimFunc::over_buffers(std::slice::from_ref(&a), &[], Stmt::seq(stores.collect::<Vec<_>>())));
         // The first is asked for twice.
         let nodes: Vec<ObjectRef> = values.iter().chain(&values[..1]).map(|value| value.clone().into()).collect();
         let (text, spans) = with_spans(&func.into(), &nodes);

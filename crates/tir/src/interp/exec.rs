@@ -1,6 +1,7 @@
 //! Statements.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::Var;
 
 use super::scalar::{Scalar, Value};
 use super::threads::{is_thread, waits};
