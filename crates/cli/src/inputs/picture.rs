@@ -53,8 +53,8 @@ pub struct Frame {
     pub width: Option<u32>,
 }
 
-/// What each colour adds to how bright it looks: the second row of the matrix from sRGB to CIE XYZ.
-const LUMINANCE: [f32; 3] = [0.212_639, 0.715_168_7, 0.072_192_32];
+/// What each colour adds to how bright it looks: the second row of the matrix from sRGB to CIE XYZ, for a white at (0.31272, 0.32903).
+const LUMINANCE: [f32; 3] = [0.212_647_81, 0.715_179_15, 0.072_173_04];
 
 /// A picture as its file has it, row by row.
 struct Picture {
