@@ -66,7 +66,7 @@ fn pictures_of_every_kind_are_read() {
         ("cmyk.jpg", [94, 112, 100, 110, 108, 90], [106, 120, 105, 94, 103, 111]),
     ];
     // Twice each, as a byte.
-    let twice = |numbers: [i32; 6]| json!(numbers.map(|number| number * 2 % 256));
+    let twice = |numbers: [i32; 6]| json!(numbers.map(|number| f64::from(number * 2 % 256)));
     for (shape, of) in [([1, 2, 3], 0), ([3, 1, 2], 1)] {
         show(&place, shape, "uint8");
         for (name, grey, colours) in cases {
