@@ -26,13 +26,15 @@ compiler:
 
 # Packages for Python come over the network while the processors compile.
 PACKAGES = scripts/setup
+# What is compiled beside the runtime of WebAssembly modules, which keeps one core busy.
+BESIDE = :
 COMPILE = cargo build --quiet --release -p relaxide-cli -p relaxide-python -p relaxide-onnxruntime $(FEATURES)
 build: compiler ## the `relaxide` command and libonnxruntime.so (in build/), and the Python package (in .venv)
 	@echo "Compiling; the first time takes some minutes ..."
 	@($(PACKAGES)) & packages=$$!; trap 'kill $$packages' INT TERM; $(COMPILE) || { kill $$packages; exit 1; }; wait $$packages
 	@mkdir -p build && ln -sf ../target/release/relaxide build/relaxide
 	@for name in libonnxruntime.so libonnxruntime.so.1; do ln -sf ../target/release/libonnxruntime.so build/$$name; done
-	@scripts/wasm-runtime if-possible
+	@($(BESIDE)) & beside=$$!; scripts/wasm-runtime if-possible && wait $$beside
 	@scripts/install-python
 	@$(PY) -m relaxide.relax.op._stub
 	@echo "built: build/relaxide, build/libonnxruntime.so, and 'relaxide' for $(PY)"
@@ -60,6 +62,8 @@ export RUST_TEST_THREADS ?= $(PYTEST_XDIST_AUTO_NUM_WORKERS)
 test: export PROPTEST_RNG_SEED ?= 20260911
 # All at once, so that what both are made of is compiled once and no processor waits for the last crate of the first half.
 test: COMPILE = cargo build --quiet --release --workspace --lib --bins --tests --examples $(FEATURES)
+# The C library with remote calls, which tests link.
+test: BESIDE = cargo build --quiet --release -p relaxide-capi --features rpc
 test: export RUSTC_WRAPPER ?= $(CURDIR)/scripts/rustc-of-tests
 test: PACKAGES += && scripts/setup test-tools
 test: build ## all tests that a change must pass

@@ -107,3 +107,8 @@ def outcomes(report):
         outcome = "failed" if parts & {"failure", "error"} else "skipped" if "skipped" in parts else "passed"
         results[f"{case.get('classname')}::{case.get('name')}"] = outcome
     return results
+
+
+if __name__ == "__main__":
+    # `scripts/setup` fetches the suite while the processors compile; a test would wait for it.
+    sources()

@@ -86,15 +86,19 @@ def until(true, seconds=20):
     raise AssertionError("it did not come true in time")
 
 
+#: The states of a process that has ended, whether or not its parent has asked for it.
+ENDED = "ZX"
+
+
 def sessions(server):
-    """The processes that a server has started and that are not gone, whichever of its threads did."""
+    """The processes that a server has started and that have not ended, whichever of its threads did."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         # What ends while it is looked at is gone.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             # The name in brackets may hold spaces and brackets itself; behind it are the state and the parent.
-            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
-            found += [int(process.name)] if int(parent) == server.pid else []
+            state, parent = (process / "stat").read_text().rpartition(")")[2].split()[:2]
+            found += [int(process.name)] if int(parent) == server.pid and state not in ENDED else []
     return sorted(found)
 
 

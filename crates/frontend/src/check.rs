@@ -10,7 +10,7 @@
 //! be anything. So it costs no call of its own, and its failure is an error about a shape.
 
 use relaxide_ir::prim::{self, PrimExpr};
-use relaxide_vm::GUARD_NOTE;
+use relaxide_relax::guard_note;
 
 /// A condition, and what is said where it does not hold.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl Check {
     }
 
     /// The same as a guard: it is about these lengths alone, and a program that is compiled for others does without
-    /// ([`GUARD_NOTE`]).
+    /// ([`guard_note`]).
     pub fn as_guard(self) -> Check {
         Check { is_guard: true, ..self }
     }
@@ -66,8 +66,8 @@ impl Check {
     pub fn note(&self, first: usize) -> String {
         let number = |(i, (what, _)): (usize, &(String, PrimExpr))| format!("{what} is {{{}}}", first + i);
         let numbers: Vec<String> = self.values.iter().enumerate().map(number).collect();
-        let kind = if self.is_guard { GUARD_NOTE } else { "" };
         let colon = if numbers.is_empty() { "" } else { ": " };
-        format!("{kind}{}{colon}{}", self.text, numbers.join(", "))
+        let text = format!("{}{colon}{}", self.text, numbers.join(", "));
+        if self.is_guard { guard_note(&text) } else { text }
     }
 }

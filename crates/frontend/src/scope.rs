@@ -7,9 +7,8 @@
 use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Type, Var};
-use relaxide_relax::{BlockBuilder, Call, Expr, op};
+use relaxide_relax::{BlockBuilder, Call, Expr, guard_note, op};
 use relaxide_tir::te;
-use relaxide_vm::GUARD_NOTE;
 
 use crate::{Check, NodeError, Result, constant, dims};
 
@@ -164,14 +163,14 @@ impl Scope<'_> {
     }
 
     /// As [`Scope::agree`], for dimensions that may differ where the model runs: a program for one call's lengths alone does without
-    /// this check, which is a guard ([`GUARD_NOTE`]).
+    /// this check, which is a guard ([`guard_note`]).
     pub fn take_as_equal(&mut self, tensor: Expr, wanted: &[PrimExpr]) -> Result<Expr> {
         let own = self.dims(&tensor)?;
         let unproven = |(axis, (a, b)): (usize, (&PrimExpr, &PrimExpr))| match dims::equal(a, b) {
             true => String::new(),
             false => {
                 let dim = self.named_dim(&tensor, axis);
-                format!("{GUARD_NOTE}the model was compiled for equal lengths here: {dim} is {{{axis}}} and not {b}")
+                guard_note(&format!("the model was compiled for equal lengths here: {dim} is {{{axis}}} and not {b}"))
             }
         };
         let notes: Vec<String> = own.iter().zip(wanted).enumerate().map(unproven).collect();

@@ -21,7 +21,7 @@ pub struct BlockRewrite {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EditError {
     /// The variable that is to go is used.
-    #[error("the variable {var} is used by {users} vars, so its binding cannot be removed")]
+    #[error("{var} is used by {users} other bindings or results, so its binding stays")]
     Used {
         /// The variable.
         var: String,
@@ -29,10 +29,10 @@ pub enum EditError {
         users: usize,
     },
     /// The function has no such variable.
-    #[error("Cannot find the variable {0} in the function")]
+    #[error("the function has no variable {0}")]
     Stranger(String),
     /// No binding of the block binds the variable.
-    #[error("the variable {0} is not bound in the block")]
+    #[error("the block binds no variable {0}")]
     Undefined(String),
     /// The block is not in the function.
     #[error("the block is not one of the function's")]

@@ -39,12 +39,25 @@ pub const MIDDLE: u8 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panels {
     columns: i64,
+    width: i64,
 }
 
 impl Panels {
-    /// Of so many columns; none where there are none, or too many.
+    /// Of so many columns, as wide as leaves little of the last one empty; none where there are no columns, or too many.
     pub fn new(columns: i64) -> Option<Panels> {
-        (1..i64::from(i32::MAX) - PANEL).contains(&columns).then_some(Panels { columns })
+        let narrowest = Panels { columns, width: VECTOR };
+        can_be_counted(columns).then(|| Panels::with_empty(columns, columns / 16).unwrap_or(narrowest))
+    }
+
+    /// The same, as wide as leaves nothing empty; none where no width does.
+    pub fn whole(columns: i64) -> Option<Panels> {
+        can_be_counted(columns).then(|| Panels::with_empty(columns, 0)).flatten()
+    }
+
+    /// The widest that leave at most so many columns of the last one empty.
+    fn with_empty(columns: i64, most: i64) -> Option<Panels> {
+        let widths = (1..=PANEL / VECTOR).rev().map(|vectors| vectors * VECTOR);
+        widths.map(|width| Panels { columns, width }).find(|panels| panels.padded() - columns <= most)
     }
 
     /// Columns.
@@ -52,11 +65,9 @@ impl Panels {
         self.columns
     }
 
-    /// Columns of a panel: as many as leave little of the last one empty.
+    /// Columns of a panel.
     pub fn width(self) -> i64 {
-        let padding = |width: i64| up(self.columns, width) * width - self.columns;
-        let mut widths = (1..=PANEL / VECTOR).rev().map(|vectors| vectors * VECTOR);
-        widths.find(|width| padding(*width) <= self.columns / 16).unwrap_or(VECTOR)
+        self.width
     }
 
     /// Panels.
@@ -71,7 +82,19 @@ impl Panels {
 
     /// What each row of each column has, `[panels, rows, columns of a panel]`, with `none` behind the last column.
     pub fn laid_out<T: Copy + Send + Sync>(self, rows: i64, none: T, of: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
-        laid_out(self.width(), self.columns, rows, none, of)
+        let [panels, rows, width, columns] = [self.count(), rows, self.width, self.columns].map(|n| n as usize);
+        let panel = |panel: usize| {
+            let mut all = Vec::with_capacity(rows * width);
+            for row in 0..rows {
+                let own = panel * width..(panel + 1) * width;
+                all.extend(own.map(|column| if column < columns { of(row, column) } else { none }));
+            }
+            all
+        };
+        if panels * rows * width < FEW {
+            return (0..panels).flat_map(panel).collect();
+        }
+        workers::in_order(panels, panel).concat()
     }
 
     /// A product in panels, `[rows, panels, columns of a panel]`, as rows of so many elements as there are columns.
@@ -254,27 +277,8 @@ impl Blocks {
     }
 }
 
-/// What each row of each column has in panels of so many columns, `[panels, rows, columns of a panel]`, with `none` behind the last column.
-pub fn laid_out<T: Copy + Send + Sync>(
-    width: i64,
-    columns: i64,
-    rows: i64,
-    none: T,
-    of: impl Fn(usize, usize) -> T + Sync,
-) -> Vec<T> {
-    let (panels, rows, width, columns) = (up(columns, width) as usize, rows as usize, width as usize, columns as usize);
-    let panel = |panel: usize| {
-        let mut all = Vec::with_capacity(rows * width);
-        for row in 0..rows {
-            let own = panel * width..(panel + 1) * width;
-            all.extend(own.map(|column| if column < columns { of(row, column) } else { none }));
-        }
-        all
-    };
-    if panels * rows * width < FEW {
-        return (0..panels).flat_map(panel).collect();
-    }
-    workers::in_order(panels, panel).concat()
+fn can_be_counted(columns: i64) -> bool {
+    (1..i64::from(i32::MAX) - PANEL).contains(&columns)
 }
 
 fn up(n: i64, by: i64) -> i64 {

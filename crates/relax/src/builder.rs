@@ -225,7 +225,7 @@ impl BlockBuilder {
         self.match_cast_with(Vec::new(), value, ty)
     }
 
-    /// The same, with what is said of each dimension that is not what it must be ([`Span::notes`]).
+    /// The same, with what is said of each dimension that is not what it must be ([`Span::notes`]; see also [`guard_note`](crate::guard_note)).
     pub fn match_cast_with(
         &mut self,
         notes: Vec<String>,

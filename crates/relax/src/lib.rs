@@ -29,4 +29,4 @@ pub mod wellformed;
 pub use builder::{BlockBuilder, BuildError};
 pub use expr::*;
 pub use functor::{ExprMutator, ExprVisitor};
-pub use vm_codegen::{CodegenError, ExecMode, vm_codegen};
+pub use vm_codegen::{CodegenError, ExecMode, guard_note, vm_codegen};

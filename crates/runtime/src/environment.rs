@@ -15,7 +15,8 @@ pub(crate) fn number<T: FromStr>(names: &[&str], fits: impl Fn(&T) -> bool) -> O
     number
 }
 
-/// Whether the first of several variables that is set says yes (`1`) and not no (`0`).
+/// Whether the first of several variables that is set says yes (`1`) and not no (`0`). Only threads on Linux ask.
+#[cfg(target_os = "linux")]
 pub(crate) fn switch(names: &[&str]) -> bool {
     match first_set(names) {
         None => false,

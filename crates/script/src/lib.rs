@@ -25,8 +25,8 @@ mod tensor;
 pub use meta_json::{MetadataError, tensor_from_text, tensor_to_text};
 pub use parse::{Host, HostError, Local, Macro, ParseOptions, ScopeIndex, parse_module, parse_module_with};
 pub use print::{
-    PrintOptions, Spans, print_binding, print_block, print_expr, print_function, print_module, print_module_with,
-    print_part, print_prim, print_prim_func, print_scalar, print_stmt, print_type, print_variable, print_with_lines,
-    print_with_spans,
+    NoLetterLeft, PrintOptions, Spans, print_binding, print_block, print_expr, print_function, print_module,
+    print_module_with, print_part, print_prim, print_prim_func, print_scalar, print_stmt, print_type, print_variable,
+    print_with_lines, print_with_spans,
 };
 pub use tensor::literal_tensor;

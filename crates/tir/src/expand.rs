@@ -28,7 +28,12 @@ const BYTES: i64 = 4;
 
 /// What a call stands for; `None` if it is an operation of its own.
 pub fn expand(call: &PrimCall) -> Option<PrimExpr> {
-    match (Intrinsic::of_call(&call.op)?, call.args.as_slice()) {
+    expand_as(Intrinsic::of_call(&call.op)?, call)
+}
+
+/// The same of a call of an intrinsic that is known.
+pub(crate) fn expand_as(intrinsic: Intrinsic, call: &PrimCall) -> Option<PrimExpr> {
+    match (intrinsic, call.args.as_slice()) {
         (Intrinsic::QMultiplyShift, [x, y, q, s]) => {
             let zero = prim::int_of(s.dtype(), 0);
             let (left, right) = (prim::max(s, &zero), prim::max(&zero - s, &zero));

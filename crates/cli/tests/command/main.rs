@@ -8,6 +8,7 @@ mod documentation;
 mod errors;
 mod inspect;
 mod opt;
+mod pictures;
 mod profile;
 mod relay;
 mod run;

@@ -50,27 +50,6 @@ fn an_archive_gives_every_input_by_name() {
 }
 
 #[test]
-fn pictures_are_scaled_and_normalised() {
-    let place = Workplace::with_models();
-    let mut picture = image::RgbImage::new(16, 12);
-    picture.pixels_mut().for_each(|pixel| pixel.0 = [255, 0, 51]);
-    picture.save(place.path("picture.png")).unwrap();
-    place.write(
-        "show.relax",
-        "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((1, 3, 2, 2), \"float32\")):\n        \
-         with R.dataflow():\n            gv = R.add(x, x)\n            R.output(gv)\n        return gv\n",
-    );
-    let head = |options: &str| {
-        place.json(&format!("run show.relax --input picture.png{options}"))["outputs"][0]["head"].clone()
-    };
-    assert_eq!(head(""), serde_json::json!([2.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0]));
-    assert_eq!(head(" --mean 0.5 --std 0.5"), serde_json::json!([2.0, 2.0, 2.0, 2.0, -2.0, -2.0, -2.0, -2.0]));
-    let wrong = place.run("run show.relax --input picture.png --mean 1,2");
-    assert!(wrong.code == 2 && wrong.err.contains("--mean has 2 numbers"), "{}", wrong.err);
-    assert_eq!(place.run("run model.relax --input x=picture.png").code, 2);
-}
-
-#[test]
 fn a_model_that_is_not_compiled_is_compiled_first() {
     let place = Workplace::with_models();
     place.ok("compile model.onnx -q");

@@ -40,6 +40,25 @@ impl Workplace {
         std::fs::write(self.path(name), text).unwrap();
     }
 
+    /// A picture. One with a palette has four colours.
+    pub fn write_png(
+        &self,
+        name: &str,
+        (width, height): (u32, u32),
+        kind: (png::ColorType, png::BitDepth),
+        data: &[u8],
+    ) {
+        let file = std::fs::File::create(self.path(name)).unwrap();
+        let mut encoder = png::Encoder::new(file, width, height);
+        encoder.set_color(kind.0);
+        encoder.set_depth(kind.1);
+        if kind.0 == png::ColorType::Indexed {
+            encoder.set_palette((0..12).map(|at| (at * 53 + 7) as u8).collect::<Vec<_>>());
+            encoder.set_trns(vec![255, 0, 3, 128]);
+        }
+        encoder.write_header().unwrap().write_image_data(data).unwrap();
+    }
+
     /// The command with arguments as they are typed, blanks between.
     pub fn run(&self, args: &str) -> Ended {
         self.run_args(&args.split_whitespace().collect::<Vec<_>>())

@@ -55,26 +55,23 @@ fn greatest_finite(dtype: DataType) -> f64 {
 
 /// The least value of a numeric type: minus infinity for floats.
 pub fn lowest(dtype: DataType) -> PrimExpr {
-    if dtype.is_float() {
-        float_of(dtype, f64::NEG_INFINITY)
-    } else if dtype.is_int() {
-        int_of(dtype, i64::MIN >> 64u32.saturating_sub(u32::from(dtype.bits)).min(63))
-    } else {
-        int_of(dtype, 0)
-    }
+    if dtype.is_float() { float_of(dtype, f64::NEG_INFINITY) } else { int_of(dtype, int_limits(dtype).0) }
 }
 
 /// The greatest value of a numeric type: infinity for floats.
 pub fn highest(dtype: DataType) -> PrimExpr {
-    if dtype.is_float() {
-        float_of(dtype, f64::INFINITY)
-    } else if dtype.is_int() {
-        int_of(dtype, i64::MAX >> 64u32.saturating_sub(u32::from(dtype.bits)).min(63))
+    if dtype.is_float() { float_of(dtype, f64::INFINITY) } else { int_of(dtype, int_limits(dtype).1) }
+}
+
+/// The least and the greatest value of a type of integers or bools. Of 64 bits without a sign the greatest has all of them set.
+pub fn int_limits(dtype: DataType) -> (i64, i64) {
+    let unused = 64u32.saturating_sub(u32::from(dtype.bits)).min(63);
+    if dtype.is_int() {
+        (i64::MIN >> unused, i64::MAX >> unused)
     } else if dtype.is_bool() {
-        int_of(dtype, 1)
+        (0, 1)
     } else {
-        // All bits set: a 64-bit literal wraps.
-        int_of(dtype, (u64::MAX >> 64u32.saturating_sub(u32::from(dtype.bits)).min(63)) as i64)
+        (0, (u64::MAX >> unused) as i64)
     }
 }
 

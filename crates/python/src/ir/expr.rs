@@ -253,7 +253,9 @@ fn script(args: &Args<'_>) -> Result<Any, Error> {
 fn script_spans(args: &Args<'_>) -> Result<Any, Error> {
     let (root, nodes): (ObjectRef, Vec<ObjectRef>) = (args.get(0)?, args.get(1)?);
     let options = print::PrintOptions { show_meta: args.get(2)? };
-    let Some((text, spans)) = print::print_with_spans(&root, &nodes, options) else { return Ok(Any::none()) };
+    let printed = print::print_with_spans(&root, &nodes, options);
+    let printed = printed.map_err(|error| Error::new(ErrorKind::ValueError, error.to_string()))?;
+    let Some((text, spans)) = printed else { return Ok(Any::none()) };
     let flat = |list: &print::Spans| list.iter().flat_map(|(b, e)| [*b as i64, *e as i64]).collect::<Vec<i64>>();
     let spans: Vec<Any> = spans.iter().map(|list| Any::from(flat(list))).collect();
     Ok(Any::from(vec![Any::from(text.as_str()), Any::from(spans)]))

@@ -82,12 +82,9 @@ const fn row(
         infer,
         lengths: |cx| channels_agree(cx, "OI"),
         lower: Lowering::Compute(convolve::convolve),
-        instead: Some(|cx, b| match pixel::as_product(cx, b)? {
-            Some(product) => Ok(Some(product)),
-            None => match idle_taps::without(cx, b)? {
-                Some(fewer) => Ok(Some(fewer)),
-                None => distant_taps::as_products(cx, b),
-            },
+        instead: Some(|cx| match (pixel::as_product(cx)?, idle_taps::without(cx)?) {
+            (Some(other), _) | (None, Some(other)) => Ok(Some(other)),
+            (None, None) => distant_taps::as_products(cx),
         }),
         pattern: OpPattern::OutFusable,
         mixed_precision: MixedPrecision::Always(Some("out_dtype")),
@@ -111,7 +108,7 @@ const fn transposed(name: &'static str, attrs: &'static [AttrDef]) -> OpDef {
 /// The rows.
 pub static TABLE: &[OpDef] = &[
     OpDef {
-        instead: Some(|cx, b| as_2d(cx, b).map(Some)),
+        instead: Some(|cx| Ok(Some(Box::new(move |b| as_2d(cx, b))))),
         ..row(
             "nn.conv1d",
             &[

@@ -307,8 +307,11 @@ pub type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError
 /// What writes a call as calls of other operators.
 pub type Decompose = fn(&CallCx, &mut crate::BlockBuilder) -> Result<crate::Expr, OpError>;
 
-/// What writes a call as calls of other operators, if it is one that they serve.
-pub type Instead = fn(&CallCx, &mut crate::BlockBuilder) -> Result<Option<crate::Expr>, OpError>;
+/// Says whether other operators serve a call, and then how it is written as calls of them.
+pub type Instead = for<'c> fn(&'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError>;
+
+/// What writes a call that was found to be one that other operators serve.
+pub type Emission<'c> = Box<dyn FnOnce(&mut crate::BlockBuilder) -> Result<crate::Expr, OpError> + 'c>;
 
 /// How a call is executed.
 #[derive(Clone, Copy)]

@@ -64,7 +64,7 @@ fn are_distant(g: &Geometry, channels: i64) -> bool {
 }
 
 /// The products and their sum, where taps are distant.
-pub fn as_products(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
+pub fn as_products<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError> {
     let Ok(g) = known(cx, "OI") else { return Ok(None) };
     let numbers = g.weight.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
     let Some(&[filters, channels, height, width]) = numbers.as_deref() else { return Ok(None) };
@@ -75,6 +75,12 @@ pub fn as_products(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, Op
     if !is_plain || !is_wide || !pays || !are_distant(&g, channels) {
         return Ok(None);
     }
+    Ok(Some(Box::new(move |b| products(cx, &g, [height, width], b))))
+}
+
+/// The products of windows of so many taps, and their sum.
+fn products(cx: &CallCx, g: &Geometry, [height, width]: [i64; 2], b: &mut BlockBuilder) -> Result<Expr, OpError> {
+    let (dtype, filters) = (g.dtype, &g.weight[0]);
     let failed = |error| OpError::of_build(cx.name(), error);
     let mut products = Vec::new();
     for tap in (0..height).flat_map(|y| (0..width).map(move |x| [y, x])) {
@@ -82,11 +88,11 @@ pub fn as_products(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, Op
         if places.iter().any(|p| p.count.is_int(0)) {
             continue;
         }
-        let product = product_of(cx, b, &g, tap, &places)?;
+        let product = product_of(cx, b, g, tap, &places)?;
         products.push((product, places));
     }
     let sizes = g.windows.iter().zip(&g.data[2..]).map(|(w, size)| w.positions(size, Partial::Dropped));
-    let dims: Vec<PrimExpr> = [g.data[0].clone(), filters.into()].into_iter().chain(sizes).collect();
+    let dims: Vec<PrimExpr> = [g.data[0].clone(), filters.clone()].into_iter().chain(sizes).collect();
     let args = products.iter().map(|(product, _)| product.clone()).collect();
     let sum = b.emit_te("taps", args, |inputs| {
         vec![te::compute("T_taps", &dims, |at| {
@@ -106,7 +112,7 @@ pub fn as_products(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, Op
             terms.reduce(|a, b| a + b).unwrap_or(zero.clone())
         })]
     });
-    sum.map(Some).map_err(failed)
+    sum.map_err(failed)
 }
 
 /// The product of one tap, over the places where it meets the image.

@@ -6,7 +6,7 @@
 use relaxide_ir::Attrs;
 use relaxide_ir::prim::PrimExpr;
 
-use super::conv::known;
+use super::conv::{Geometry, known};
 use super::window::{Partial, Window};
 use super::*;
 use crate::BlockBuilder;
@@ -27,7 +27,7 @@ fn busy(window: &Window, size: &PrimExpr) -> Option<(i64, i64)> {
 }
 
 /// The convolution with fewer taps, where some are idle.
-pub fn without(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
+pub fn without<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError> {
     let Ok(g) = known(cx, "OI") else { return Ok(None) };
     let Some(taps) = g.windows.iter().zip(&g.data[2..]).map(|(w, n)| busy(w, n)).collect::<Option<Vec<_>>>() else {
         return Ok(None);
@@ -36,6 +36,11 @@ pub fn without(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpErro
     if !g.are_orders_plain() || g.windows.iter().zip(&taps).all(is_whole) {
         return Ok(None);
     }
+    Ok(Some(Box::new(move |b| with_taps(cx, &g, &taps, b))))
+}
+
+/// The convolution with so many taps of each axis, from the first to behind the last.
+fn with_taps(cx: &CallCx, g: &Geometry, taps: &[(i64, i64)], b: &mut BlockBuilder) -> Result<Expr, OpError> {
     let list = |values: &mut dyn Iterator<Item = i64>| Expr::tuple(values.map(Expr::prim).collect::<Vec<_>>());
     let n = taps.len() as i64;
     let (axes, begin, end) =
@@ -43,9 +48,8 @@ pub fn without(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpErro
     let sliced = Attrs::new().with("assume_inbound", true);
     let weight = b.op("strided_slice", [cx.arg(1)?.clone(), axes, begin, end], sliced);
     let weight = weight.map_err(|e| OpError::of_build(cx.name(), e))?;
-    let front = g.windows.iter().zip(&taps).map(|(w, t)| w.before - t.0 * w.dilation);
-    let back =
-        g.windows.iter().zip(&taps).map(|(w, t)| w.after - (w.kernel.as_int().unwrap_or(t.1) - t.1) * w.dilation);
+    let front = g.windows.iter().zip(taps).map(|(w, t)| w.before - t.0 * w.dilation);
+    let back = g.windows.iter().zip(taps).map(|(w, t)| w.after - (w.kernel.as_int().unwrap_or(t.1) - t.1) * w.dilation);
     let attrs = cx.attrs.clone().with("padding", front.chain(back).collect::<Vec<i64>>());
-    call(cx.def.name, [cx.arg(0)?.clone(), weight], attrs).map(Some)
+    call(cx.def.name, [cx.arg(0)?.clone(), weight], attrs)
 }

@@ -74,7 +74,7 @@ impl Axis {
 }
 
 /// A transposed convolution as a convolution, where it can be one.
-pub fn as_convolution(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
+pub fn as_convolution<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError> {
     let Ok(g) = known(cx, "IO") else { return Ok(None) };
     let plain = g.windows.iter().all(|w| w.dilation == 1) && g.are_orders_plain();
     let (Some(channels), Some(filters)) = (g.weight[0].as_int(), g.weight[1].as_int()) else { return Ok(None) };
@@ -82,17 +82,7 @@ pub fn as_convolution(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>,
     let dims = transpose_dims(cx, &g)?;
     let axes = g.windows.iter().zip(&g.data[2..]).zip(&dims[2..]).map(|((w, from), to)| Axis::new(w, from, to));
     let Some(axes) = axes.collect::<Option<Vec<_>>>().filter(|_| plain) else { return Ok(None) };
-    let mut writer = Writer { b, cx, axes: &axes };
-    let weight = writer.weight(cx.arg(1)?.clone(), &shares)?;
-    let phases = writer.convolution(weight, &g)?;
-    if axes.iter().all(|a| a.stride == 1) {
-        return writer.cut(phases, &dims).map(Some);
-    }
-    if axes.iter().all(|a| a.stride <= FEW) {
-        return writer.interleaved(phases, &dims).map(Some);
-    }
-    let whole = writer.together(phases, &g, shares.groups * filters)?;
-    writer.cut(whole, &dims).map(Some)
+    Ok(Some(Box::new(move |b| Writer { b, cx, axes: &axes }.written(&g, &shares, &dims))))
 }
 
 /// How many channels of the image and filters each group has.
@@ -109,6 +99,20 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// All of it.
+    fn written(&mut self, g: &Geometry, shares: &Shares, dims: &[PrimExpr]) -> Result<Expr, OpError> {
+        let weight = self.weight(self.cx.arg(1)?.clone(), shares)?;
+        let phases = self.convolution(weight, g)?;
+        if self.axes.iter().all(|a| a.stride == 1) {
+            return self.cut(phases, dims);
+        }
+        if self.axes.iter().all(|a| a.stride <= FEW) {
+            return self.interleaved(phases, dims);
+        }
+        let whole = self.together(phases, g, shares.groups * shares.filters)?;
+        self.cut(whole, dims)
+    }
+
     fn op(&mut self, name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs) -> Result<Expr, OpError> {
         self.b.op(name, args, attrs).map_err(|e| OpError::of_build(self.cx.name(), e))
     }

@@ -251,7 +251,7 @@ fn avg_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
 /// An average of a padded image as one of the image with its padding, which is written once: a window that asks of each element
 /// whether it is there takes six times as long. Where the padding does not count, the result is scaled by a plane of how much of each
 /// window is image, which is the same for all images and channels.
-fn padded_first(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
+fn padded_first<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError> {
     let (pool, data) = (Pool::of(cx)?, cx.tensor(0)?);
     let layout = cx.str("layout")?;
     let is_plain =
@@ -260,9 +260,17 @@ fn padded_first(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpErr
     let Some(image) = data.dims.filter(|_| is_plain && is_wide && pool.partial == Partial::Dropped) else {
         return Ok(None);
     };
-    if !pool.beyond() {
-        return Ok(None);
-    }
+    let dtype = data.dtype;
+    Ok(pool.beyond().then(|| -> Emission<'c> { Box::new(move |b| average_of_padded(cx, &pool, &image, dtype, b)) }))
+}
+
+fn average_of_padded(
+    cx: &CallCx,
+    pool: &Pool,
+    image: &[PrimExpr],
+    dtype: DataType,
+    b: &mut BlockBuilder,
+) -> Result<Expr, OpError> {
     let failed = |error| OpError::of_build(cx.def.name, error);
     let widths: Vec<i64> = [0; 4].into_iter().chain(pool.windows.iter().flat_map(|w| [w.before, w.after])).collect();
     let padded =
@@ -270,17 +278,17 @@ fn padded_first(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpErr
     let attrs = cx.attrs.clone().with("padding", vec![0; 2 * pool.windows.len()]);
     let mean = call(cx.name(), [padded], attrs)?;
     if pool.with_padding {
-        return Ok(Some(mean));
+        return Ok(mean);
     }
-    let mut plane = pool.dims(&image);
+    let mut plane = pool.dims(image);
     plane[..2].fill(1.into());
     let share = |at: &[PrimExpr]| {
-        let count = pool.count(at, &image).unwrap_or_else(|| pool.volume().into());
-        prim::div(prim::constant(data.dtype, pool.volume() as f64), prim::cast(data.dtype, count))
+        let count = pool.count(at, image).unwrap_or_else(|| pool.volume().into());
+        prim::div(prim::constant(dtype, pool.volume() as f64), prim::cast(dtype, count))
     };
     let plane = b.emit_te("pool_share", Vec::new(), |_| vec![te::compute("share", &plane, share)]).map_err(failed)?;
     let mean = b.emit(mean).map_err(failed)?;
-    call("multiply", [mean, plane], Attrs::new()).map(Some)
+    call("multiply", [mean, plane], Attrs::new())
 }
 
 /// How many taps of a window meet the image, or the image and its padding.

@@ -15,7 +15,6 @@ use relaxide_tir::te;
 
 use super::names::Names;
 use super::*;
-use crate::BlockBuilder;
 
 /// Channels below which a vector is not full.
 const LEAST_CHANNELS: i64 = 8;
@@ -36,7 +35,7 @@ struct Align {
 }
 
 /// The operator over images whose channels come last, where its places are so many in each bin.
-pub fn tabulated(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpError> {
+pub fn tabulated<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError> {
     let (data, rois) = (cx.tensor(0)?, cx.tensor(1)?);
     let (layout, ratio, mode) = (cx.str("layout")?, cx.int("sample_ratio")?, cx.str("mode")?);
     let (Some(dims), Some(regions)) = (data.dims, rois.dims) else { return Ok(None) };
@@ -62,22 +61,24 @@ pub fn tabulated(cx: &CallCx, b: &mut BlockBuilder) -> Result<Option<Expr>, OpEr
         place: rois.dtype,
         dtype: data.dtype,
     };
-    let failed = |error| OpError::of_build(cx.name(), error);
-    let turned = |order: [i64; 4]| Attrs::new().with("axes", order.to_vec());
-    let image = cx.arg(0)?.clone();
-    let image = match is_first {
-        true => b.op("permute_dims", [image], turned([0, 2, 3, 1])).map_err(failed)?,
-        false => image,
-    };
     let (count, mode) = (regions[0].clone(), mode.to_string());
-    let result = b.emit_te("roi_align", vec![image, cx.arg(1)?.clone()], |inputs| {
-        vec![align.result(&inputs[0], &inputs[1], &count, &mode)]
-    });
-    let result = result.map_err(failed)?;
-    match is_first {
-        true => call("permute_dims", [result], turned([0, 3, 1, 2])).map(Some),
-        false => Ok(Some(result)),
-    }
+    Ok(Some(Box::new(move |b| {
+        let failed = |error| OpError::of_build(cx.name(), error);
+        let turned = |order: [i64; 4]| Attrs::new().with("axes", order.to_vec());
+        let image = cx.arg(0)?.clone();
+        let image = match is_first {
+            true => b.op("permute_dims", [image], turned([0, 2, 3, 1])).map_err(failed)?,
+            false => image,
+        };
+        let result = b.emit_te("roi_align", vec![image, cx.arg(1)?.clone()], |inputs| {
+            vec![align.result(&inputs[0], &inputs[1], &count, &mode)]
+        });
+        let result = result.map_err(failed)?;
+        match is_first {
+            true => call("permute_dims", [result], turned([0, 3, 1, 2])),
+            false => Ok(result),
+        }
+    })))
 }
 
 impl Align {

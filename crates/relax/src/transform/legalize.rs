@@ -219,10 +219,10 @@ impl Rewrite for Decompose<'_> {
         let (args, attrs, ty_args) = (&call.args, &call.attrs, &call.ty_args);
         let cx = CallCx { def, args, attrs, ty_args, over_threads, form: self.form };
         if let Some(instead) = def.instead.filter(|_| self.form == KernelForm::Fast && is_known(call))
-            && let Some(other) = instead(&cx, b)?
+            && let Some(emit) = instead(&cx)?
         {
             self.changed = true;
-            return Ok(Action::Bind(other));
+            return Ok(Action::Bind(emit(b)?));
         }
         let open = match (divided, def.lower) {
             (Some(divide), _) | (None, Lowering::Decompose(divide)) => divide,

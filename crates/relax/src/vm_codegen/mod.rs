@@ -26,7 +26,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::IRModule;
 use relaxide_ir::pass::Refusal;
 use relaxide_tir::PrimFunc;
-use relaxide_vm::{ExecBuilder, Executable, FuncKind, NATIVE_PREFIX};
+use relaxide_vm::{ExecBuilder, Executable, FuncKind, GUARD_NOTE, NATIVE_PREFIX};
 
 use crate::Function;
 
@@ -49,6 +49,12 @@ pub enum CodegenError {
         /// What the builder refused.
         source: relaxide_vm::BuildError,
     },
+}
+
+/// What is said of a dimension that is not what the program was compiled for, though its model allows it: the machine makes an error of its
+/// own kind of it.
+pub fn guard_note(text: &str) -> String {
+    format!("{GUARD_NOTE}{text}")
 }
 
 /// What Relax functions become.

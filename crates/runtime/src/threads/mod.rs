@@ -13,12 +13,12 @@
 //! loop on the caller's thread as a single task: generated code takes its share from the number of tasks that it is
 //! told, so that is always right, and never worse than waiting on a machine whose cores are all busy.
 //!
-//! Workers go where the system puts them, but for the core of the launching thread where they are few ([`apart`]), or are bound to one core each if `RELAXIDE_BIND_THREADS` (or TVM's variable of
-//! that name) is 1. The number of threads is what [`set_num_threads`] said, else `RELAXIDE_NUM_THREADS`, else `TVM_NUM_THREADS`, else the
+//! Workers go where the system puts them, but for the core of the launching thread where they are few, or are bound to one core each if
+//! `RELAXIDE_BIND_THREADS` (or TVM's variable of that name) is 1 ([`cores`]). The number of threads is what [`set_num_threads`] said, else `RELAXIDE_NUM_THREADS`, else `TVM_NUM_THREADS`, else the
 //! number of cores that the process may use.
 
-mod apart;
 mod barrier;
+mod cores;
 mod round;
 mod waiting;
 mod worker;

@@ -1,13 +1,11 @@
 //! The threads of the pool: what a worker does, and how a failing task reports.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use relaxide_ffi::{Error, ErrorKind};
 
-use crate::environment;
-
-use super::apart::Apart;
+use super::cores::Cores;
 use super::round::{Job, Round};
 use super::waiting::Waiting;
 
@@ -22,7 +20,7 @@ pub(super) struct Crew {
     first_error: Mutex<Option<(u32, Error)>>,
     /// How many workers there shall be.
     size: AtomicUsize,
-    apart: Apart,
+    cores: Cores,
 }
 
 impl Crew {
@@ -34,7 +32,7 @@ impl Crew {
             launcher,
             first_error: Mutex::new(None),
             size: AtomicUsize::new(0),
-            apart: Apart::new(),
+            cores: Cores::new(),
         }
     }
 
@@ -65,16 +63,13 @@ impl Crew {
     fn start_worker(&'static self, number: usize) -> std::io::Result<()> {
         let is_surplus = move || number >= self.size();
         let work = move || {
-            match binds_threads() {
-                true => bind(number + 1),
-                false => self.apart.join(),
-            }
+            self.cores.join(number + 1);
             while !is_surplus() {
                 let seen = self.round.number();
                 self.run_tasks(number + 1);
                 self.idle.until(|| self.round.number() != seen || is_surplus());
             }
-            self.apart.leave();
+            self.cores.leave();
         };
         std::thread::Builder::new().name(format!("relaxide-{}", number + 1)).spawn(work).map(drop)
     }
@@ -88,7 +83,7 @@ impl Crew {
     pub(super) unsafe fn launch(&self, job: Job, helpers: usize) -> Result<(), Error> {
         self.round.begin(job, helpers + 1);
         if self.idle.has_sleepers() {
-            self.apart.keep();
+            self.cores.keep_apart();
         }
         self.idle.wake(helpers);
         self.run_tasks(0);
@@ -121,37 +116,6 @@ impl Crew {
         }
     }
 }
-
-/// Whether workers are bound to cores: `RELAXIDE_BIND_THREADS` or `TVM_BIND_THREADS` says `1`. By default they are not, since
-/// a bound worker waits for its core where another program, or another process with a pool like this, has it.
-fn binds_threads() -> bool {
-    static BINDS: OnceLock<bool> = OnceLock::new();
-    *BINDS.get_or_init(|| environment::switch(&["RELAXIDE_BIND_THREADS", "TVM_BIND_THREADS"]))
-}
-
-/// Binds the calling thread to one of the cores that the process may use, the `number`th, counted from 0 and round again.
-/// Where the system refuses, the thread stays free.
-#[cfg(target_os = "linux")]
-fn bind(number: usize) {
-    // SAFETY: a set of cores is plain bits, all zeros a valid one; the calls read and write only these, and cores are
-    // numbered below the set's size.
-    unsafe {
-        let mut allowed: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut allowed) != 0 {
-            return;
-        }
-        let limit = libc::CPU_SETSIZE as usize;
-        let cores: Vec<usize> = (0..limit).filter(|core| libc::CPU_ISSET(*core, &allowed)).collect();
-        if let Some(core) = number.checked_rem(cores.len()).and_then(|place| cores.get(place)) {
-            let mut one: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(*core, &mut one);
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one);
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn bind(_number: usize) {}
 
 /// The error that a failing task has raised on this thread, with the number of the task.
 pub(super) fn raised_error(task: u32) -> Error {

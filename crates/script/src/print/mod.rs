@@ -30,7 +30,7 @@ use relaxide_tir::{BufferRegion, For, IterKind, IterVar, PrimFunc, Range, Stmt};
 pub use lines::print_with_lines;
 use metadata::Metadata;
 use names::{Names, identifier};
-pub use spans::{Spans, print_with_spans};
+pub use spans::{NoLetterLeft, Spans, print_with_spans};
 
 /// What a print shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -183,7 +183,7 @@ struct Printer<'a> {
     /// Where statements come to stand, if that is asked for.
     marks: Option<lines::Marks>,
     /// Nodes whose places in the text are asked for.
-    watched: spans::Watched,
+    watched: Option<spans::Watched>,
 }
 
 impl<'a> Printer<'a> {
@@ -206,7 +206,7 @@ impl<'a> Printer<'a> {
             owners: HashMap::new(),
             is_part: false,
             marks: None,
-            watched: spans::Watched::new(),
+            watched: None,
         }
     }
 

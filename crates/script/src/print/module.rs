@@ -43,7 +43,7 @@ impl Printer<'_> {
                     func.0.type_key()
                 ));
             }
-            self.watch_since(start, &func.0);
+            self.watch_since(start, || func.0.clone());
         }
         if module.functions.is_empty() {
             self.line("pass");

@@ -94,9 +94,7 @@ impl Printer<'_> {
     pub(super) fn binding(&mut self, binding: &Binding) {
         let start = self.out.len();
         self.binding_lines(binding);
-        if !self.watched.is_empty() {
-            self.watch_since(start, &binding.clone().into());
-        }
+        self.watch_since(start, || binding.clone().into());
     }
 
     fn binding_lines(&mut self, binding: &Binding) {

@@ -8,7 +8,6 @@ use relaxide_tir::{AllocBuffer, AttrStmt, BufferStore, For, ForKind, IfThenElse,
 
 use super::Printer;
 use super::names::identifier;
-use super::spans::is_mark;
 use crate::FLAT_INDICES;
 use crate::number::quoted;
 use crate::parse::{DISABLE_UNROLL, PRAGMA_UNROLL};
@@ -178,9 +177,7 @@ impl Printer<'_> {
     }
 
     fn watch_stmt(&mut self, start: usize, stmt: &Stmt) {
-        if !self.watched.is_empty() {
-            self.watch_since(start, &stmt.clone().into());
-        }
+        self.watch_since(start, || stmt.clone().into());
     }
 
     fn stmt_lines(&mut self, stmt: &Stmt) {
@@ -321,7 +318,7 @@ impl Printer<'_> {
         let text = self.prim(value);
         // A call is a statement of its own; what reads as anything else is no statement of a kernel.
         match value {
-            PrimExpr::Call(_) if text.trim_start_matches(is_mark).starts_with("T.") => self.line(text),
+            PrimExpr::Call(_) if self.begins_with(&text, "T.") => self.line(text),
             _ => self.line(format!("T.evaluate({text})")),
         }
     }

@@ -1,7 +1,5 @@
 //! Kernels over the threads of a device: the interpreter and a device compute what the blocks say.
 
-use std::collections::HashMap;
-
 use relaxide_codegen::{CompileSettings, DeviceCode, Emitted, backend, emit, export_library};
 use relaxide_ffi::{Any, AnyView, DataType, Device, Error, Module, Ref, SavedBytes, Tensor, get_global};
 use relaxide_ir::{Buffer, PrimExpr, Target, Var, prim};
@@ -22,6 +20,20 @@ pub struct DeviceKind {
     pub device: Device,
     pub target: &'static str,
     pub changed: Change,
+}
+
+/// A kernel under its name, lowered for a device, with arguments and what the interpreter computes of them.
+pub struct Trial {
+    pub name: String,
+    pub sample: Sample,
+    pub expected: Vec<Vec<Scalar>>,
+    pub lowered: PrimFunc,
+}
+
+/// A loop over an axis of threads.
+pub fn bound(var: &Ref<Var>, extent: i64, thread_tag: &str, body: Stmt) -> Stmt {
+    let Stmt::For(loop_) = Stmt::serial(var.clone(), extent, body) else { panic!("a loop") };
+    Ref::new(For { kind: ForKind::ThreadBinding, thread_tag: thread_tag.into(), ..For::clone(&loop_) }).into()
 }
 
 pub fn named(func: &PrimFunc, name: &str) -> PrimFunc {
@@ -76,11 +88,31 @@ impl DeviceKind {
         elements(&outputs.iter().map(on_host).collect::<Result<Vec<_>, _>>()?)
     }
 
+    /// A kernel and its arguments, as they are tried.
+    pub fn trial(&self, name: &str, sample: Sample) -> Trial {
+        let (lowered, expected) = (self.lowered(&named(&sample.func, name)).1, sample.interpret(&sample.func).unwrap());
+        Trial { name: name.into(), sample, expected, lowered }
+    }
+
+    /// The device computes of all what the interpreter does.
+    pub fn agrees(&self, trials: &[Trial]) {
+        self.agrees_in(&self.library(&trials.iter().map(|trial| trial.lowered.clone()).collect::<Vec<_>>()), trials);
+    }
+
+    /// The same with kernels of a library.
+    pub fn agrees_in(&self, library: &Module, trials: &[Trial]) {
+        for Trial { name, sample, expected, lowered } in trials {
+            let found = self.run(library, name, sample).unwrap_or_else(|error| panic!("{name}: {error}\n{lowered}"));
+            if let Some((output, at)) = sample.difference(&found, expected) {
+                panic!("{name}: {:?} for {:?} at {at}\n{lowered}", found[output][at], expected[output][at]);
+            }
+        }
+    }
+
     /// Random kernels: over threads the interpreter computes the same, and so does the device if there is one.
     pub fn random_kernels(&self, has_device: bool) {
         let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 1000 } else { 24 };
-        let (mut kernels, mut cases) = (Vec::new(), HashMap::new());
-        for seed in 0..count {
+        let kernel = |seed| {
             let sample = sample_from(&mut Random::new(seed), Options::default()).unwrap();
             let name = format!("kernel{seed}");
             let (scheduled, lowered) = self.lowered(&named(&sample.func, &name));
@@ -89,54 +121,41 @@ impl DeviceKind {
                 let found = sample.interpret(func).unwrap_or_else(|error| panic!("{error}\n{func}"));
                 assert!(sample.difference(&found, &expected).is_none(), "{}\n{func}", sample.func);
             }
-            kernels.push(lowered.clone());
-            cases.insert(name, (sample, expected, lowered));
-        }
-        if !has_device {
-            return;
-        }
-        let library = self.library(&kernels);
-        for (name, (sample, expected, lowered)) in &cases {
-            let found = self.run(&library, name, sample).unwrap_or_else(|error| panic!("{error}\n{lowered}"));
-            if let Some((output, at)) = sample.difference(&found, expected) {
-                panic!("{:?} for {:?} at {at}\n{lowered}", found[output][at], expected[output][at]);
-            }
+            Trial { name, sample, expected, lowered }
+        };
+        let trials: Vec<Trial> = (0..count).map(kernel).collect();
+        if has_device {
+            self.agrees(&trials);
         }
     }
 
-    /// Kernels that the threads of a block carry out together, lowered, with what the interpreter makes of them.
-    fn teamwork(&self) -> Vec<(String, Sample, PrimFunc)> {
+    /// Kernels that the threads of a block carry out together.
+    fn teamwork(&self) -> Vec<Trial> {
         let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 900 } else { KINDS };
         let kernel = |seed| {
-            let (name, Teamwork { sample, rule }) = (format!("team{seed}"), teamwork(seed).unwrap());
+            let Teamwork { sample, rule } = teamwork(seed).unwrap();
             let notes = schedule::apply(&sample.func, &self.target()).unwrap().notes;
             assert!(notes.iter().any(|note| note.rule == rule), "{notes:?} for {rule}");
-            let lowered = self.lowered(&named(&sample.func, &name)).1;
-            let split = lower::split_device(&lowered, self.device.device_type).unwrap();
+            let trial = self.trial(&format!("team{seed}"), sample);
+            let split = lower::split_device(&trial.lowered, self.device.device_type).unwrap();
             let shares = split.launches.iter().any(|launch| launch.shared_bytes > 0);
-            assert_eq!(shares, rule != "fallback", "{lowered}");
-            (name, sample, lowered)
+            assert_eq!(shares, rule != "fallback", "{}", trial.lowered);
+            trial
         };
         (0..count).map(kernel).collect()
     }
 
     /// The device computes together what the interpreter computes alone; a large product, too.
     pub fn threads_together(&self, has_device: bool) {
-        let kernels = self.teamwork();
+        let trials = self.teamwork();
         let (large, shape) = (large_product(), [(1024, 40), (40, 1024)]);
-        let all = kernels.iter().map(|(_, _, lowered)| lowered.clone()).chain([self.lowered(&large).1]);
+        let all = trials.iter().map(|trial| trial.lowered.clone()).chain([self.lowered(&large).1]);
         let all: Vec<PrimFunc> = all.collect();
         if !has_device {
             return;
         }
         let library = self.library(&all);
-        for (name, sample, lowered) in &kernels {
-            let expected = sample.interpret(&sample.func).unwrap();
-            let found = self.run(&library, name, sample).unwrap_or_else(|error| panic!("{error}\n{lowered}"));
-            if let Some((output, at)) = sample.difference(&found, &expected) {
-                panic!("{:?} for {:?} at {at}\n{lowered}", found[output][at], expected[output][at]);
-            }
-        }
+        self.agrees_in(&library, &trials);
         let mut random = Random::new(7);
         let inputs = shape.map(|(rows, columns)| random_tensor(&mut random, &[rows, columns], F32).unwrap());
         let [a, b] = inputs.each_ref().map(|tensor| tensor.to_vec::<f32>().unwrap());
@@ -167,17 +186,10 @@ impl DeviceKind {
         let kernel = |seed| {
             let (name, sample) = (format!("warps{seed}"), tensor_product(seed).unwrap().sample);
             let lowered = self.tensor_product(&named(&sample.func, &name), seed % 6 == 5);
-            (name, sample, lowered)
-        };
-        let kernels: Vec<_> = (0..count).map(kernel).collect();
-        let library = self.library(&kernels.iter().map(|(_, _, lowered)| lowered.clone()).collect::<Vec<_>>());
-        for (name, sample, lowered) in &kernels {
             let expected = sample.interpret(&sample.func).unwrap();
-            let found = self.run(&library, name, sample).unwrap_or_else(|error| panic!("{error}\n{lowered}"));
-            if let Some((output, at)) = sample.difference(&found, &expected) {
-                panic!("{:?} for {:?} at {at}\n{lowered}", found[output][at], expected[output][at]);
-            }
-        }
+            Trial { name, sample, expected, lowered }
+        };
+        self.agrees(&(0..count).map(kernel).collect::<Vec<_>>());
     }
 
     /// Vectors that a program writes, also such as read what they write.
@@ -190,28 +202,21 @@ impl DeviceKind {
         let turned = prim::load(&b, [four(first() + 3, -1)]) + prim::load(&b, [four(first(), 1)]);
         let body =
             Stmt::seq([Stmt::store(&b, [four(first(), 1)], doubled), Stmt::store(&b, [four(first(), 1)], turned)]);
-        let bound = |var: &Ref<Var>, extent: i64, tag: &str, body: Stmt| -> Stmt {
-            let Stmt::For(loop_) = Stmt::serial(var.clone(), extent, body) else { panic!("a loop") };
-            let (kind, thread_tag) = (ForKind::ThreadBinding, tag.into());
-            Ref::new(For { kind, thread_tag, ..For::clone(&loop_) }).into()
-        };
         let body = bound(&block, 2, "blockIdx.x", bound(&thread, 8, "threadIdx.x", body));
-        let func = named(&PrimFunc::over_buffers(&[a, b], &[], body), "vectors");
+        let func = PrimFunc::over_buffers(&[a, b], &[], body);
         let floats: Vec<f32> = (0..64).map(|x| x as f32 * 0.5).collect();
         let inputs = vec![Tensor::from_slice(&floats, &[64]).unwrap()];
-        let sample = Sample { func: func.clone(), inputs, outputs: vec![(vec![64], F32)], scalars: vec![] };
-        let expected = sample.interpret(&func).unwrap();
-        let lowered = self.lowered(&func).1;
+        let sample = Sample { func, inputs, outputs: vec![(vec![64], F32)], scalars: vec![] };
+        let trial = self.trial("vectors", sample);
         if has_device {
-            let found = self.run(&self.library(&[lowered]), "vectors", &sample).unwrap();
-            assert!(sample.difference(&found, &expected).is_none(), "{found:?} for {expected:?}");
+            self.agrees(&[trial]);
         }
     }
 
     /// The same kernels as code of the device, for an assembler.
     pub fn text_of_teamwork(&self, target: &str) -> String {
         let target: Target = target.parse().unwrap();
-        let kernels = self.teamwork().into_iter().map(|(_, _, lowered)| lowered);
+        let kernels = self.teamwork().into_iter().map(|trial| trial.lowered);
         let large = large_tensor_products().into_iter().map(|(func, tf32)| self.tensor_product(&func, tf32));
         let kernels = kernels.chain([self.lowered(&large_product()).1]).chain(large);
         let kernels = self.parts(&kernels.collect::<Vec<_>>());

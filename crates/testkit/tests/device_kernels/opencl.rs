@@ -2,12 +2,12 @@
 //!
 //! Where the machine has no driver of OpenCL, the interpreter alone runs, and the tests say so.
 
-use crate::devices::{DeviceKind, F32, named};
-use relaxide_ffi::{DataType, Device, Ref};
+use crate::devices::{DeviceKind, F32, bound, named};
+use relaxide_ffi::{DataType, Device};
 use relaxide_ir::{Buffer, PrimExpr, Var, prim};
 use relaxide_runtime::device::device_exists;
 use relaxide_tir::testing::Sample;
-use relaxide_tir::{ForKind, Stmt, lower, te};
+use relaxide_tir::{Stmt, lower, te};
 
 pub const OPENCL: DeviceKind =
     DeviceKind { device: Device::new(Device::OPENCL, 0), target: "opencl", changed: |_, code| code };
@@ -48,29 +48,20 @@ fn virtual_threads_are_copies_in_a_thread() {
     let (a, b) = (Buffer::new("A", F32, [16]), Buffer::new("B", F32, [16]));
     let s = Buffer::scoped("s", F32, [16], "shared.dyn");
     let [block, thread, both] = ["block", "thread", "both"].map(Var::dim);
-    let bound = |var: &Ref<Var>, extent: i64, tag: &str, body: Stmt| -> Stmt {
-        let Stmt::For(loop_) = Stmt::serial(var.clone(), extent, body) else { panic!("a loop") };
-        let (kind, thread_tag) = (ForKind::ThreadBinding, tag.into());
-        Ref::new(relaxide_tir::For { kind, thread_tag, ..relaxide_tir::For::clone(&loop_) }).into()
-    };
     let at = || PrimExpr::from(&both) * 8 + PrimExpr::from(&thread);
     let there = Stmt::store(&s, [at()], prim::load(&a, [at()]));
     let back = Stmt::store(&b, [at()], prim::load(&s, [prim::sub(15, at())]));
     let body = Stmt::seq([bound(&both, 2, "vthread.x", there), Stmt::barrier(), bound(&both, 2, "vthread.x", back)]);
     let body = bound(&block, 1, "blockIdx.x", bound(&thread, 8, "threadIdx.x", Stmt::seq([Stmt::alloc(&s), body])));
-    let func = named(&relaxide_tir::PrimFunc::over_buffers(&[a, b], &[], body), "turned");
+    let func = relaxide_tir::PrimFunc::over_buffers(&[a, b], &[], body);
     let floats: Vec<f32> = (0..16).map(|x| x as f32).collect();
     let inputs = vec![relaxide_ffi::Tensor::from_slice(&floats, &[16]).unwrap()];
-    let sample = Sample { func: func.clone(), inputs, outputs: vec![(vec![16], F32)], scalars: vec![] };
-    let expected = sample.interpret(&func).unwrap();
-    let lowered = OPENCL.lowered(&func).1;
-    let split = lower::split_device(&lowered, Device::OPENCL).unwrap();
+    let trial = OPENCL.trial("turned", Sample { func, inputs, outputs: vec![(vec![16], F32)], scalars: vec![] });
+    let split = lower::split_device(&trial.lowered, Device::OPENCL).unwrap();
     assert_eq!(split.launches[0].shared_bytes, 64);
-    if !has_device() {
-        return;
+    if has_device() {
+        OPENCL.agrees(&[trial]);
     }
-    let found = OPENCL.run(&OPENCL.library(&[lowered]), "turned", &sample).unwrap();
-    assert!(sample.difference(&found, &expected).is_none(), "{found:?} for {expected:?}");
 }
 
 /// Says that this process is one that a test has started, with a cache.
@@ -131,33 +122,25 @@ fn what_a_driver_has_compiled_is_kept_for_other_processes() {
 #[test]
 fn what_no_thread_does_is_refused() {
     let (a, i) = (Buffer::new("A", F32, [4]), Var::dim("i"));
-    let one = prim::constant(F32, 1.0);
-    let store = Stmt::serial(i.clone(), 4, Stmt::store(&a, [PrimExpr::from(&i)], one.clone()));
-    let func = named(&relaxide_tir::PrimFunc::over_buffers(std::slice::from_ref(&a), &[], store.clone()), "f");
-    let error = lower::split_device(&func, Device::OPENCL).unwrap_err().to_string();
-    assert!(error.contains("outside of any thread"), "{error}");
-    let Stmt::For(loop_) = &store else { panic!("a loop") };
-    let bound = |tag: &str| relaxide_tir::For {
-        kind: ForKind::ThreadBinding,
-        thread_tag: tag.into(),
-        ..relaxide_tir::For::clone(loop_)
+    let store = || Stmt::store(&a, [PrimExpr::from(&i)], prim::constant(F32, 1.0));
+    let split = |body: Stmt| {
+        let func = named(&relaxide_tir::PrimFunc::over_buffers(std::slice::from_ref(&a), &[], body), "f");
+        lower::split_device(&func, Device::OPENCL)
     };
     // Virtual threads are none of the device's.
-    let func = named(&func.with_body(Ref::new(bound("vthread.x")).into()), "f");
-    let error = lower::split_device(&func, Device::OPENCL).unwrap_err().to_string();
-    assert!(error.contains("outside of any thread"), "{error}");
+    for body in [Stmt::serial(i.clone(), 4, store()), bound(&i, 4, "vthread.x", store())] {
+        let error = split(body).unwrap_err().to_string();
+        assert!(error.contains("outside of any thread"), "{error}");
+    }
     // A kernel that binds its loops itself keeps them.
-    let func = named(&func.with_body(Ref::new(bound("threadIdx.x")).into()), "f");
-    let split = lower::split_device(&func, Device::OPENCL).unwrap();
-    assert_eq!(split.launches[0].tags, ["threadIdx.x"]);
+    assert_eq!(split(bound(&i, 4, "threadIdx.x", store())).unwrap().launches[0].tags, ["threadIdx.x"]);
 }
 
 /// Numbers of four and two bits, there and back, with sums that wrap and floats that are too large.
 #[test]
 fn elements_of_less_than_a_byte_share_bytes_on_the_device_too() {
     let types = [DataType::int(4), DataType::uint(4), DataType::int(2), DataType::uint(2)];
-    let mut kernels = Vec::new();
-    let mut samples = Vec::new();
+    let mut trials = Vec::new();
     for (at, from) in types.into_iter().enumerate() {
         let to = types[(at + 1) % types.len()];
         let (a, x) = (te::placeholder("A", [8], from), te::placeholder("X", [8], F32));
@@ -165,7 +148,7 @@ fn elements_of_less_than_a_byte_share_bytes_on_the_device_too() {
         let back = te::compute("back", [8], |i| prim::cast(F32, narrowed.at(i)));
         let widened = te::compute("widened", [8], |i| prim::cast(F32, a.at(i)) * x.at(i));
         let name = format!("packed{at}");
-        let func = named(&te::create_prim_func(&[a, x, narrowed, back, widened]).unwrap(), &name);
+        let func = te::create_prim_func(&[a, x, narrowed, back, widened]).unwrap();
         let bytes: Vec<u8> = (0..from.bytes_of(8).unwrap()).map(|i| (i * 91 + 37) as u8).collect();
         let inputs = vec![
             relaxide_ffi::Tensor::from_bytes(&bytes, &[8], from).unwrap(),
@@ -173,23 +156,16 @@ fn elements_of_less_than_a_byte_share_bytes_on_the_device_too() {
         ];
         let sample =
             Sample { func, inputs, outputs: vec![(vec![8], to), (vec![8], F32), (vec![8], F32)], scalars: vec![] };
-        kernels.push(OPENCL.lowered(&sample.func).1);
-        samples.push((name, sample));
+        trials.push(OPENCL.trial(&name, sample));
     }
-    for kernel in &kernels {
-        for launch in lower::split_device(kernel, Device::OPENCL).unwrap().launches {
+    for trial in &trials {
+        for launch in lower::split_device(&trial.lowered, Device::OPENCL).unwrap().launches {
             let text = lower::decompose_packed(&launch.func).to_string();
             assert!(!text.contains("int4") && !text.contains("int2"), "{text}");
         }
     }
-    if !has_device() {
-        return;
-    }
-    let library = OPENCL.library(&kernels);
-    for (name, sample) in &samples {
-        let expected = sample.interpret(&sample.func).unwrap();
-        let found = OPENCL.run(&library, name, sample).unwrap();
-        assert!(sample.difference(&found, &expected).is_none(), "{name}: {found:?} for {expected:?}");
+    if has_device() {
+        OPENCL.agrees(&trials);
     }
 }
 
@@ -223,7 +199,7 @@ fn floats_of_a_byte_and_less_are_rounded_on_the_device_too() {
         })
         .collect();
     let single: Vec<f32> = numbers.iter().map(|x| *x as f32).collect();
-    let (mut kernels, mut samples) = (Vec::new(), Vec::new());
+    let mut trials = Vec::new();
     for name in names {
         let small: DataType = name.parse().unwrap();
         let f64_ = DataType::float(64);
@@ -243,17 +219,9 @@ fn floats_of_a_byte_and_less_are_rounded_on_the_device_too() {
             relaxide_ffi::Tensor::from_slice(&numbers, &[COUNT]).unwrap(),
         ];
         let outputs = [F32, small, small, small].map(|dtype| (vec![COUNT], dtype)).to_vec();
-        let sample = Sample { func: named(&func, name), inputs, outputs, scalars: vec![] };
-        kernels.push(OPENCL.lowered(&sample.func).1);
-        samples.push((name, sample));
+        trials.push(OPENCL.trial(name, Sample { func, inputs, outputs, scalars: vec![] }));
     }
-    if !has_device() {
-        return;
-    }
-    let library = OPENCL.library(&kernels);
-    for (name, sample) in &samples {
-        let expected = sample.interpret(&sample.func).unwrap();
-        let found = OPENCL.run(&library, name, sample).unwrap();
-        assert!(sample.difference(&found, &expected).is_none(), "{name}: {found:?} for {expected:?}");
+    if has_device() {
+        OPENCL.agrees(&trials);
     }
 }

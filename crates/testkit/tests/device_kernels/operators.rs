@@ -1,7 +1,7 @@
 //! Operators whose kernels are others on devices: over threads they compute what a processor's kernel does, in the interpreter and on a
 //! driver of OpenCL, where there is one.
 
-use crate::devices::{F32, named};
+use crate::devices::{F32, Trial, named};
 use crate::opencl::{OPENCL, has_device};
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::Target;
@@ -158,28 +158,20 @@ fn suppressions() -> Vec<Case> {
 }
 
 fn check(cases: Vec<Case>) {
-    let has_device = has_device();
-    let (mut kernels, mut samples) = (Vec::new(), Vec::new());
+    let mut trials = Vec::new();
     for (at, case) in cases.into_iter().enumerate() {
         let (name, inputs) = (format!("case{at}"), case.inputs.iter().map(|(_, tensor)| tensor.clone()).collect());
         let (alone, together) = (kernel(&case, "llvm"), named(&kernel(&case, "opencl"), &name));
         let notes = schedule::apply(&together, &OPENCL.target()).unwrap().notes;
         assert!(notes.iter().any(|note| note.rule == case.rule), "{}: {notes:?}\n{together}", case.call);
         let sample = Sample { func: together, inputs, outputs: case.outputs, scalars: Vec::new() };
-        let expected = sample.interpret(&alone).unwrap();
-        let lowered = OPENCL.lowered(&sample.func).1;
+        let (expected, lowered) = (sample.interpret(&alone).unwrap(), OPENCL.lowered(&sample.func).1);
         let found = sample.interpret(&lowered).unwrap_or_else(|error| panic!("{}: {error}\n{lowered}", case.call));
         assert!(sample.difference(&found, &expected).is_none(), "{}: {found:?} for {expected:?}", case.call);
-        kernels.push(lowered);
-        samples.push((case.call, name, sample, expected));
+        trials.push(Trial { name, sample, expected, lowered });
     }
-    if !has_device {
-        return;
-    }
-    let library = OPENCL.library(&kernels);
-    for (call, name, sample, expected) in &samples {
-        let found = OPENCL.run(&library, name, sample).unwrap_or_else(|error| panic!("{call}: {error}"));
-        assert!(sample.difference(&found, expected).is_none(), "{call}: {found:?} for {expected:?}");
+    if has_device() {
+        OPENCL.agrees(&trials);
     }
 }
 

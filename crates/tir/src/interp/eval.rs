@@ -4,7 +4,7 @@
 //! for a broadcast, of the element at the index's lane for a load. So everything, lazy choice included, is defined on
 //! scalars.
 
-use relaxide_ffi::{Any, AnyView, Ref, Tensor};
+use relaxide_ffi::{Any, AnyView, DataType, Ref, Tensor};
 use relaxide_ir::PrimExpr;
 use relaxide_ir::prim::{BufferLoad, PrimCall, Ramp};
 
@@ -19,8 +19,10 @@ use crate::tensor_argument::TensorArgument;
 impl Interp {
     /// The value of an expression, all lanes of it.
     pub(super) fn eval(&mut self, e: &PrimExpr) -> Result<Value> {
-        let lanes = usize::from(e.dtype().lanes.max(1));
-        Ok(Value::from_lanes((0..lanes).map(|lane| self.eval_at(e, lane)).collect::<Result<_>>()?))
+        match usize::from(e.dtype().lanes.max(1)) {
+            1 => Ok(Value::One(self.eval_at(e, 0)?)),
+            lanes => Ok(Value::Many((0..lanes).map(|lane| self.eval_at(e, lane)).collect::<Result<_>>()?)),
+        }
     }
 
     /// The value of an integer expression.
@@ -40,55 +42,71 @@ impl Interp {
 
     /// The value of an expression in one lane.
     pub(super) fn eval_at(&mut self, e: &PrimExpr, lane: usize) -> Result<Scalar> {
-        match e {
-            PrimExpr::Int(n) => Ok(Scalar::Int(n.value).wrapped(n.dtype)),
-            PrimExpr::Float(n) => Ok(Scalar::Float(n.value).wrapped(n.dtype)),
-            PrimExpr::Str(n) => Err(InterpError::Malformed(format!("the string {:?} as a number", n.value))),
+        Ok(self.eval_typed(e, lane)?.0)
+    }
+
+    /// The same with the type of its elements: to look for that of each operand anew would take as long as to evaluate it.
+    fn eval_typed(&mut self, e: &PrimExpr, lane: usize) -> Result<(Scalar, DataType)> {
+        Ok(match e {
+            PrimExpr::Int(n) => (Scalar::Int(n.value).wrapped(n.dtype), n.dtype.element()),
+            PrimExpr::Float(n) => (Scalar::Float(n.value).wrapped(n.dtype), n.dtype.element()),
+            PrimExpr::Str(n) => return Err(InterpError::Malformed(format!("the string {:?} as a number", n.value))),
             PrimExpr::Var(var) => match self.vars.get(var) {
-                Some(value) => value.lane(lane),
-                None => Err(InterpError::Malformed(format!("variable `{}` has no value", var.name))),
+                Some(value) => (value.lane(lane)?, var.dtype().element()),
+                None => return Err(InterpError::Malformed(format!("variable `{}` has no value", var.name))),
             },
-            PrimExpr::Cast(n) => Ok(self.eval_at(&n.value, lane)?.convert(n.value.dtype(), n.dtype)),
-            PrimExpr::Binary(n) => {
-                let (dtype, other) = (n.a.dtype(), n.b.dtype());
-                if dtype.element() != other.element() {
-                    return Err(InterpError::Malformed(format!("`{e}` is of {dtype} and {other}")));
-                }
-                let (a, b) = (self.eval_at(&n.a, lane)?, self.eval_at(&n.b, lane)?);
-                scalar::binary(n.op, dtype, a, b, || e.to_string())
+            PrimExpr::Cast(n) => {
+                let (value, from) = self.eval_typed(&n.value, lane)?;
+                (value.convert(from, n.dtype), n.dtype.element())
             }
-            PrimExpr::Not(n) => Ok(Scalar::Int(i64::from(!self.eval_bool(&n.a, lane)?))),
+            PrimExpr::Binary(n) => {
+                let ((a, dtype), (b, other)) = (self.eval_typed(&n.a, lane)?, self.eval_typed(&n.b, lane)?);
+                if dtype != other {
+                    return Err(InterpError::Malformed(format!("`{e}` is of {} and {}", n.a.dtype(), n.b.dtype())));
+                }
+                let value = scalar::binary(n.op, dtype, a, b, || e.to_string())?;
+                (value, if n.op.is_comparison() { DataType::bool() } else { dtype })
+            }
+            PrimExpr::Not(n) => {
+                let (value, dtype) = self.eval_typed(&n.a, lane)?;
+                (Scalar::Int(i64::from(!value.is_true())), dtype)
+            }
             PrimExpr::Select(n) => {
                 let condition = self.eval_bool(&n.condition, lane)?;
-                let (yes, no) = (self.eval_at(&n.true_value, lane)?, self.eval_at(&n.false_value, lane)?);
-                Ok(if condition { yes } else { no })
+                let (yes, no) = (self.eval_typed(&n.true_value, lane)?, self.eval_at(&n.false_value, lane)?);
+                (if condition { yes.0 } else { no }, yes.1)
             }
             PrimExpr::Let(n) => {
                 let value = self.eval(&n.value)?;
-                self.vars.insert(n.var.clone(), value);
-                self.eval_at(&n.body, lane)
+                self.set(&n.var, value);
+                self.eval_typed(&n.body, lane)?
             }
-            PrimExpr::Ramp(n) => self.ramp_lane(n, lane),
-            PrimExpr::Broadcast(n) => self.eval_at(&n.value, lane % usize::from(n.value.dtype().lanes.max(1))),
-            PrimExpr::Load(n) => self.load_lane(n, lane),
-            PrimExpr::Call(n) => self.call_lane(n, lane),
-        }
+            PrimExpr::Ramp(n) => self.ramp_lane(n, lane)?,
+            PrimExpr::Broadcast(n) => {
+                let lane = if lane == 0 { 0 } else { lane % usize::from(n.value.dtype().lanes.max(1)) };
+                self.eval_typed(&n.value, lane)?
+            }
+            PrimExpr::Load(n) => (self.load_lane(n, lane)?, n.buffer.dtype.element()),
+            PrimExpr::Call(n) => (self.call_lane(n, lane)?, n.dtype.element()),
+        })
     }
 
-    fn ramp_lane(&mut self, n: &Ramp, lane: usize) -> Result<Scalar> {
-        let dtype = n.base.dtype().element();
-        let (base, stride) = (self.eval_int(&n.base)?, self.eval_int(&n.stride)?);
-        Ok(Scalar::Int(base.wrapping_add(stride.wrapping_mul(lane as i64))).wrapped(dtype))
+    fn ramp_lane(&mut self, n: &Ramp, lane: usize) -> Result<(Scalar, DataType)> {
+        let ((base, dtype), stride) = (self.eval_typed(&n.base, 0)?, self.eval_int(&n.stride)?);
+        let base = base.as_int().ok_or_else(|| InterpError::Malformed(format!("`{}` is not an integer", n.base)))?;
+        Ok((Scalar::Int(base.wrapping_add(stride.wrapping_mul(lane as i64))).wrapped(dtype), dtype))
     }
 
     /// The indices of an access in one lane. Those of a buffer with more elements than 32 bits count are computed in 64.
     pub(super) fn indices_at(&mut self, view: &View, indices: &[PrimExpr], lane: usize) -> Result<Vec<i64>> {
         let is_large = view.reach().is_none_or(|reach| reach > i64::from(i32::MAX));
-        let at = |e: &PrimExpr| {
-            let lane = if e.dtype().lanes > 1 { lane } else { 0 };
-            if is_large { self.eval_int_at(&in_64_bits(e), lane) } else { self.eval_int_at(e, lane) }
-        };
-        indices.iter().map(at).collect()
+        let mut found = self.spare.pop().unwrap_or_default();
+        found.clear();
+        for e in indices {
+            let lane = if lane > 0 && e.dtype().lanes > 1 { lane } else { 0 };
+            found.push(if is_large { self.eval_int_at(&in_64_bits(e), lane)? } else { self.eval_int_at(e, lane)? });
+        }
+        Ok(found)
     }
 
     fn load_lane(&mut self, n: &BufferLoad, lane: usize) -> Result<Scalar> {
@@ -103,7 +121,9 @@ impl Interp {
         }
         let view = self.view_of(&n.buffer)?;
         let indices = self.indices_at(&view, &n.indices, outer)?;
-        self.memory.load(&view, &indices, inner)
+        let value = self.memory.load(&view, &indices, inner);
+        self.spare.push(indices);
+        value
     }
 
     fn call_lane(&mut self, n: &Ref<PrimCall>, lane: usize) -> Result<Scalar> {
@@ -112,7 +132,7 @@ impl Interp {
         if !intrinsic.arity().accepts(n.args.len()) {
             return Err(InterpError::Malformed(format!("`{}` with {} arguments", n.op, n.args.len())));
         }
-        if let Some(meaning) = crate::expand::expand(n) {
+        if let Some(meaning) = crate::expand::expand_as(intrinsic, n) {
             return self.eval_at(&meaning, lane);
         }
         match intrinsic {

@@ -1,6 +1,7 @@
 //! Statements.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::Var;
 
 use super::scalar::{Scalar, Value};
 use super::threads::{is_thread, waits};
@@ -95,6 +96,14 @@ impl Interp {
         Ok(Flow::Next)
     }
 
+    /// Gives a variable a value. Most have one already.
+    pub(super) fn set(&mut self, var: &Ref<Var>, value: Value) {
+        match self.vars.get_mut(var) {
+            Some(old) => *old = value,
+            None => drop(self.vars.insert(var.clone(), value)),
+        }
+    }
+
     fn exec_early_exit(&mut self, exit: EarlyExit<'_>) -> Result<Flow> {
         Ok(match exit {
             EarlyExit::Break => Flow::Break,
@@ -113,7 +122,7 @@ impl Interp {
         for i in 0..extent {
             let i = if n.kind == ForKind::Parallel { extent - 1 - i } else { i };
             let value = Scalar::Int(min.wrapping_add(i)).wrapped(dtype);
-            self.vars.insert(n.var.clone(), Value::One(value));
+            self.set(&n.var, Value::One(value));
             match self.exec(&n.body)? {
                 Flow::Next | Flow::Continue => {}
                 Flow::Break => break,
@@ -149,8 +158,10 @@ impl Interp {
                 continue;
             }
             let indices = self.indices_at(&view, &n.indices, outer)?;
-            let element = (0..within).map(|i| value.lane(outer * within + i)).collect::<Result<Vec<_>>>()?;
-            self.memory.store(&view, &indices, &element)?;
+            for inner in 0..within {
+                self.memory.store(&view, &indices, inner, value.lane(outer * within + inner)?)?;
+            }
+            self.spare.push(indices);
         }
         Ok(())
     }
@@ -169,7 +180,7 @@ impl Interp {
             if iter.kind == IterKind::Reduce {
                 first &= value.lane(0)?.as_int() == Some(self.eval_int(&iter.min)?);
             }
-            self.vars.insert(iter.var.clone(), value);
+            self.set(&iter.var, value);
         }
         for buffer in &block.alloc_buffers {
             self.allocate(buffer)?;

@@ -2,9 +2,10 @@
 
 use half::{bf16, f16};
 use relaxide_ffi::DataType;
+use relaxide_ir::prim::int_limits;
 
 use super::scalar::{Scalar, round_to};
-use super::{InterpError, Result, limits};
+use super::{InterpError, Result};
 use crate::intrin::Intrinsic;
 
 /// The result of an element-wise intrinsic; `dtype` is its type and `of` that of the first argument.
@@ -12,8 +13,8 @@ pub(super) fn apply(intrinsic: Intrinsic, args: &[Scalar], of: DataType, dtype: 
     match (intrinsic, args) {
         (Intrinsic::MinValue, []) if dtype.is_float() => Ok(Scalar::Float(f64::NEG_INFINITY)),
         (Intrinsic::MaxValue, []) if dtype.is_float() => Ok(Scalar::Float(f64::INFINITY)),
-        (Intrinsic::MinValue, []) => Ok(Scalar::Int(limits(dtype).0)),
-        (Intrinsic::MaxValue, []) => Ok(Scalar::Int(limits(dtype).1)),
+        (Intrinsic::MinValue, []) => Ok(Scalar::Int(int_limits(dtype).0)),
+        (Intrinsic::MaxValue, []) => Ok(Scalar::Int(int_limits(dtype).1)),
         (Intrinsic::Reinterpret, [a]) => reinterpret(*a, of, dtype),
         (Intrinsic::IsNan | Intrinsic::IsInf | Intrinsic::IsFinite, [a]) => {
             let v = a.to_f64(of);
@@ -51,11 +52,11 @@ fn mismatch(intrinsic: Intrinsic, of: DataType) -> InterpError {
 }
 
 fn reinterpret(a: Scalar, from: DataType, to: DataType) -> Result<Scalar> {
-    let bytes = a.to_bytes(from);
+    let (bytes, count) = a.encoded(from);
     let width = |dtype: DataType| if dtype.is_packed() { usize::from(dtype.bits) } else { dtype.element().bytes() * 8 };
     let same_size = width(from) == width(to);
     same_size
-        .then(|| Scalar::from_bytes(to, &bytes))
+        .then(|| Scalar::from_bytes(to, &bytes[..count]))
         .flatten()
         .ok_or_else(|| InterpError::Malformed(format!("{from} reinterpreted as {to}")))
 }

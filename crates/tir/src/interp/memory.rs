@@ -222,26 +222,27 @@ impl Memory {
         if storage.written.as_ref().is_some_and(|written| !place.all_set(written)) {
             return Err(InterpError::Unwritten { buffer: view.buffer.name.clone(), indices: indices.to_vec() });
         }
-        let value = Scalar::from_bytes(view.dtype.element(), &place.read(&storage.bytes));
+        let value = match place.width {
+            0..8 => Scalar::from_bytes(view.dtype.element(), &[place.part(&storage.bytes)]),
+            _ => Scalar::from_bytes(view.dtype.element(), &storage.bytes[place.bytes()]),
+        };
         value.ok_or_else(|| InterpError::Unsupported(format!("elements of type {}", view.dtype)))
     }
 
-    /// Writes an element, of one lane or as many as the buffer's type has.
-    pub fn store(&mut self, view: &View, indices: &[i64], lanes: &[Scalar]) -> Result<()> {
-        for (lane, value) in lanes.iter().enumerate() {
-            let place = self.place("store", view, indices, lane)?;
-            self.note_use(view, indices, place.first, true)?;
-            let bytes = value.to_bytes(view.dtype.element());
-            if bytes.len() != place.width.div_ceil(8) {
-                let (name, dtype) = (&view.buffer.name, view.dtype);
-                let message = format!("{} bytes stored to an element of {dtype} of `{name}`", bytes.len());
-                return Err(InterpError::Malformed(message));
-            }
-            let storage = &mut self.storages[view.pointer.storage];
-            place.write(&mut storage.bytes, &bytes);
-            if let Some(written) = &mut storage.written {
-                place.write(written, &[u8::MAX; 8]);
-            }
+    /// Writes a lane of an element.
+    pub fn store(&mut self, view: &View, indices: &[i64], lane: usize, value: Scalar) -> Result<()> {
+        let place = self.place("store", view, indices, lane)?;
+        self.note_use(view, indices, place.first, true)?;
+        let (bytes, count) = value.encoded(view.dtype.element());
+        if count != place.width.div_ceil(8) {
+            let (name, dtype) = (&view.buffer.name, view.dtype);
+            let message = format!("{count} bytes stored to an element of {dtype} of `{name}`");
+            return Err(InterpError::Malformed(message));
+        }
+        let storage = &mut self.storages[view.pointer.storage];
+        place.write(&mut storage.bytes, &bytes);
+        if let Some(written) = &mut storage.written {
+            place.write(written, &[u8::MAX; 8]);
         }
         Ok(())
     }
@@ -273,11 +274,9 @@ impl Bits {
         (1 << self.width) - 1
     }
 
-    fn read(&self, memory: &[u8]) -> Vec<u8> {
-        if self.width >= 8 {
-            return memory[self.bytes()].to_vec();
-        }
-        vec![(self.word(memory) >> self.shift() & self.mask()) as u8]
+    /// What is less than a byte.
+    fn part(&self, memory: &[u8]) -> u8 {
+        (self.word(memory) >> self.shift() & self.mask()) as u8
     }
 
     /// Writes the first bytes, or bits, of some.

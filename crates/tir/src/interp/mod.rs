@@ -228,6 +228,8 @@ struct Interp {
     fixed: HashSet<Ref<Var>>,
     /// Buffers whose dimensions are fixed.
     views: ByNode<Buffer, Rc<View>>,
+    /// Lists of indices that are not in use: a fresh one for each access would be much of its time.
+    spare: Vec<Vec<i64>>,
 }
 
 /// Executes a kernel. Tensors are written in place; the result is what the kernel returned, if it did.
@@ -325,10 +327,4 @@ fn kind_of(arg: &Arg) -> String {
         Arg::Int(_) => "an integer".to_string(),
         Arg::Float(_) => "a float".to_string(),
     }
-}
-
-/// The least and greatest values of an integer type, as 64-bit patterns.
-fn limits(dtype: DataType) -> (i64, i64) {
-    let literal = |e: relaxide_ir::PrimExpr| e.as_int().unwrap_or(0);
-    (literal(relaxide_ir::prim::lowest(dtype.element())), literal(relaxide_ir::prim::highest(dtype.element())))
 }

@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 use relaxide_ffi::{DataType, SmallFloat};
 use relaxide_ir::BinaryOp;
+use relaxide_ir::prim::int_limits;
 
 use super::{InterpError, Result};
 
@@ -95,16 +96,27 @@ impl Scalar {
 
     /// The bytes of the element in a type; those of less than a byte are its lower bits, the others being zero.
     pub fn to_bytes(self, dtype: DataType) -> Vec<u8> {
+        let (bytes, count) = self.encoded(dtype);
+        bytes[..count].to_vec()
+    }
+
+    /// The same as the first of eight bytes, and how many.
+    pub(super) fn encoded(self, dtype: DataType) -> ([u8; 8], usize) {
+        fn first<const N: usize>(bytes: [u8; N]) -> ([u8; 8], usize) {
+            let mut all = [0; 8];
+            all[..N].copy_from_slice(&bytes);
+            (all, N)
+        }
         if let (Scalar::Float(v), Some(family)) = (self, SmallFloat::of(dtype)) {
-            return vec![family.encode(v)];
+            return first([family.encode(v)]);
         }
         match (self, dtype.code, dtype.bits) {
-            (Scalar::Int(v), ..) if dtype.is_packed() => vec![v as u8 & ((1 << dtype.bits.min(7)) - 1)],
-            (Scalar::Int(v), ..) => v.to_le_bytes()[..dtype.element().bytes().min(8)].to_vec(),
-            (Scalar::Float(v), DataType::FLOAT, 16) => f16::from_f32(v as f32).to_le_bytes().to_vec(),
-            (Scalar::Float(v), DataType::BFLOAT, _) => bf16::from_f32(v as f32).to_le_bytes().to_vec(),
-            (Scalar::Float(v), _, 32) => (v as f32).to_le_bytes().to_vec(),
-            (Scalar::Float(v), ..) => v.to_le_bytes().to_vec(),
+            (Scalar::Int(v), ..) if dtype.is_packed() => first([v as u8 & ((1 << dtype.bits.min(7)) - 1)]),
+            (Scalar::Int(v), ..) => (v.to_le_bytes(), dtype.element().bytes().min(8)),
+            (Scalar::Float(v), DataType::FLOAT, 16) => first(f16::from_f32(v as f32).to_le_bytes()),
+            (Scalar::Float(v), DataType::BFLOAT, _) => first(bf16::from_f32(v as f32).to_le_bytes()),
+            (Scalar::Float(v), _, 32) => first((v as f32).to_le_bytes()),
+            (Scalar::Float(v), ..) => first(v.to_le_bytes()),
         }
     }
 }
@@ -132,7 +144,7 @@ fn int_to_float(v: i64, from: DataType, to: DataType) -> f64 {
 }
 
 fn float_to_int(v: f64, to: DataType) -> i64 {
-    let (low, high) = super::limits(to);
+    let (low, high) = int_limits(to);
     if to.is_uint() {
         return (v as u64).min(high as u64) as i64;
     }
@@ -188,7 +200,7 @@ fn int_binary(op: BinaryOp, dtype: DataType, a: i64, b: i64) -> Option<Scalar> {
         Div | FloorDiv if unsigned => (a as u64).checked_div(b as u64)? as i64,
         Mod | FloorMod if unsigned => (a as u64).checked_rem(b as u64)? as i64,
         Div | Mod | FloorDiv | FloorMod => {
-            let (lowest, _) = super::limits(dtype);
+            let (lowest, _) = int_limits(dtype);
             if a == lowest && b == -1 {
                 return None;
             }

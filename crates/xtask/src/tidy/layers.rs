@@ -35,6 +35,7 @@ const WALLS: &[(&str, &str, &str)] = &[
     ("codegen", "script", "a back end reads no text"),
     ("frontend", "codegen", "what importers share makes programs and compiles none"),
     ("frontend", "script", "what importers share reads no format"),
+    ("frontend", "vm", "programs are data; what runs them stands apart"),
     ("onnx", "codegen", "an importer makes programs and compiles none"),
     ("torch", "codegen", "an importer makes programs and compiles none"),
     ("torch", "onnx", "importers know nothing of each other"),

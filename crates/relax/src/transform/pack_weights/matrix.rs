@@ -8,14 +8,16 @@ use relaxide_ir::Type;
 use relaxide_ir::prim::{floordiv, floormod};
 use relaxide_tir::te;
 
-use super::{F32, Layout, Pack, WIDTHS, filters};
-use crate::blocks;
+use super::{F32, Layout, Pack, filters};
+use crate::blocks::Panels;
 use crate::shape::prove_equal;
 use crate::transform::dispatch::kind_of;
 use crate::*;
 
 /// Elements from which a matrix is packed: smaller ones stay in a cache however they lie.
 const LEAST_ELEMENTS: i64 = 64 * 128;
+/// Columns of a panel at least: about as many as a tile of registers has.
+const LEAST_WIDTH: i64 = 48;
 
 /// A product with a constant matrix as one with its panels.
 pub(super) fn product(pack: &mut Pack<'_>, b: &mut BlockBuilder, call: &Ref<Call>) -> Result<Option<Expr>, BuildError> {
@@ -75,13 +77,13 @@ fn left_product(pack: &mut Pack<'_>, b: &mut BlockBuilder, call: &Ref<Call>) -> 
 /// The panels of a matrix, `[panels, rows, columns of a panel]`; none where it is to stay.
 pub(super) fn in_panels(matrix: &Tensor) -> Option<Tensor> {
     let [rows, columns] = *matrix.shape() else { return None };
-    let width = WIDTHS.into_iter().find(|width| columns % width == 0 && columns > *width)?;
+    let panels = Panels::whole(columns).filter(|panels| panels.width() >= LEAST_WIDTH && panels.count() > 1)?;
     if matrix.dtype() != F32 || rows * columns < LEAST_ELEMENTS {
         return None;
     }
     let (elements, length) = (matrix.to_vec::<f32>().ok()?, columns as usize);
-    let panels = blocks::laid_out(width, columns, rows, 0.0, |row, column| elements[row * length + column]);
-    Tensor::from_slice(&panels, &[columns / width, rows, width]).ok()
+    let laid_out = panels.laid_out(rows, 0.0, |row, column| elements[row * length + column]);
+    Tensor::from_slice(&laid_out, &[panels.count(), rows, panels.width()]).ok()
 }
 
 /// The panels of the rows of some matrices, `[.., panels, columns, rows of a panel]`, with zeros behind the last row; none where they are to stay.

@@ -32,8 +32,6 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     },
 );
 
-/// Columns of a panel: whole vectors of every processor, and as many as a tile of registers has; fewer where those do not divide them.
-const WIDTHS: [i64; 2] = [64, 48];
 const F32: DataType = DataType::float(32);
 
 fn run(module: IRModule) -> PassResult {
