@@ -40,7 +40,7 @@ impl FunctionText<'_> {
             (ScalarKind::Int { signed, .. }, ScalarKind::F32 | ScalarKind::F64) => {
                 self.cast(if signed { "sitofp" } else { "uitofp" }, value, to)
             }
-            (ScalarKind::F32 | ScalarKind::F64, ScalarKind::Int { bits, signed }) if bits <= 32 && from.is_vector() => {
+            (ScalarKind::F32 | ScalarKind::F64, ScalarKind::Int { bits, signed }) if from.is_vector() => {
                 self.saturate(value, to, bits, signed)
             }
             (ScalarKind::F32 | ScalarKind::F64, ScalarKind::Int { signed, .. }) => {
@@ -59,7 +59,7 @@ impl FunctionText<'_> {
         }
     }
 
-    /// A vector of floats as integers of 32 bits at most: LLVM's saturating conversion goes lane by lane.
+    /// A vector of floats as integers: LLVM's saturating conversion goes lane by lane.
     fn saturate(&mut self, value: &Val, to: Ty, bits: u32, signed: bool) -> Val {
         let from = value.ty;
         let (low, end) = match signed {
@@ -67,14 +67,19 @@ impl FunctionText<'_> {
             false => (0.0, 2f64.powi(bits as i32)),
         };
         // The last number before the end, if not of the integers then of the floats.
-        let is_exact = from.kind == ScalarKind::F64 || bits <= f32::MANTISSA_DIGITS;
-        let last = if is_exact { end - 1.0 } else { f64::from((end as f32).next_down()) };
+        let is_double = from.kind == ScalarKind::F64;
+        let is_exact = bits <= if is_double { f64::MANTISSA_DIGITS } else { f32::MANTISSA_DIGITS };
+        let last = match () {
+            () if is_exact => end - 1.0,
+            () if is_double => end.next_down(),
+            () => f64::from((end as f32).next_down()),
+        };
         let is_number = self.fcmp("ord", value, value);
         let number = self.select(&is_number, value, &Val::zero(from));
         let bounded = self.clamp(&number, low, last);
         let result = match (bits, signed) {
-            (32, true) => self.cast("fptosi", &bounded, to),
-            (32, false) => self.cast("fptoui", &bounded, to),
+            (32 | 64, true) => self.cast("fptosi", &bounded, to),
+            (32 | 64, false) => self.cast("fptoui", &bounded, to),
             _ => {
                 let wide = self.cast("fptosi", &bounded, to.with_kind(Ty::I32));
                 self.convert(&wide, to)
@@ -84,7 +89,9 @@ impl FunctionText<'_> {
             return result;
         }
         let beyond = self.fcmp("oge", value, &Val::float(from, end));
-        self.select(&beyond, &Val::int(to, (end - 1.0) as i64), &result)
+        // As many ones as the type has, without that of the sign.
+        let largest = (u64::MAX >> (64 - bits + u32::from(signed))).cast_signed();
+        self.select(&beyond, &Val::int(to, largest), &result)
     }
 
     /// The same bits as another type of the same width.

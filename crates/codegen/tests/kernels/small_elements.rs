@@ -151,7 +151,11 @@ fn small_integers_wrap_saturate_and_extend() {
 
 #[test]
 fn vectors_of_floats_saturate_to_integers() {
-    const EDGES: [f32; 16] = [
+    const EDGES: [f32; 20] = [
+        9223371487098961920.0,
+        9223372036854775808.0,
+        18446742974197923840.0,
+        18446744073709551616.0,
         -0.9,
         4294967040.0,
         127.9,
@@ -169,11 +173,11 @@ fn vectors_of_floats_saturate_to_integers() {
         1e30,
         -f32::INFINITY,
     ];
-    let narrow = ["int8", "uint8", "int16", "uint16", "int4", "uint4", "int32", "uint32"];
+    let integers = ["int8", "uint8", "int16", "uint16", "int4", "uint4", "int32", "uint32", "int64", "uint64"];
     let wide = [F32, DataType::float(64)];
     let size = EDGES.len() as i64;
     let cases: Vec<(String, DataType, DataType)> =
-        narrow.iter().flat_map(|to| wide.map(|from| (format!("{to}_of_{from}"), from, dtype(to)))).collect();
+        integers.iter().flat_map(|to| wide.map(|from| (format!("{to}_of_{from}"), from, dtype(to)))).collect();
     let funcs: Vec<PrimFunc> = cases
         .iter()
         .map(|(name, from, to)| {
@@ -186,11 +190,12 @@ fn vectors_of_floats_saturate_to_integers() {
     let kernels = Kernels::compile(&funcs);
     for (name, from, to) in cases {
         let (low, high) = match to.is_int() {
-            true => (-(1i64 << (to.bits - 1)), (1i64 << (to.bits - 1)) - 1),
-            false => (0, (1i64 << to.bits) - 1),
+            true => (-(1i128 << (to.bits - 1)), (1i128 << (to.bits - 1)) - 1),
+            false => (0, (1i128 << to.bits) - 1),
         };
-        let expected = EDGES.map(|v| (v as i64).clamp(low, high));
+        let expected = EDGES.map(|v| (v as i128).clamp(low, high));
         let bytes: Vec<u8> = match to.bits {
+            64 => expected.iter().flat_map(|v| (*v as u64).to_le_bytes()).collect(),
             32 => expected.iter().flat_map(|v| (*v as u32).to_le_bytes()).collect(),
             16 => expected.iter().flat_map(|v| (*v as u16).to_le_bytes()).collect(),
             _ => pack(to, &expected.map(|v| v as u8)),

@@ -82,9 +82,13 @@ const fn row(
         infer,
         lengths: |cx| channels_agree(cx, "OI"),
         lower: Lowering::Compute(convolve::convolve),
-        instead: Some(|cx| match (pixel::as_product(cx)?, idle_taps::without(cx)?) {
-            (Some(other), _) | (None, Some(other)) => Ok(Some(other)),
-            (None, None) => distant_taps::as_products(cx),
+        instead: Some(|cx| {
+            for way in [pixel::as_product, patches::as_product, idle_taps::without] {
+                if let Some(other) = way(cx)? {
+                    return Ok(Some(other));
+                }
+            }
+            distant_taps::as_products(cx)
         }),
         pattern: OpPattern::OutFusable,
         mixed_precision: MixedPrecision::Always(Some("out_dtype")),

@@ -46,6 +46,7 @@ pub mod names;
 pub mod nll;
 pub mod norm;
 mod packing;
+mod patches;
 mod pixel;
 mod polyphase;
 pub mod pool;
