@@ -1,6 +1,6 @@
 //! What the compiler computes itself.
 
-use relaxide_ffi::{DataType, Tensor};
+use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::pass::PassContext;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::*;
@@ -83,12 +83,9 @@ fn what_is_too_much_work_and_what_is_not_seen_through_stays() {
         let y = b.emit_output(y)?;
         let z = b.call_te("scan", vec![constant(&[4], 1)], |t| {
             te::extern_stage("scan", t, [("S".to_string(), vec![PrimExpr::from(4)], F32)], |ins, outs| {
-                let i = relaxide_ir::Var::dim("i");
-                relaxide_tir::Stmt::serial(
-                    i.clone(),
-                    4,
-                    relaxide_tir::Stmt::store(&outs[0], [&i], prim::load(&ins[0], [&i])),
-                )
+                let is_negative = prim::lt(prim::load(&ins[0], [0]), prim::constant(F32, 0.0));
+                let body = relaxide_tir::Stmt::store(&outs[0], [0], prim::load(&ins[0], [0]));
+                Ref::new(relaxide_tir::While { condition: is_negative, body }).into()
             })
         })?;
         let z = b.emit_output(z)?;
