@@ -5,6 +5,7 @@ import pytest
 import relaxide as tvm
 from relaxide import s_tir
 from relaxide.script import tirx as T
+from test_places_of_copies import two_readers
 
 
 @T.prim_func(s_tir=True)
@@ -62,24 +63,6 @@ def in_rows(A: T.Buffer((24,), "float32"), D: T.Buffer((1, 4, 6), "float32")):
         with T.sblock("D"):
             vn, vi, vj = T.axis.remap("SSS", [n, i, j])
             D[vn, vi, vj] = C[vi, vj] * 3.0
-
-
-@T.prim_func(s_tir=True)
-def two_stages(A: T.Buffer((32,), "float32"), C: T.Buffer((32,), "float32"), D: T.Buffer((32,), "float32")):
-    B = T.sblock_alloc_buffer((32,), "float32")
-    for i in range(4):
-        for j in range(8):
-            with T.sblock("B"):
-                v = T.axis.spatial(32, i * 8 + j)
-                B[v] = A[v] + 1.0
-        for j in range(8):
-            with T.sblock("C"):
-                v = T.axis.spatial(32, i * 8 + j)
-                C[v] = B[v] * 2.0
-    for i in range(32):
-        with T.sblock("D"):
-            v = T.axis.spatial(32, i)
-            D[v] = B[v] * 3.0
 
 
 @T.prim_func(s_tir=True)
@@ -168,23 +151,23 @@ def test_chains_are_inlined_in_each_order(order):
 
 
 def test_all_readers_read_a_copy_that_is_made_in_a_loop_of_some():
-    sch = s_tir.Schedule(two_stages)
+    sch = s_tir.Schedule(two_readers)
     sch.cache_read(sch.get_sblock("C"), 0, "global")
     reads = [sch.get(sch.get_sblock(name)).reads[0].buffer.name for name in "CD"]
     assert reads == ["B_global", "B_global"]
-    same(two_stages, sch)
+    same(two_readers, sch)
 
 
 def test_a_copy_stands_in_front_of_who_waits_for_it():
-    sch = s_tir.Schedule(two_stages)
+    sch = s_tir.Schedule(two_readers)
     sch.cache_write(sch.get_sblock("B"), 0, "global", consumer_blocks=[sch.get_sblock("C")])
     root = sch.get(sch.get_sblock("root"))
     assert len(root.body.seq) == 3, "the copy is no part of the first loop: only D waits for it"
-    same(two_stages, sch)
-    sch = s_tir.Schedule(two_stages)
+    same(two_readers, sch)
+    sch = s_tir.Schedule(two_readers)
     sch.cache_read(sch.get_sblock("D"), 0, "global", consumer_blocks=[sch.get_sblock("D")])
     assert sch.get(sch.get_sblock("root")).body.seq[1].body.block.name_hint == "B_global"
-    same(two_stages, sch)
+    same(two_readers, sch)
 
 
 @pytest.mark.parametrize("step", ["cache_read", "cache_write"])
