@@ -33,7 +33,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamDefault, ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::target::TargetKind;
-use relaxide_ir::{IRModule, Type, Var};
+use relaxide_ir::{Attrs, IRModule, Type, Var};
 use relaxide_tir::{PrimFunc, Stmt, te};
 
 use super::dispatch::kind_of;
@@ -51,19 +51,14 @@ use crate::shape::{substitute_type, vars_of};
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become kernels.", |module, context, args| {
-    let form = if args.bool("fast") == Some(true) { KernelForm::Fast } else { KernelForm::Plain };
-    run(module, context.target.kind, &LegalizeOptions { skip: strings(args.get("skip_ops")), custom: noted(), form })
+    run(module, context.target.kind, &options_of(args))
 })
 .params(PARAMS);
 
 pub(super) const DECOMPOSE: PassInfo = PassInfo::new(
     "DecomposeOps",
     "Operators that are made of operators become those, and with `fast` some become others that do the same faster.",
-    |module, context, args| {
-        let form = if args.bool("fast") == Some(true) { KernelForm::Fast } else { KernelForm::Plain };
-        let options = LegalizeOptions { skip: strings(args.get("skip_ops")), custom: noted(), form };
-        decompose(DECOMPOSE.name, module, context.target.kind, &options)
-    },
+    |module, context, args| decompose(DECOMPOSE.name, module, context.target.kind, &options_of(args)),
 )
 .params(PARAMS);
 
@@ -100,6 +95,12 @@ pub struct LegalizeOptions {
     pub skip: Vec<String>,
     /// Which kernels are made.
     pub form: KernelForm,
+}
+
+/// What arguments of a pass say.
+fn options_of(args: &Attrs) -> LegalizeOptions {
+    let form = if args.bool("fast") == Some(true) { KernelForm::Fast } else { KernelForm::Plain };
+    LegalizeOptions { custom: noted(), skip: strings(args.get("skip_ops")), form }
 }
 
 /// What [`note_lowering`] was told, by the operators' names.

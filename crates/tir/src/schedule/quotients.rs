@@ -44,33 +44,25 @@ impl Quotients {
 
     /// A reduction over the quotient and the remainder of an axis of its output, where they make up all of the axis.
     pub fn split(self, reduce: &Reduce) -> Option<Reduce> {
-        let at = reduce.stage.spatial.iter().position(|axis| axis.var == self.axis)?;
-        let (outer, inner, map) = self.axes(&reduce.stage.spatial[at].extent)?;
-        let mut quotients = self;
-        let mut rewritten = |e: &PrimExpr| substitute(&quotients.mutate_prim(e), &map);
-        let mut new = reduce.clone();
-        new.stage.value = rewritten(&reduce.stage.value);
-        new.epilogue = rewritten(&reduce.epilogue);
-        new.stage.indices = reduce.stage.indices.iter().map(&mut rewritten).collect();
-        new.indices = reduce.indices.iter().map(&mut rewritten).collect();
-        if let Some(reduction) = &mut new.stage.reduction {
-            reduction.init = rewritten(&reduction.init);
-        }
-        new.stage.spatial.splice(at..=at, [outer, inner]);
-        Some(new)
+        let mut parts = self.in_place(&reduce.stage)?;
+        Some(Reduce {
+            stage: parts.stage(&reduce.stage),
+            epilogue: parts.rewritten(&reduce.epilogue),
+            indices: reduce.indices.iter().map(|index| parts.rewritten(index)).collect(),
+            ..reduce.clone()
+        })
     }
 
     /// The same of a map.
     pub fn split_map(self, stage: &Stage) -> Option<Stage> {
+        Some(self.in_place(stage)?.stage(stage))
+    }
+
+    /// The two axes in the place of one of a stage.
+    fn in_place(self, stage: &Stage) -> Option<Parts> {
         let at = stage.spatial.iter().position(|axis| axis.var == self.axis)?;
         let (outer, inner, map) = self.axes(&stage.spatial[at].extent)?;
-        let mut quotients = self;
-        let mut rewritten = |e: &PrimExpr| substitute(&quotients.mutate_prim(e), &map);
-        let mut new = stage.clone();
-        new.value = rewritten(&stage.value);
-        new.indices = stage.indices.iter().map(&mut rewritten).collect();
-        new.spatial.splice(at..=at, [outer, inner]);
-        Some(new)
+        Some(Parts { quotients: self, at, axes: [outer, inner], map })
     }
 
     /// Whether remainders stand in an expression.
@@ -92,6 +84,33 @@ impl Quotients {
         let inner = Axis { var: inner, extent: size.clone() };
         let place = add(mul(PrimExpr::from(&outer.var), size), PrimExpr::from(&inner.var));
         Some((outer, inner, [(self.axis.clone(), place)].into()))
+    }
+}
+
+/// Two axes that take the place of one.
+struct Parts {
+    quotients: Quotients,
+    /// Which of a stage's axes it is.
+    at: usize,
+    axes: [Axis; 2],
+    /// What the one axis is of them.
+    map: VarMap,
+}
+
+impl Parts {
+    fn rewritten(&mut self, e: &PrimExpr) -> PrimExpr {
+        substitute(&self.quotients.mutate_prim(e), &self.map)
+    }
+
+    fn stage(&mut self, stage: &Stage) -> Stage {
+        let mut new = stage.clone();
+        new.value = self.rewritten(&stage.value);
+        new.indices = stage.indices.iter().map(|index| self.rewritten(index)).collect();
+        if let Some(reduction) = &mut new.reduction {
+            reduction.init = self.rewritten(&reduction.init);
+        }
+        new.spatial.splice(self.at..=self.at, self.axes.clone());
+        new
     }
 }
 

@@ -15,9 +15,9 @@
 //!
 //! An axis is a row axis where every piece has it, each reads of the pieces before it only what they made at the same place
 //! of it, and no piece runs along it through memory (a vector wants that axis inside). A run starts with any piece, but not with one that has
-//! fewer row axes than the others would have without it, grows
-//! while a piece reads what the run has made, and loses row axes only until its first reduction. Contractions stay outside, and
-//! sums whose terms have a part that all rows share: their tiles want many rows at once, and threads their columns.
+//! fewer row axes than the others would have without it. It grows while a piece reads what the run has made, and loses row axes only until
+//! its first reduction. Contractions stay outside, and sums whose terms have a part that all rows share: their tiles want many rows at
+//! once, and threads their columns.
 
 mod decide;
 
