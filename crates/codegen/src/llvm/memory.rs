@@ -1,8 +1,8 @@
 //! Loads and stores.
 //!
 //! A vector access is classified by the shape of its index: `base + lane * stride` with a literal stride is one vector
-//! access (1), a scalar and a broadcast (0), a reversed vector (-1) or one scalar access a lane; any other index is
-//! gathered lane by lane. A predicate turns contiguous accesses into masked ones and the others into LLVM's gather and
+//! access (1), a scalar and a broadcast (0), a reversed vector (-1), a few vectors and shuffles (small strides, loads only) or one scalar
+//! access a lane; any other index is gathered lane by lane. A predicate turns contiguous accesses into masked ones and the others into LLVM's gather and
 //! scatter, which do not touch memory in lanes that are off; on processors without an instruction that gathers, such lanes read
 //! an element that is surely there. Scalable vectors have no list of lanes: what is not a vector
 //! access or a broadcast is gathered and scattered.
@@ -44,12 +44,15 @@ impl Reach {
     }
 }
 
+/// The largest stride whose elements are shuffled out of vectors; beyond, a load for each is less.
+const LARGEST_STRIDE: i64 = 8;
+
 /// Where an access goes.
-struct MemoryAccess {
+pub(super) struct MemoryAccess {
     pattern: Pattern,
-    reach: Reach,
+    pub(super) reach: Reach,
     /// The type in memory, all lanes.
-    memory: Ty,
+    pub(super) memory: Ty,
     /// The type of the value.
     value: Ty,
     /// Whether the buffer is known to have an element.
@@ -75,8 +78,8 @@ enum Pattern {
     Reversed(Val),
     /// A pointer for every lane.
     Scattered(Vec<Val>),
-    /// The same, to every other of a row of elements.
-    Alternate(Vec<Val>),
+    /// The same, to elements that a few others lie between.
+    Strided(Vec<Val>, i64),
     /// An element for every lane, by the buffer's address and a vector of indices.
     ShuffledLane(Val, Val),
     /// A vector of pointers.
@@ -217,10 +220,11 @@ impl Body<'_, '_> {
                     let offset = self.f.binary(BinaryOp::Mul, &stride, &Val::int(Ty::I64, lane), Overflow::Never);
                     pointers.push(self.element_pointer(&first, element, &offset, reach));
                 }
-                return Ok(if literal == Some(2) {
-                    Pattern::Alternate(pointers)
-                } else {
-                    Pattern::Scattered(pointers)
+                return Ok(match literal {
+                    Some(stride @ 2..=LARGEST_STRIDE) if stride <= i64::from(lanes) => {
+                        Pattern::Strided(pointers, stride)
+                    }
+                    _ => Pattern::Scattered(pointers),
                 });
             }
         }
@@ -281,7 +285,7 @@ impl Body<'_, '_> {
                 let value = self.load_at(pointer, place.memory, place);
                 self.reverse(&value)
             }
-            Pattern::Alternate(pointers) => self.load_alternate(pointers, place),
+            Pattern::Strided(pointers, stride) => self.load_strided(&pointers[0], *stride, place),
             Pattern::Gathered(pointers) => self.gather(pointers, place, &Val::int(place.memory.with_kind(Ty::BOOL), 1)),
             Pattern::Scattered(pointers) => self.load_each(pointers, place),
             Pattern::ShuffledLane(base, indices) => {
@@ -297,51 +301,7 @@ impl Body<'_, '_> {
         self.f.gather_lanes(&lanes)
     }
 
-    /// Every other element from the first pointer to the last: two vectors that together reach no further, and a shuffle.
-    fn load_alternate(&mut self, pointers: &[Val], place: &MemoryAccess) -> Val {
-        let low = self.load_at(&pointers[0], place.memory, place);
-        let second = self.second_of_alternate(pointers, place);
-        let high = self.load_at(&second, place.memory, place);
-        self.alternate(&low, &high, place)
-    }
-
-    /// The same in the lanes of a mask, with two masked loads of the elements that are picked and none between them.
-    fn masked_load_alternate(&mut self, pointers: &[Val], place: &MemoryAccess, mask: &Val) -> Val {
-        let lanes = i64::from(place.memory.lanes);
-        let nobody = Val::zero(mask.ty);
-        let spread = |wanted: &dyn Fn(i64) -> Option<i64>| {
-            let picked = (0..lanes).map(|e| format!("i32 {}", wanted(e).unwrap_or(lanes)));
-            picked.collect::<Vec<_>>().join(", ")
-        };
-        let (of_low, of_high) = (
-            spread(&|e| (e % 2 == 0).then_some(e / 2)),
-            spread(&|e| ((e + lanes) % 2 == 1).then_some((e + lanes - 1) / 2)),
-        );
-        let second = self.second_of_alternate(pointers, place);
-        let mut halves = Vec::new();
-        for (pointer, picked) in [(&pointers[0], of_low), (&second, of_high)] {
-            let ty = mask.ty;
-            let mask = self.f.emit(ty, format_args!("shufflevector {mask}, {nobody}, <{lanes} x i32> <{picked}>"));
-            halves.push(self.masked_load_at(pointer, place.memory, &mask));
-        }
-        self.alternate(&halves[0], &halves[1], place)
-    }
-
-    /// Where the second of the two vectors begins.
-    fn second_of_alternate(&mut self, pointers: &[Val], place: &MemoryAccess) -> Val {
-        let before = i64::from(place.memory.lanes) - 1;
-        self.element_pointer(&pointers[0], place.memory.element(), &Val::int(Ty::I64, before), place.reach)
-    }
-
-    fn alternate(&mut self, low: &Val, high: &Val, place: &MemoryAccess) -> Val {
-        let lanes = i64::from(place.memory.lanes);
-        // Element 2i lies in `low` at 2i, or in `high` at 2i - (lanes - 1), which counts from `lanes` on in the pair.
-        let picked = (0..lanes).map(|i| if 2 * i < lanes { 2 * i } else { 2 * i + 1 });
-        let picked = picked.map(|i| format!("i32 {i}")).collect::<Vec<_>>().join(", ");
-        self.f.emit(place.memory, format_args!("shufflevector {low}, {high}, <{lanes} x i32> <{picked}>"))
-    }
-
-    fn load_at(&mut self, pointer: &Val, ty: Ty, place: &MemoryAccess) -> Val {
+    pub(super) fn load_at(&mut self, pointer: &Val, ty: Ty, place: &MemoryAccess) -> Val {
         let align = place.alignment(ty);
         self.f.emit(ty, format_args!("load {ty}, {pointer}, align {align}{}", place.metadata))
     }
@@ -370,7 +330,7 @@ impl Body<'_, '_> {
                 let reversed = self.reverse(value);
                 self.store_at(pointer, &reversed, place);
             }
-            Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => self.store_each(pointers, value, place),
+            Pattern::Scattered(pointers) | Pattern::Strided(pointers, _) => self.store_each(pointers, value, place),
             Pattern::ShuffledLane(base, indices) => {
                 let pointers = self.pointers(base, place.memory, indices, place.reach);
                 self.store_each(&pointers, value, place);
@@ -430,8 +390,8 @@ impl Body<'_, '_> {
                 Ok(self.reverse(&value))
             }
             Pattern::Same(_) => Err(self.kernel.malformed("a masked broadcast of several elements")),
-            Pattern::Alternate(pointers) => Ok(self.masked_load_alternate(pointers, place, &mask)),
-            Pattern::Scattered(pointers) => {
+            Pattern::Strided(pointers, stride @ 2) => Ok(self.masked_load_strided(&pointers[0], *stride, place, &mask)),
+            Pattern::Scattered(pointers) | Pattern::Strided(pointers, _) => {
                 let pointers = self.f.gather_lanes(pointers);
                 Ok(self.gather(&pointers, place, &mask))
             }
@@ -486,7 +446,7 @@ impl Body<'_, '_> {
                 let pointers = self.f.splat(pointer, memory.lanes);
                 self.scatter(&pointers, place, value, &mask);
             }
-            Pattern::Scattered(pointers) | Pattern::Alternate(pointers) => {
+            Pattern::Scattered(pointers) | Pattern::Strided(pointers, _) => {
                 let pointers = self.f.gather_lanes(pointers);
                 self.scatter(&pointers, place, value, &mask);
             }

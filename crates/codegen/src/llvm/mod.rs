@@ -38,6 +38,7 @@ mod registration;
 mod shared_bytes;
 mod small_float;
 mod stmt;
+mod strided_load;
 mod tensor_check;
 mod value;
 mod warp;

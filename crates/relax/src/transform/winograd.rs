@@ -17,7 +17,10 @@
 //! over 256 channels the error is 9e-7 (root of the mean square; of sums of about 0.6), half of that with 0, ±1, ±2; that of the direct
 //! sum is 4e-7. The weight is transformed here, in double precision.
 //!
-//! **Where** the weight is a constant (`FoldConstant` has run before), the stride and the distance of taps are one, there is one group,
+//! **Distant taps** (`dilation`) are near in every `d`th row and column of the image: these are images of their own ([`phases`]), whose results
+//! are interleaved.
+//!
+//! **Where** the weight is a constant (`FoldConstant` has run before), the stride is one, there is one group,
 //! elements are float32, and [`cost`] is less than that of the direct sum. Other convolutions stay, and those whose weight is made of
 //! integers alone: their sums are exact, which quantized networks rely on.
 //!
@@ -26,6 +29,7 @@
 
 mod cost;
 mod interpolation;
+mod phases;
 
 use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::arith::Analyzer;
@@ -62,7 +66,8 @@ fn replace(known: &Known, call: &Ref<Call>, b: &mut BlockBuilder) -> Result<Opti
     let Some(tile) = conv.extent().and_then(|extent| extent.tile()) else { return Ok(None) };
     let by = Interpolation::of(tile);
     let Some(weight) = of_weight(&by, &weight.value) else { return Ok(None) };
-    conv.in_tiles(b, &by, Expr::constant(weight)).map(Some)
+    let weight = Expr::constant(weight);
+    if conv.dilation == [1, 1] { conv.in_tiles(b, &by, weight) } else { conv.by_phases(b, &by, weight) }.map(Some)
 }
 
 /// A convolution that may be computed in tiles.
@@ -74,6 +79,8 @@ struct Convolution {
     channels: i64,
     /// Rows above the image and columns before it.
     before: [i64; 2],
+    /// Distances of taps.
+    dilation: [i64; 2],
     /// Height and width of the result.
     size: [PrimExpr; 2],
 }
@@ -82,10 +89,15 @@ impl Convolution {
     fn of(call: &Ref<Call>) -> Option<Convolution> {
         let [image, weight] = call.args.as_slice() else { return None };
         let attrs = &call.attrs;
-        let all_one = |name| attrs.ints(name).is_some_and(|values| values.iter().all(|v| *v == 1));
-        if !is_plain(call) || !all_one("strides") || !all_one("dilation") {
+        let is_dense = attrs.ints("strides").is_some_and(|values| values.iter().all(|v| *v == 1));
+        if !is_plain(call) || !is_dense {
             return None;
         }
+        let dilation = match attrs.ints("dilation")?.as_slice() {
+            [both] => [*both; 2],
+            [down, along] => [*down, *along],
+            _ => return None,
+        };
         let tensor = |ty: &Type| {
             let ty = ty.as_tensor().filter(|ty| ty.dtype == F32)?;
             <[PrimExpr; 4]>::try_from(ty.shape.clone()?).ok()
@@ -100,7 +112,8 @@ impl Convolution {
         };
         let is_three = taps_down == Some(TAPS) && taps_along == Some(TAPS);
         let (filters, channels) = (filters?, channels?);
-        is_three.then(|| Convolution { image: image.clone(), dims, filters, channels, before, size: [height, width] })
+        let (image, size) = (image.clone(), [height, width]);
+        is_three.then_some(Convolution { image, dims, filters, channels, before, dilation, size })
     }
 
     /// The lengths, or the usual ones where they have names.
@@ -111,7 +124,8 @@ impl Convolution {
         };
         let (batch, [height, width]) = (self.dims[0].as_int().unwrap_or(1), &self.size);
         let (channels, filters) = (self.channels, self.filters);
-        Some(Extent { batch, height: side(height)?, width: side(width)?, channels, filters })
+        let size = [side(height)?, side(width)?];
+        Some(Extent { batch, size, channels, filters, dilation: self.dilation })
     }
 
     /// The convolution by tiles, given the weight at the points.

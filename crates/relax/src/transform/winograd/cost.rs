@@ -17,9 +17,10 @@ use super::TAPS;
 /// The lengths of a convolution.
 pub(super) struct Extent {
     pub batch: i64,
-    /// Of the result.
-    pub height: i64,
-    pub width: i64,
+    /// Height and width of the result.
+    pub size: [i64; 2],
+    /// Distances of taps down and along.
+    pub dilation: [i64; 2],
     pub channels: i64,
     pub filters: i64,
 }
@@ -43,19 +44,21 @@ impl Extent {
         (cost * 1000 < self.direct() * MOST_PARTS).then_some(tile)
     }
 
+    /// Products of each pair of channels, a vector at a time. Distant taps meet no image at its edges, which `op::distant_taps` makes use of.
     fn pairs(&self) -> i128 {
         i128::from(self.channels) * i128::from(self.filters)
     }
 
     fn direct(&self) -> i128 {
-        let elements: i128 = [self.batch, self.height, self.width].into_iter().map(i128::from).product();
-        i128::from(TAPS * TAPS) * self.pairs() * elements / i128::from(LANES)
+        let [down, along] = [0, 1].map(|axis| i128::from(places(self.size[axis], self.dilation[axis])));
+        self.pairs() * i128::from(self.batch) * down * along / i128::from(LANES)
     }
 
     fn tiled(&self, tile: i64, transform: i64) -> i128 {
         let ceil = |n: i128, by: i64| (n + i128::from(by) - 1) / i128::from(by);
-        let [batch, height, width] = [self.batch, self.height, self.width].map(i128::from);
-        let (rows, columns) = (batch * ceil(height, tile), ceil(width, tile));
+        let phases = i128::from(self.batch) * i128::from(self.dilation[0]) * i128::from(self.dilation[1]);
+        let [height, width] = [0, 1].map(|axis| ceil(i128::from(self.size[axis]), self.dilation[axis]));
+        let (rows, columns) = (phases * ceil(height, tile), ceil(width, tile));
         let points = i128::from((tile + TAPS - 1).pow(2));
         let products = points * self.pairs() * ceil(rows * columns, LANES).max(i128::from(FEWEST));
         let narrow = (columns.clamp(1, i128::from(LANES)) as u64).next_power_of_two();
@@ -64,12 +67,17 @@ impl Extent {
     }
 }
 
+/// The places of taps along an axis: for distant ones those inside of an image that is as long as the result.
+fn places(size: i64, dilation: i64) -> i64 {
+    if dilation == 1 { TAPS * size } else { size + 2 * (size - dilation).max(0) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn tile(channels: i64, filters: i64, side: i64) -> Option<i64> {
-        Extent { batch: 1, height: side, width: side, channels, filters }.tile()
+        Extent { batch: 1, size: [side; 2], dilation: [1; 2], channels, filters }.tile()
     }
 
     #[test]
@@ -79,6 +87,18 @@ mod tests {
         assert_eq!(tile(256, 256, 14), Some(2));
         assert_eq!(tile(512, 512, 7), None);
         assert_eq!(tile(512, 512, 14), Some(2));
+    }
+
+    #[test]
+    fn distant_taps_take_tiles_while_their_phases_have_enough_of_them() {
+        let tile = |dilation, side| {
+            Extent { batch: 1, size: [side; 2], dilation: [dilation; 2], channels: 256, filters: 256 }.tile()
+        };
+        assert_eq!(tile(2, 65), Some(4));
+        assert_eq!(tile(4, 65), Some(4));
+        assert_eq!(tile(6, 33), Some(4));
+        assert_eq!(tile(12, 33), None);
+        assert_eq!(tile(36, 33), None);
     }
 
     #[test]
