@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Nothing is multiplied by the zeros that a window on a spread image would meet; where the window is no multiple of the stride, the
-//! last taps of some phases are zero. Groups of channels stay groups, each with its phases. Serves windows without dilation, of known
+//! last taps of some phases are zero. Where these are many (3 taps, stride 2: 7 of 16 in two dimensions), each phase has a convolution
+//! of its own, with its taps only. Groups of channels stay groups, each with its phases. Serves windows without dilation, of known
 //! lengths.
 
 use relaxide_ir::Attrs;
@@ -24,6 +25,10 @@ use crate::BlockBuilder;
 
 /// The most phases of an axis that a kernel puts one between the others in registers; more are a transposition.
 const FEW: i64 = 4;
+
+/// Phases that have a convolution each, at most, and filters from which such a one has enough to do.
+const MOST_APART: i64 = 9;
+const LEAST_FILTERS: i64 = 16;
 
 /// What becomes of one axis.
 struct Axis {
@@ -71,6 +76,20 @@ impl Axis {
         }
         None
     }
+
+    /// The taps of a phase that are none of the zeros: from the first, to behind the last.
+    fn busy(&self, phase: i64) -> [i64; 2] {
+        let of_window = self.zeros[0]..self.taps * self.stride - self.zeros[1];
+        let is_busy = |tap: &i64| of_window.contains(&(tap * self.stride + self.stride - 1 - phase));
+        let first = (0..self.taps).find(is_busy).unwrap_or(0);
+        [first, (0..self.taps).rfind(is_busy).map_or(first, |last| last + 1)]
+    }
+
+    /// The padding of the image under a phase's own taps.
+    fn padding_of(&self, phase: i64) -> [i64; 2] {
+        let [from, to] = self.busy(phase);
+        [self.padding[0] - from, self.padding[1] - (self.taps - to)]
+    }
 }
 
 /// A transposed convolution as a convolution, where it can be one.
@@ -92,6 +111,12 @@ struct Shares {
     filters: i64,
 }
 
+/// How the channels of phases lie.
+enum Order {
+    FiltersFirst,
+    PhasesFirst,
+}
+
 struct Writer<'a> {
     b: &'a mut BlockBuilder,
     cx: &'a CallCx<'a>,
@@ -101,13 +126,22 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// All of it.
     fn written(&mut self, g: &Geometry, shares: &Shares, dims: &[PrimExpr]) -> Result<Expr, OpError> {
-        let weight = self.weight(self.cx.arg(1)?.clone(), shares)?;
-        let phases = self.convolution(weight, g)?;
+        let weight = self.phases_of_weight(self.cx.arg(1)?.clone(), shares)?;
+        if self.is_apart(shares) {
+            let phases = self.phase_by_phase(&weight, g, shares)?;
+            return self.interleaved(phases, dims, Order::PhasesFirst);
+        }
+        let count: i64 = self.axes.iter().map(|a| a.stride).product();
+        let taps = self.axes.iter().map(|a| a.taps);
+        let all = [shares.groups * shares.filters * count, shares.channels].into_iter().chain(taps);
+        let weight = self.reshape(weight, all.map(PrimExpr::from).collect())?;
+        let padding = self.axes.iter().map(|a| a.padding).collect();
+        let phases = self.convolution(weight, g, padding)?;
         if self.axes.iter().all(|a| a.stride == 1) {
             return self.cut(phases, dims);
         }
         if self.axes.iter().all(|a| a.stride <= FEW) {
-            return self.interleaved(phases, dims);
+            return self.interleaved(phases, dims, Order::FiltersFirst);
         }
         let whole = self.together(phases, g, shares.groups * shares.filters)?;
         self.cut(whole, dims)
@@ -126,8 +160,48 @@ impl Writer<'_> {
         self.op("permute_dims", [x], Attrs::new().with("axes", axes))
     }
 
-    /// The weight `[groups * c, o, k..]` as that of the convolution: `[groups * o * phases, c, taps..]`.
-    fn weight(&mut self, weight: Expr, shares: &Shares) -> Result<Expr, OpError> {
+    /// Whether each phase has a convolution of its own: a fifth of all taps or more are zeros, and none of the images would have to be cut.
+    fn is_apart(&self, shares: &Shares) -> bool {
+        let count: i64 = self.axes.iter().map(|a| a.stride).product();
+        let all: i64 = self.axes.iter().map(|a| a.taps * a.stride).product();
+        let busy: i64 = self.axes.iter().map(|a| a.taps * a.stride - a.zeros[0] - a.zeros[1]).product();
+        let mut phases = self.axes.iter().flat_map(|a| (0..a.stride).map(move |phase| (a, phase)));
+        let is_few = shares.groups == 1 && count <= MOST_APART && self.axes.iter().all(|a| a.stride <= FEW);
+        let can_be = phases.all(|(axis, phase)| {
+            let [from, to] = axis.busy(phase);
+            from < to && axis.padding_of(phase).iter().all(|padding| *padding >= 0)
+        });
+        is_few && shares.filters >= LEAST_FILTERS && 5 * busy <= 4 * all && can_be
+    }
+
+    /// A convolution for each phase, beside one another: `[n, phases * o, positions..]`.
+    fn phase_by_phase(&mut self, weight: &Expr, g: &Geometry, shares: &Shares) -> Result<Expr, OpError> {
+        let axes = self.axes;
+        let n = axes.len();
+        let mut parts = Vec::new();
+        for number in 0..axes.iter().map(|a| a.stride).product() {
+            let mut phase = vec![0; n];
+            let mut rest: i64 = number;
+            for (phase, axis) in phase.iter_mut().zip(axes).rev() {
+                (*phase, rest) = (rest % axis.stride, rest / axis.stride);
+            }
+            let taps: Vec<[i64; 2]> = axes.iter().zip(&phase).map(|(a, phase)| a.busy(*phase)).collect();
+            let list = |values: Vec<i64>| Expr::tuple(values.into_iter().map(Expr::prim).collect::<Vec<_>>());
+            let at = (0..n).map(|axis| 2 + axis as i64).chain((0..n).map(|axis| (3 + n + axis) as i64)).collect();
+            let begin = phase.iter().copied().chain(taps.iter().map(|t| t[0])).collect();
+            let end = phase.iter().map(|p| p + 1).chain(taps.iter().map(|t| t[1])).collect();
+            let attrs = Attrs::new().with("assume_inbound", true);
+            let own = self.op("strided_slice", [weight.clone(), list(at), list(begin), list(end)], attrs)?;
+            let dims = [shares.filters, shares.channels].into_iter().chain(taps.iter().map(|t| t[1] - t[0]));
+            let own = self.reshape(own, dims.map(PrimExpr::from).collect())?;
+            let padding = axes.iter().zip(&phase).map(|(a, phase)| a.padding_of(*phase)).collect();
+            parts.push(self.convolution(own, g, padding)?);
+        }
+        self.op("concat", [Expr::tuple(parts)], Attrs::new().with("axis", 1i64))
+    }
+
+    /// The weight `[groups * c, o, k..]` by phases: `[groups, o, phases.., c, taps..]`.
+    fn phases_of_weight(&mut self, weight: Expr, shares: &Shares) -> Result<Expr, OpError> {
         let n = self.axes.len();
         let mut weight = weight;
         for axis in 0..n {
@@ -146,17 +220,12 @@ impl Writer<'_> {
         }
         let phases = (0..n).map(|axis| 4 + 2 * axis);
         let taps = (0..n).map(|axis| 3 + 2 * axis);
-        weight = self.permute(weight, [0, 2].into_iter().chain(phases).chain([1]).chain(taps).collect())?;
-        let count: i64 = self.axes.iter().map(|a| a.stride).product();
-        let dims = [shares.groups * shares.filters * count, shares.channels]
-            .into_iter()
-            .chain(self.axes.iter().map(|a| a.taps));
-        self.reshape(weight, dims.map(PrimExpr::from).collect())
+        self.permute(weight, [0, 2].into_iter().chain(phases).chain([1]).chain(taps).collect())
     }
 
-    fn convolution(&mut self, weight: Expr, g: &Geometry) -> Result<Expr, OpError> {
+    fn convolution(&mut self, weight: Expr, g: &Geometry, padding: Vec<[i64; 2]>) -> Result<Expr, OpError> {
         let n = self.axes.len();
-        let (front, behind) = (self.axes.iter().map(|a| a.padding[0]), self.axes.iter().map(|a| a.padding[1]));
+        let (front, behind) = (padding.iter().map(|p| p[0]), padding.iter().map(|p| p[1]));
         let attrs = Attrs::new()
             .with("strides", vec![1i64; n])
             .with("dilation", vec![1i64; n])
@@ -168,16 +237,22 @@ impl Writer<'_> {
     }
 
     /// The result, each element from its phase, without what is too much at the ends.
-    fn interleaved(&mut self, phases: Expr, dims: &[PrimExpr]) -> Result<Expr, OpError> {
-        let axes = self.axes;
+    fn interleaved(&mut self, phases: Expr, dims: &[PrimExpr], order: Order) -> Result<Expr, OpError> {
+        let (axes, filters) = (self.axes, dims[1].clone());
         let made = self.b.emit_te("interleave_phases", vec![phases], |inputs| {
             vec![te::compute("T_interleaved", dims, |at| {
-                let (mut channel, mut positions) = (at[1].clone(), Vec::new());
+                let (mut phase, mut positions) = (PrimExpr::from(0), Vec::new());
+                let mut count = 1;
                 for (axis, at) in axes.iter().zip(&at[2..]) {
                     let (place, stride) = (at + axis.cut, PrimExpr::from(axis.stride));
-                    channel = channel * axis.stride + prim::floormod(&place, &stride);
+                    phase = phase * axis.stride + prim::floormod(&place, &stride);
+                    count *= axis.stride;
                     positions.push(prim::floordiv(&place, &stride));
                 }
+                let channel = match order {
+                    Order::FiltersFirst => &at[1] * count + phase,
+                    Order::PhasesFirst => phase * &filters + &at[1],
+                };
                 inputs[0].at(&[at[0].clone(), channel].into_iter().chain(positions).collect::<Vec<_>>())
             })]
         });

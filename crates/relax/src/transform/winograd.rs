@@ -63,7 +63,7 @@ fn replace(known: &Known, call: &Ref<Call>, b: &mut BlockBuilder) -> Result<Opti
     else {
         return Ok(None);
     };
-    let Some(tile) = conv.extent().and_then(|extent| extent.tile()) else { return Ok(None) };
+    let Some(tile) = conv.extents().and_then(|extents| cost::tile(&extents)) else { return Ok(None) };
     let by = Interpolation::of(tile);
     let Some(weight) = of_weight(&by, &weight.value) else { return Ok(None) };
     let weight = Expr::constant(weight);
@@ -116,16 +116,23 @@ impl Convolution {
         is_three.then_some(Convolution { image, dims, filters, channels, before, dilation, size })
     }
 
-    /// The lengths, or the usual ones where they have names.
-    fn extent(&self) -> Option<Extent> {
+    /// The lengths. Where they have names, those that are to be expected.
+    fn extents(&self) -> Option<Vec<Extent>> {
         let side = |size: &PrimExpr| {
             let names = free_vars(size).into_iter().map(|name| (name, PrimExpr::from(cost::USUAL)));
             Analyzer::new().simplify(&substitute(size, &names.collect())).as_int()
         };
-        let (batch, [height, width]) = (self.dims[0].as_int().unwrap_or(1), &self.size);
-        let (channels, filters) = (self.channels, self.filters);
+        let [height, width] = &self.size;
         let size = [side(height)?, side(width)?];
-        Some(Extent { batch, size, channels, filters, dilation: self.dilation })
+        let of = |size| Extent {
+            batch: self.dims[0].as_int().unwrap_or(1),
+            size,
+            channels: self.channels,
+            filters: self.filters,
+            dilation: self.dilation,
+        };
+        let has_names = self.size.iter().any(|size| size.as_int().is_none());
+        Some(if has_names { of(size).expected() } else { vec![of(size)] })
     }
 
     /// The convolution by tiles, given the weight at the points.

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! An index has such values if it is linear in each counter, with a coefficient of known sign, and if what remains has a
-//! value when the kernel begins. An access under a condition is left alone: it may never happen.
+//! value when the kernel begins. An index that is clamped to its dimension, or wrapped around, lies inside of it if it has an element at
+//! all, which is what is held. An access under a condition is left alone: it may never happen.
 
 use relaxide_ir::prim::{self, PrimExpr, free_vars, substitute};
 
@@ -36,11 +37,33 @@ impl Hold {
                 checks.push(Stmt::evaluate(checked(end, &extent, what.to_string(), None)));
             }
         }
-        let check = Stmt::when(some, Stmt::seq(checks));
+        self.push_check(some, checks);
+        true
+    }
+
+    /// Puts the check that a dimension has an element in front of the kernel, where the index then lies inside: clamped, wrapped around. Whether
+    /// that could be done.
+    pub(super) fn check_length_at_entry(&mut self, index: &PrimExpr, extent: &PrimExpr, what: &str) -> bool {
+        if self.conditions > 0 || index.dtype().lanes != 1 || extent.as_int().is_some() || self.is_data(extent) {
+            return false;
+        }
+        let length = in_64_bits(&self.expanded(extent));
+        let Some(some) = self.some_iterations().filter(|_| self.is_known(&length)) else { return false };
+        let mark = self.analyzer.assume(&prim::ge(extent.clone(), prim::int_of(extent.dtype(), 1)));
+        let is_inside = self.is_inside(index, extent);
+        self.analyzer.forget(mark);
+        if is_inside {
+            self.push_check(some, vec![Stmt::evaluate(checked(prim::int(0), &length, what.to_string(), None))]);
+        }
+        is_inside
+    }
+
+    /// Puts checks in front of the kernel, once each.
+    fn push_check(&mut self, condition: PrimExpr, checks: Vec<Stmt>) {
+        let check = Stmt::when(condition, Stmt::seq(checks));
         if !self.entry.iter().any(|known| relaxide_ffi::structural_equal(known, &check, false).is_ok()) {
             self.entry.push(check);
         }
-        true
     }
 
     /// An index with each counter at its first or last value.

@@ -234,7 +234,9 @@ impl Hold {
                 return index;
             }
             let what = format!("buffer `{}` {place}", buffer.name);
-            if predicate.is_none() && self.check_at_entry(&index, &extent, &what) {
+            let is_checked = predicate.is_none()
+                && (self.check_at_entry(&index, &extent, &what) || self.check_length_at_entry(&index, &extent, &what));
+            if is_checked {
                 return index;
             }
             checked(index, &extent, what, predicate)

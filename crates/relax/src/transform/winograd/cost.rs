@@ -10,11 +10,13 @@
 //! quarter as long; few channels do not pay for the transforms. The figures are fitted to measured times (`docs/performance.md`).
 //!
 //! Where lengths have names, they are what a network of images of 224 pixels would have; at half of that the tiles that are chosen are no slower
-//! than the direct sum either.
+//! than the direct sum either. An image that would be larger than those of networks with so many channels has a name of its own: there the
+//! choice is the one that is never far from the best at the size that such networks have, its half and its quarter.
 
 use super::TAPS;
 
 /// The lengths of a convolution.
+#[derive(Clone, Copy)]
 pub(super) struct Extent {
     pub batch: i64,
     /// Height and width of the result.
@@ -31,17 +33,47 @@ const LANES: i64 = 16;
 const FEWEST: i64 = 3;
 /// The length that a name of a network's input stands for.
 pub(super) const USUAL: i64 = 224;
+/// Channels times the side of an image, at most, in networks: 64 at 224, 512 at 28.
+const LARGEST: i64 = 64 * USUAL;
 /// The transforms of 16 tiles of a row, by the side of a tile.
 const TRANSFORMS: [(i64, i64); 2] = [(4, 1000), (2, 320)];
 /// Of a thousand parts of the direct sum's cost, what tiles may cost at most: they take another kernel's memory, and round more.
 const MOST_PARTS: i128 = 900;
 
+/// The side of the tiles that cost least, of several extents the one that at worst costs least beside the best; none where that is the direct
+/// sum.
+pub(super) fn tile(extents: &[Extent]) -> Option<i64> {
+    let choices = || TRANSFORMS.into_iter().map(|(side, _)| Some(side)).chain([None]);
+    // The choice's cost over the least one, in parts of a thousand.
+    let excess = |extent: &Extent, choice| {
+        let least = choices().map(|other| extent.cost(other)).min().unwrap_or(0).max(1);
+        extent.cost(choice) * 1000 / least
+    };
+    // Of equal choices the last one is the direct sum.
+    choices()
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .min_by_key(|choice| extents.iter().map(|extent| excess(extent, *choice)).max())
+        .flatten()
+}
+
 impl Extent {
-    /// The side of the tiles that cost least; none where the direct sum does.
-    pub fn tile(&self) -> Option<i64> {
-        let tiled = TRANSFORMS.into_iter().map(|(tile, transform)| (self.tiled(tile, transform), tile));
-        let (cost, tile) = tiled.min()?;
-        (cost * 1000 < self.direct() * MOST_PARTS).then_some(tile)
+    /// What an image whose lengths have names may be, if it would be this one for the usual names.
+    pub fn expected(self) -> Vec<Extent> {
+        let most = LARGEST / self.channels.max(self.filters).max(1);
+        if self.size.iter().all(|side| *side <= most) {
+            return vec![self];
+        }
+        [1, 2, 4].into_iter().map(|part| Extent { size: [(most / part).max(1); 2], ..self }).collect()
+    }
+
+    /// The cost of a choice.
+    fn cost(&self, tile: Option<i64>) -> i128 {
+        match TRANSFORMS.into_iter().find(|(side, _)| Some(*side) == tile) {
+            Some((side, transform)) => self.tiled(side, transform) * 1000 / MOST_PARTS,
+            None => self.direct(),
+        }
     }
 
     /// Products of each pair of channels, a vector at a time. Distant taps meet no image at its edges, which `op::distant_taps` makes use of.
@@ -77,7 +109,7 @@ mod tests {
     use super::*;
 
     fn tile(channels: i64, filters: i64, side: i64) -> Option<i64> {
-        Extent { batch: 1, size: [side; 2], dilation: [1; 2], channels, filters }.tile()
+        super::tile(&[Extent { batch: 1, size: [side; 2], dilation: [1; 2], channels, filters }])
     }
 
     #[test]
@@ -92,13 +124,23 @@ mod tests {
     #[test]
     fn distant_taps_take_tiles_while_their_phases_have_enough_of_them() {
         let tile = |dilation, side| {
-            Extent { batch: 1, size: [side; 2], dilation: [dilation; 2], channels: 256, filters: 256 }.tile()
+            super::tile(&[Extent { batch: 1, size: [side; 2], dilation: [dilation; 2], channels: 256, filters: 256 }])
         };
         assert_eq!(tile(2, 65), Some(4));
         assert_eq!(tile(4, 65), Some(4));
         assert_eq!(tile(6, 33), Some(4));
         assert_eq!(tile(12, 33), None);
         assert_eq!(tile(36, 33), None);
+    }
+
+    #[test]
+    fn images_that_no_network_has_take_what_is_never_far_from_the_best() {
+        let named = |channels| {
+            let usual = Extent { batch: 1, size: [USUAL; 2], dilation: [1; 2], channels, filters: channels };
+            super::tile(&usual.expected())
+        };
+        assert_eq!(named(512), Some(2));
+        assert_eq!(named(64), Some(4));
     }
 
     #[test]

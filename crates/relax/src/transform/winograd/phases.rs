@@ -17,12 +17,7 @@ use crate::*;
 
 impl Convolution {
     /// The convolution by tiles of every `d`th row and column.
-    pub(super) fn by_phases(
-        &self,
-        b: &mut BlockBuilder,
-        by: &Interpolation,
-        weight: Expr,
-    ) -> Result<Expr, BuildError> {
+    pub(super) fn by_phases(&self, b: &mut BlockBuilder, by: &Interpolation, weight: Expr) -> Result<Expr, BuildError> {
         let [batch, ..] = &self.dims;
         let [down, along] = self.dilation;
         let size = [0, 1].map(|axis| floordiv(&self.size[axis] + (self.dilation[axis] - 1), self.dilation[axis]));
@@ -52,8 +47,7 @@ impl Convolution {
     fn phases(&self, dims: &[PrimExpr], image: &te::Tensor) -> te::Tensor {
         let [batch, _, height, width] = &self.dims;
         let [down, along] = self.dilation;
-        let dims =
-            [batch.clone(), down.into(), along.into(), dims[1].clone(), dims[2].clone(), dims[3].clone()];
+        let dims = [batch.clone(), down.into(), along.into(), dims[1].clone(), dims[2].clone(), dims[3].clone()];
         te::compute("T_phases", dims, |at| {
             let row = &at[4] * down + &at[1] - self.before[0];
             let column = &at[5] * along + &at[2] - self.before[1];

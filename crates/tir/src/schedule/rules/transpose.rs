@@ -11,11 +11,12 @@
 //!
 //! A row of the output takes one element of each line of the input; row after row, a long one would drive out lines before
 //! their next element is asked for, and lines that are a power of two apart share few places in a cache, however large it
-//! is. So each line is read once and put aside. Parameters: two lines of the input, 64 elements of the output's row. Roof:
+//! is. So each line is read once and put aside. Where the output's rows turn out to be shorter than a vector, vectors of the input are
+//! scattered instead. Parameters: two lines of the input, 64 elements of the output's row. Roof:
 //! memory bandwidth; the loads lane by lane take as long again.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, VarMap, add, int, load, min, mul, sub};
+use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, VarMap, add, int, load, lt, min, mul, sub};
 use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{all_same, ceil_div, coefficient, cost, flat_index, loads, product, uses};
@@ -149,7 +150,16 @@ fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refus
     };
     let row = row.emit(cx, &start, &length, &value)?;
     let store = bound(&y.var, &first, &rows, row);
-    let body = Stmt::seq(binds.into_iter().chain([bind_rows, bind_length, Stmt::alloc(&tile), fill, store]));
+    let mut body = Stmt::seq([Stmt::alloc(&tile), fill, store]);
+    if x.extent.as_int().is_none() {
+        // A vector that is read and scattered, instead of rows that are parts of one.
+        let (buffer, indices) = (&stage.output, &stage.indices);
+        let column = Row { axis: &y.var, lanes, buffer, indices, map: &none, tail: Tail::Masked, ahead: None };
+        let column = column.emit(cx, &first, &rows, &stage.value)?;
+        let all = bound(&x.var, &int(0), &x.extent, column);
+        body = Stmt::if_else(lt(x.extent.clone(), int(lanes)), all, body);
+    }
+    let body = Stmt::seq(binds.into_iter().chain([bind_rows, bind_length, body]));
     let work = mul(product(stage.spatial.iter().map(|a| &a.extent)), int(cost(&stage.value) + 1));
     Ok(nest::parallel(&cx.machine, counter, tasks, work, body))
 }
