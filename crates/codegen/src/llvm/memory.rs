@@ -234,6 +234,12 @@ impl Body<'_, '_> {
         Ok(Pattern::ShuffledLane(base.clone(), self.index(flat)?))
     }
 
+    /// The addresses of all lanes' elements, as one vector.
+    fn pointer_vector(&mut self, base: &Val, element: Ty, indices: &Val, reach: Reach) -> Val {
+        let (pointers, flag, memory) = (indices.ty.with_kind(Ty::PTR), reach.flag(), element.element().in_memory());
+        self.f.emit(pointers, format_args!("getelementptr{flag} {memory}, {base}, {indices}"))
+    }
+
     /// The address of each lane's element.
     fn pointers(&mut self, base: &Val, element: Ty, indices: &Val, reach: Reach) -> Vec<Val> {
         let pointer = |lane| {
@@ -256,9 +262,8 @@ impl Body<'_, '_> {
             let first = self.element_address(base, element, &start, reach)?;
             return Ok(if step == 1 { Pattern::Contiguous(first) } else { Pattern::Same(first) });
         }
-        let (indices, memory) = (self.index(flat)?, element.in_memory());
-        let (pointers, flag) = (indices.ty.with_kind(Ty::PTR), reach.flag());
-        Ok(Pattern::Gathered(self.f.emit(pointers, format_args!("getelementptr{flag} {memory}, {base}, {indices}"))))
+        let indices = self.index(flat)?;
+        Ok(Pattern::Gathered(self.pointer_vector(base, element, &indices, reach)))
     }
 
     pub fn element_pointer(&mut self, base: &Val, element: Ty, index: &Val, reach: Reach) -> Val {
@@ -288,6 +293,10 @@ impl Body<'_, '_> {
             Pattern::Strided(pointers, stride) => self.load_strided(&pointers[0], *stride, place),
             Pattern::Gathered(pointers) => self.gather(pointers, place, &Val::int(place.memory.with_kind(Ty::BOOL), 1)),
             Pattern::Scattered(pointers) => self.load_each(pointers, place),
+            Pattern::ShuffledLane(base, indices) if self.kernel.gathers && place.memory.kind.bits() >= 32 => {
+                let pointers = self.pointer_vector(base, place.memory, indices, place.reach);
+                self.gather(&pointers, place, &Val::int(place.memory.with_kind(Ty::BOOL), 1))
+            }
             Pattern::ShuffledLane(base, indices) => {
                 let pointers = self.pointers(base, place.memory, indices, place.reach);
                 self.load_each(&pointers, place)
@@ -396,8 +405,7 @@ impl Body<'_, '_> {
                 Ok(self.gather(&pointers, place, &mask))
             }
             Pattern::ShuffledLane(base, indices) if self.kernel.gathers && memory.kind.bits() >= 32 => {
-                let pointers = self.pointers(base, memory, indices, place.reach);
-                let pointers = self.f.gather_lanes(&pointers);
+                let pointers = self.pointer_vector(base, memory, indices, place.reach);
                 Ok(self.gather(&pointers, place, &mask))
             }
             Pattern::ShuffledLane(base, indices) => Ok(self.pick_where(base, indices, place, &mask)),
@@ -451,8 +459,7 @@ impl Body<'_, '_> {
                 self.scatter(&pointers, place, value, &mask);
             }
             Pattern::ShuffledLane(base, indices) => {
-                let pointers = self.pointers(base, memory, indices, place.reach);
-                let pointers = self.f.gather_lanes(&pointers);
+                let pointers = self.pointer_vector(base, memory, indices, place.reach);
                 self.scatter(&pointers, place, value, &mask);
             }
             Pattern::Gathered(pointers) => self.scatter(pointers, place, value, &mask),

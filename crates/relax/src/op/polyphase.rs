@@ -104,17 +104,21 @@ pub fn as_convolution<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, Op
     Ok(Some(Box::new(move |b| Writer { b, cx, axes: &axes }.written(&g, &shares, &dims))))
 }
 
+/// Of each `stride` elements the one of an axis' phase.
+fn chosen(elements: Vec<PrimExpr>, (axis, phase): (&Axis, &PrimExpr)) -> Vec<PrimExpr> {
+    let of = |elements: &[PrimExpr]| {
+        let mut all = elements.iter().cloned().enumerate().rev();
+        let last = all.next().map_or_else(|| PrimExpr::from(0), |(_, element)| element);
+        all.fold(last, |rest, (i, element)| prim::if_then_else(prim::eq(phase, i as i64), element, rest))
+    };
+    elements.chunks(axis.stride as usize).map(of).collect()
+}
+
 /// How many channels of the image and filters each group has.
 struct Shares {
     groups: i64,
     channels: i64,
     filters: i64,
-}
-
-/// How the channels of phases lie.
-enum Order {
-    FiltersFirst,
-    PhasesFirst,
 }
 
 struct Writer<'a> {
@@ -129,7 +133,7 @@ impl Writer<'_> {
         let weight = self.phases_of_weight(self.cx.arg(1)?.clone(), shares)?;
         if self.is_apart(shares) {
             let phases = self.phase_by_phase(&weight, g, shares)?;
-            return self.interleaved(phases, dims, Order::PhasesFirst);
+            return self.interleaved(phases, dims);
         }
         let count: i64 = self.axes.iter().map(|a| a.stride).product();
         let taps = self.axes.iter().map(|a| a.taps);
@@ -141,7 +145,7 @@ impl Writer<'_> {
             return self.cut(phases, dims);
         }
         if self.axes.iter().all(|a| a.stride <= FEW) {
-            return self.interleaved(phases, dims, Order::FiltersFirst);
+            return self.interleaved(vec![phases], dims);
         }
         let whole = self.together(phases, g, shares.groups * shares.filters)?;
         self.cut(whole, dims)
@@ -174,8 +178,8 @@ impl Writer<'_> {
         is_few && shares.filters >= LEAST_FILTERS && 5 * busy <= 4 * all && can_be
     }
 
-    /// A convolution for each phase, beside one another: `[n, phases * o, positions..]`.
-    fn phase_by_phase(&mut self, weight: &Expr, g: &Geometry, shares: &Shares) -> Result<Expr, OpError> {
+    /// A convolution for each phase: `[n, o, positions..]`.
+    fn phase_by_phase(&mut self, weight: &Expr, g: &Geometry, shares: &Shares) -> Result<Vec<Expr>, OpError> {
         let axes = self.axes;
         let n = axes.len();
         let mut parts = Vec::new();
@@ -197,7 +201,7 @@ impl Writer<'_> {
             let padding = axes.iter().zip(&phase).map(|(a, phase)| a.padding_of(*phase)).collect();
             parts.push(self.convolution(own, g, padding)?);
         }
-        self.op("concat", [Expr::tuple(parts)], Attrs::new().with("axis", 1i64))
+        Ok(parts)
     }
 
     /// The weight `[groups * c, o, k..]` by phases: `[groups, o, phases.., c, taps..]`.
@@ -236,24 +240,27 @@ impl Writer<'_> {
         self.op(name, [self.cx.arg(0)?.clone(), weight], attrs)
     }
 
-    /// The result, each element from its phase, without what is too much at the ends.
-    fn interleaved(&mut self, phases: Expr, dims: &[PrimExpr], order: Order) -> Result<Expr, OpError> {
-        let (axes, filters) = (self.axes, dims[1].clone());
-        let made = self.b.emit_te("interleave_phases", vec![phases], |inputs| {
+    /// The result, each element from its phase, without what is too much at the ends. Phases are channels of one tensor, or tensors.
+    fn interleaved(&mut self, parts: Vec<Expr>, dims: &[PrimExpr]) -> Result<Expr, OpError> {
+        let axes = self.axes;
+        let made = self.b.emit_te("interleave_phases", parts, |parts| {
             vec![te::compute("T_interleaved", dims, |at| {
-                let (mut phase, mut positions) = (PrimExpr::from(0), Vec::new());
-                let mut count = 1;
+                let (mut phases, mut positions) = (Vec::new(), Vec::new());
                 for (axis, at) in axes.iter().zip(&at[2..]) {
                     let (place, stride) = (at + axis.cut, PrimExpr::from(axis.stride));
-                    phase = phase * axis.stride + prim::floormod(&place, &stride);
-                    count *= axis.stride;
+                    phases.push(prim::floormod(&place, &stride));
                     positions.push(prim::floordiv(&place, &stride));
                 }
-                let channel = match order {
-                    Order::FiltersFirst => &at[1] * count + phase,
-                    Order::PhasesFirst => phase * &filters + &at[1],
+                let element = |part: &te::Tensor, channel: PrimExpr| {
+                    part.at(&[at[0].clone(), channel].into_iter().chain(positions.iter().cloned()).collect::<Vec<_>>())
                 };
-                inputs[0].at(&[at[0].clone(), channel].into_iter().chain(positions).collect::<Vec<_>>())
+                if let [all] = parts {
+                    let channel =
+                        axes.iter().zip(phases).fold(at[1].clone(), |c, (axis, phase)| c * axis.stride + phase);
+                    return element(all, channel);
+                }
+                let elements = parts.iter().map(|part| element(part, at[1].clone())).collect();
+                axes.iter().zip(&phases).rev().fold(elements, chosen).remove(0)
             })]
         });
         made.map_err(|e| OpError::of_build(self.cx.name(), e))

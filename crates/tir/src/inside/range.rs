@@ -50,7 +50,19 @@ impl Hold {
     /// `e >= low`.
     fn at_least(&mut self, e: &PrimExpr, low: &PrimExpr, depth: u32) -> bool {
         if !self.is_data(e) {
-            return !self.is_data(low) && self.analyzer.can_prove(&prim::ge(e.clone(), low.clone()));
+            if self.is_data(low) || self.analyzer.can_prove(&prim::ge(e.clone(), low.clone())) {
+                return !self.is_data(low);
+            }
+            // The analyzer knows numbers: what is clamped to lengths with names, or wrapped around by them, has its form.
+            return match e {
+                PrimExpr::Binary(n) if depth > 0 => match n.op {
+                    BinaryOp::Max => self.at_least(&n.a, low, depth - 1) || self.at_least(&n.b, low, depth - 1),
+                    BinaryOp::Min => self.at_least(&n.a, low, depth - 1) && self.at_least(&n.b, low, depth - 1),
+                    BinaryOp::FloorMod => low.is_int(0) && self.is_positive(&n.b),
+                    _ => false,
+                },
+                _ => false,
+            };
         }
         if depth == 0 {
             return false;
@@ -136,6 +148,12 @@ impl Hold {
             return match e {
                 PrimExpr::Binary(n) if n.op == BinaryOp::FloorDiv && depth > 0 => match n.b.as_int() {
                     Some(c) if c > 1 => self.below(&n.a, &(end * prim::int_of(end.dtype(), c)), depth - 1),
+                    _ => false,
+                },
+                PrimExpr::Binary(n) if depth > 0 => match n.op {
+                    BinaryOp::Max => self.below(&n.a, end, depth - 1) && self.below(&n.b, end, depth - 1),
+                    BinaryOp::Min => self.below(&n.a, end, depth - 1) || self.below(&n.b, end, depth - 1),
+                    BinaryOp::FloorMod => same(&n.b, end) && self.is_positive(&n.b),
                     _ => false,
                 },
                 _ => false,

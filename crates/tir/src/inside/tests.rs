@@ -64,7 +64,7 @@ fn data_is_proved_by_its_form_or_checked() {
     assert_eq!(gather(&|i| i), (0, 1));
     assert_eq!(gather(&|i| prim::select(prim::lt(&i, 0), &i + &size, i)), (0, 1));
     // A maximum of zero is no index of a tensor without elements.
-    assert_eq!(gather(&|i| prim::max(prim::min(i, &size - 1), 0)), (0, 1));
+    assert_eq!(gather(&|i| prim::max(prim::min(i, &size - 1), 0)), (1, 0));
     let clipped = te::compute("B", [4i64], |at| {
         let place = prim::max(prim::min(i.at(at), &size - 1), 0);
         prim::if_then_else(some.clone(), a.at(&[place]), zero.clone())
@@ -90,6 +90,25 @@ fn lengths_that_do_not_fit_are_found_before_anything_is_read() {
     assert!(run(&func, vec![vector(0), vector(0), vector(0)]).is_ok());
     let error = run(&func, vec![vector(5), vector(3), vector(5)]).unwrap_err();
     assert_eq!(error, "index 4 of buffer `B` along dimension 0 is outside of the extent 3");
+}
+
+#[test]
+fn what_is_clamped_or_wrapped_around_needs_an_element_and_no_more() {
+    let n = Var::dim("n");
+    let size = PrimExpr::from(&n);
+    let a = te::placeholder("A", [&size], F32);
+    let wrapped: &dyn Fn(&PrimExpr) -> PrimExpr = &|i| prim::floormod(i - 1, &size);
+    let clamped: &dyn Fn(&PrimExpr) -> PrimExpr = &|i| prim::max(prim::min(i - 1, &size - 1), 0);
+    for (place, first) in [(wrapped, 3.0), (clamped, 1.0)] {
+        let b = te::compute("B", [&size + 2], |at| a.at(&[place(&at[0])]));
+        let func = kernel(&[a.clone(), b]);
+        assert_eq!(checks(&func), (1, 0), "{func}");
+        let source = |values: &[f32]| Tensor::from_slice(values, &[values.len() as i64]).unwrap();
+        let result = run(&func, vec![source(&[1.0, 2.0, 3.0]), Tensor::zeros(&[5], F32).unwrap()]).unwrap();
+        assert_eq!(result.to_vec::<f32>().unwrap()[0], first);
+        let error = run(&func, vec![source(&[]), Tensor::zeros(&[2], F32).unwrap()]).unwrap_err();
+        assert_eq!(error, "index 0 of buffer `A` along dimension 0 is outside of the extent 0");
+    }
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Rule for Elementwise {
     }
 }
 
-fn block_of(value: i64) -> Guess {
+pub(super) fn block_of(value: i64) -> Guess {
     Guess {
         name: "block",
         value,

@@ -12,7 +12,8 @@
 //!       the elements behind the last whole `c`, masked
 //! ```
 //!
-//! Without it each lane would be a load of its own, behind a division. The last vectors move back and store some elements
+//! Choices that do not move along the row (which of several images has the row) are made in front of it. Without the rule each lane would
+//! be a load of its own, behind a division. The last vectors move back and store some elements
 //! twice. Parameter: factors up to four, which registers hold. Roof: memory bandwidth.
 
 use relaxide_ffi::Ref;
@@ -27,12 +28,15 @@ use super::super::nest::Tail;
 use super::super::parameters::Choices;
 use super::super::{Axis, Cx, Machine, Refusal, Stage, nest};
 use super::elementwise::widest;
-use super::row::Row;
+use super::lifted_choice::{condition_of, decided};
+use super::row::{Row, choice};
 use super::rule::{self, Rule};
 use crate::{BufferStore, Stmt};
 
 /// The largest factor.
 const LARGEST: i64 = 4;
+/// Choices that are decided for a row, one within the other, at most.
+const DEEPEST: usize = 4;
 
 /// The rule.
 pub struct Interleave;
@@ -130,7 +134,37 @@ fn find(stage: &Stage) -> Result<Found<'_>, Refusal> {
 
 /// The nest of an interleaving stage.
 fn emit(cx: &mut Cx, found: &Found<'_>, lanes: i64) -> Result<Stmt, Refusal> {
-    let Found { stage, row: Taken { inner, outer, flat, value }, factor, whole, phases } = found;
+    let Found { stage, row, phases, .. } = found;
+    let body = whole_row(cx, found, phases, &row.value, lanes, DEEPEST)?;
+    if row.outer.is_empty() {
+        return Ok(body);
+    }
+    let p = Var::dim("p");
+    let (tasks, binds) = nest::fuse(row.outer, &p);
+    let work = mul(product(stage.spatial.iter().map(|a| &a.extent)), int(cost(&stage.value) + 1));
+    Ok(nest::parallel(&cx.machine, p, tasks, work, Stmt::seq(binds.into_iter().chain([body]))))
+}
+
+/// A row, for each side of a choice that does not move along it.
+fn whole_row(
+    cx: &mut Cx,
+    found: &Found<'_>,
+    phases: &[PrimExpr],
+    value: &PrimExpr,
+    lanes: i64,
+    deepest: usize,
+) -> Result<Stmt, Refusal> {
+    if deepest > 0
+        && let Some(condition) = condition_of(&found.whole, phases)
+    {
+        let mut side = |holds| {
+            let phases: Vec<PrimExpr> = phases.iter().map(|phase| decided(phase, &condition, holds)).collect();
+            whole_row(cx, found, &phases, &decided(value, &condition, holds), lanes, deepest - 1)
+        };
+        let (yes, no) = (side(true)?, side(false)?);
+        return Ok(Stmt::if_else(condition, yes, no));
+    }
+    let Found { stage, row: Taken { inner, flat, .. }, factor, whole, .. } = found;
     let factor = *factor;
     let count = floordiv(&inner.extent, int(factor));
     let t = Var::dim("t");
@@ -146,14 +180,7 @@ fn emit(cx: &mut Cx, found: &Found<'_>, lanes: i64) -> Result<Stmt, Refusal> {
     let done = mul(&count, int(factor));
     let behind = row.emit(cx, &done, &sub(&inner.extent, &done), value)?;
     let narrow = row.emit(cx, &int(0), &inner.extent, value)?;
-    let body = Stmt::if_else(ge(count, int(lanes)), Stmt::seq([tiles, behind]), narrow);
-    if outer.is_empty() {
-        return Ok(body);
-    }
-    let p = Var::dim("p");
-    let (tasks, binds) = nest::fuse(outer, &p);
-    let work = mul(product(stage.spatial.iter().map(|a| &a.extent)), int(cost(&stage.value) + 1));
-    Ok(nest::parallel(&cx.machine, p, tasks, work, Stmt::seq(binds.into_iter().chain([body]))))
+    Ok(Stmt::if_else(ge(count, int(lanes)), Stmt::seq([tiles, behind]), narrow))
 }
 
 /// One vector of every phase, stored in turn from flat index `start` on.
@@ -225,7 +252,17 @@ impl PrimMutator for Reduce<'_> {
                 _ => {}
             }
         }
-        self.remake_prim(e)
+        let made = self.remake_prim(e);
+        match choice(&made).and_then(|(condition, t, f)| Some((condition.as_int()?, t, f))) {
+            Some((holds, t, f)) => {
+                if holds != 0 {
+                    t.clone()
+                } else {
+                    f.clone()
+                }
+            }
+            None => made,
+        }
     }
 }
 

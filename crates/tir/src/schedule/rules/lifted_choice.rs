@@ -32,8 +32,20 @@ pub fn lifted(axis: &Ref<Var>, value: &PrimExpr, extent: Option<i64>, lanes: i64
     if sides(value) > MOST_SIDES {
         return None;
     }
-    let [t, f] = [true, false].map(|holds| Decide { condition: &condition, holds }.mutate_prim(value));
+    let [t, f] = [true, false].map(|holds| decided(value, &condition, holds));
     Some(call(value.dtype(), "tirx.if_then_else", vec![condition.clone(), t, f]))
+}
+
+/// A condition of values that is the same for all elements along an axis, as the root of which each value may be decided on both sides.
+pub(super) fn condition_of<'e>(axis: &Ref<Var>, values: impl IntoIterator<Item = &'e PrimExpr>) -> Option<PrimExpr> {
+    let mut search = Search { axis, cuts: false, bound: Vec::new(), found: None };
+    values.into_iter().for_each(|value| search.visit_prim(value));
+    search.found
+}
+
+/// A value where a condition holds, or where it does not.
+pub(super) fn decided(value: &PrimExpr, condition: &PrimExpr, holds: bool) -> PrimExpr {
+    Decide { condition, holds }.mutate_prim(value)
 }
 
 /// How many values there are once every choice is decided.

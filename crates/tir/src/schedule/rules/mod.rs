@@ -10,6 +10,7 @@ mod depthwise;
 mod device;
 mod elementwise;
 mod fallback;
+mod gathered;
 mod independent;
 mod interleave;
 mod lifted_choice;
@@ -43,6 +44,7 @@ use crate::Stmt;
 const MAPS: &[Entry<Stage>] = &[
     Entry { name: "interleave", apply: apply::<interleave::Interleave> },
     Entry { name: "transpose", apply: apply::<transpose::Transpose> },
+    Entry { name: "gathered", apply: apply::<gathered::Gathered> },
     Entry { name: "elementwise", apply: apply::<elementwise::Elementwise> },
     Entry { name: "fallback", apply: apply::<fallback::Elements> },
 ];
