@@ -4,7 +4,7 @@
 //! instead when an item is done, so that it can show progress. Threads of running programs are the runtime's, not these.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 /// Expressions and statements are walked by recursion.
@@ -50,6 +50,17 @@ pub fn in_order<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<
     made.into_iter().enumerate().map(|(item, made)| made.unwrap_or_else(|| work(item))).collect()
 }
 
+/// Has `fill` write each piece of `size` elements, the last of which may be shorter, given its number.
+pub fn fill<T: Send>(all: &mut [T], size: usize, fill: impl Fn(usize, &mut [T]) + Sync) {
+    let pieces: Vec<Mutex<&mut [T]>> = all.chunks_mut(size.max(1)).map(Mutex::new).collect();
+    let write = |number: usize, piece: &Mutex<&mut [T]>| {
+        fill(number, &mut piece.lock().unwrap_or_else(PoisonError::into_inner));
+    };
+    let done = map(&pieces, write, |_| ());
+    let missing = done.iter().zip(&pieces).enumerate().filter(|(_, (done, _))| done.is_none());
+    missing.for_each(|(number, (_, piece))| write(number, piece));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +79,13 @@ mod tests {
     fn numbers_are_worked_on_in_order() {
         assert_eq!(in_order(50, |item| item * item), (0..50).map(|i| i * i).collect::<Vec<_>>());
         assert!(in_order(0, |item| item).is_empty());
+    }
+
+    #[test]
+    fn pieces_are_filled_the_last_of_them_too() {
+        let mut all = vec![0; 23];
+        fill(&mut all, 5, |number, piece| piece.iter_mut().for_each(|e| *e = number));
+        assert_eq!(all, (0..23).map(|i| i / 5).collect::<Vec<_>>());
     }
 
     #[test]

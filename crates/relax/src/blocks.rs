@@ -83,18 +83,20 @@ impl Panels {
     /// What each row of each column has, `[panels, rows, columns of a panel]`, with `none` behind the last column.
     pub fn laid_out<T: Copy + Send + Sync>(self, rows: i64, none: T, of: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
         let [panels, rows, width, columns] = [self.count(), rows, self.width, self.columns].map(|n| n as usize);
-        let panel = |panel: usize| {
-            let mut all = Vec::with_capacity(rows * width);
-            for row in 0..rows {
-                let own = panel * width..(panel + 1) * width;
-                all.extend(own.map(|column| if column < columns { of(row, column) } else { none }));
+        let mut all = vec![none; panels * rows * width];
+        let fill = |panel: usize, own: &mut [T]| {
+            for (row, elements) in own.chunks_mut(width.max(1)).enumerate() {
+                let known = (panel * width..columns).zip(elements);
+                known.for_each(|(column, element)| *element = of(row, column));
             }
-            all
         };
-        if panels * rows * width < FEW {
-            return (0..panels).flat_map(panel).collect();
+        let size = rows * width;
+        if all.len() < FEW {
+            all.chunks_mut(size.max(1)).enumerate().for_each(|(panel, own)| fill(panel, own));
+        } else {
+            workers::fill(&mut all, size, fill);
         }
-        workers::in_order(panels, panel).concat()
+        all
     }
 
     /// A product in panels, `[rows, panels, columns of a panel]`, as rows of so many elements as there are columns.

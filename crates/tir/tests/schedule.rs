@@ -1,5 +1,6 @@
 //! Scheduled kernels compute what their blocks say: both are interpreted on the same random inputs.
 
+mod chains;
 mod panels;
 mod parameters;
 mod random_sizes;

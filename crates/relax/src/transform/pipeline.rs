@@ -65,7 +65,7 @@ const BEST: &[&str] = &[
     "LegalizeOps(fast=True)",
     "AnnotateTIROpPattern",
     "FoldConstant",
-    "FuseOps(keep_scalars=True)",
+    "FuseOps(keep_scalars=True, products=True)",
     "FuseTIR",
     "FuseLoops",
     "DeadCodeElimination(keep_packed_calls=True)",

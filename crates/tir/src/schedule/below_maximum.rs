@@ -25,7 +25,7 @@ pub fn mark(pieces: &mut [Work]) {
         let stage = match piece {
             Work::Map(stage) => stage,
             Work::Reduce(reduce) => &mut reduce.stage,
-            Work::Rows(_) | Work::Opaque(_) => continue,
+            Work::Rows(_) | Work::BackToBack(_) | Work::Opaque(_) => continue,
         };
         for work in before.iter() {
             if let Some(maximum) = Maximum::of(work, stage) {

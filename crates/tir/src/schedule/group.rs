@@ -16,6 +16,7 @@ use relaxide_ir::prim::{PrimExpr, PrimMutator, VarMap, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::affine::loads;
+use super::back_to_back::BackToBack;
 use super::rows::Rows;
 use super::stage::{Axis, Item, Program, Stage};
 use crate::Stmt;
@@ -29,6 +30,8 @@ pub enum Work {
     Reduce(Reduce),
     /// Several pieces, row by row.
     Rows(Rows),
+    /// Products and what lies between them, block of rows by block.
+    BackToBack(Box<BackToBack>),
     /// A statement that stays as it is.
     Opaque(Stmt),
 }
@@ -48,13 +51,18 @@ pub struct Reduce {
     pub indices: Vec<PrimExpr>,
 }
 
+fn names(pieces: &[Work]) -> String {
+    pieces.iter().map(Work::name).collect::<Vec<_>>().join(", ")
+}
+
 impl Work {
     /// A name for notes.
     pub fn name(&self) -> String {
         match self {
             Work::Map(stage) => stage.name.clone(),
             Work::Reduce(reduce) => reduce.stage.name.clone(),
-            Work::Rows(rows) => rows.pieces.iter().map(Work::name).collect::<Vec<_>>().join(", "),
+            Work::Rows(rows) => names(&rows.pieces),
+            Work::BackToBack(chain) => names(&chain.pieces),
             Work::Opaque(_) => "opaque".into(),
         }
     }
@@ -64,7 +72,7 @@ impl Work {
         match self {
             Work::Map(stage) => Some(stage),
             Work::Reduce(reduce) => Some(&mut reduce.stage),
-            Work::Rows(_) | Work::Opaque(_) => None,
+            Work::Rows(_) | Work::BackToBack(_) | Work::Opaque(_) => None,
         }
     }
 
@@ -78,6 +86,7 @@ impl Work {
                 r.stage.reads().into_iter().chain(epilogue).chain([r.output.clone()]).collect()
             }
             Work::Rows(rows) => rows.pieces.iter().flat_map(Work::buffers).collect(),
+            Work::BackToBack(chain) => chain.pieces.iter().flat_map(Work::buffers).collect(),
             Work::Opaque(stmt) => {
                 let item = Item::Opaque(stmt.clone());
                 item.reads().into_iter().chain(item.writes()).collect()

@@ -22,6 +22,7 @@
 //! changes; nothing else does.
 
 pub mod affine;
+pub mod back_to_back;
 mod below_maximum;
 mod caches;
 mod channel_groups;
@@ -205,6 +206,7 @@ fn lay_out(mut program: Program, target: &Target, record: &mut Record<'_>) -> Re
     let work = compact::run(&mut program, work);
     let machine = Machine::of(target);
     let work = if target.is_gpu() { work } else { periods::run(work, &machine) };
+    let work = back_to_back::join(&program, work, &machine, record)?;
     let work = rows::join(&program, work, &machine, record)?;
     let private = private(&program, &work);
     let mut cx = Cx { machine, views: Views::default(), private };

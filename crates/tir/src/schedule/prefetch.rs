@@ -150,6 +150,6 @@ fn output(work: &Work) -> Option<&Ref<Buffer>> {
     match work {
         Work::Map(stage) => Some(&stage.output),
         Work::Reduce(reduce) => Some(&reduce.output),
-        Work::Rows(_) | Work::Opaque(_) => None,
+        Work::Rows(_) | Work::BackToBack(_) | Work::Opaque(_) => None,
     }
 }

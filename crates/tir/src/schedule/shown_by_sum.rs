@@ -62,7 +62,7 @@ fn shows(pieces: &[Work], private: &[bool], at: usize) -> bool {
             Work::Map(stage) if !reads(&stage.value, &rows, terms.maximum) => {}
             Work::Map(stage) if carries(&stage.value, &sums) => {}
             Work::Map(stage) if *private && terms.is(&stage.value) => rows.push(&stage.output),
-            Work::Map(_) | Work::Rows(_) | Work::Opaque(_) => return false,
+            Work::Map(_) | Work::Rows(_) | Work::BackToBack(_) | Work::Opaque(_) => return false,
         }
     }
     !sums.is_empty()

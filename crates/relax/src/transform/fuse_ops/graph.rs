@@ -93,6 +93,10 @@ pub(super) struct Node {
     /// Whether it is needed outside of the block.
     pub(super) escapes: bool,
     pub(super) rows: Option<Rows>,
+    /// The nodes that give its arguments, where they are of the block.
+    pub(super) args: Vec<Option<usize>>,
+    /// The lengths of its value, where it is one tensor and all are known.
+    pub(super) lengths: Option<Vec<i64>>,
 }
 
 /// The values of a block in order, by the place of their bindings.
@@ -135,7 +139,11 @@ impl Graph {
                 (Some((call, _)), OpPattern::Injective) => open_tensors(call, binding.var().ty()),
                 _ => 0,
             };
-            nodes.push(Node { pattern, uses: Vec::new(), tensors, open, escapes, rows });
+            let given = |arg: &Expr| arg.as_var().and_then(|var| index.get(&var).copied());
+            let args = call.as_ref().map_or_else(Vec::new, |(call, _)| call.args.iter().map(given).collect());
+            let dims = binding.var().ty().as_tensor().and_then(|ty| ty.shape.clone());
+            let lengths = dims.and_then(|dims| dims.iter().map(PrimExpr::as_int).collect());
+            nodes.push(Node { pattern, uses: Vec::new(), tensors, open, escapes, rows, args, lengths });
         }
         Graph { nodes }
     }

@@ -10,12 +10,15 @@
 //! | element-wise, broadcast | all on the way is at most injective, and there is no anchor there that it would go in front of, save a reduction | 0 |
 //! | injective | all on the way and there is at most injective | 1 |
 //!
+//! With `products`, [chains](super::back_to_back) are joined when all that is done.
+//!
 //! Injective kernels wait, so that a convolution has taken its epilogue before a concatenation behind it could.
 
 use std::collections::HashSet;
 
 use indexmap::IndexSet;
 
+use super::back_to_back::Chain;
 use super::dominators::Dominators;
 use super::graph::{Graph, Node, Rows};
 use crate::op::OpPattern::{self, *};
@@ -72,8 +75,8 @@ impl Size {
 }
 
 impl<'a> Groups<'a> {
-    /// Groups of at most `limit` nodes.
-    pub(super) fn of(graph: &'a Graph, limit: usize) -> Groups<'a> {
+    /// Groups of at most `limit` nodes; with `products`, of two products and the rows between them too.
+    pub(super) fn of(graph: &'a Graph, limit: usize, products: bool) -> Groups<'a> {
         let count = graph.nodes.len();
         let mut groups = Groups {
             graph,
@@ -86,6 +89,9 @@ impl<'a> Groups<'a> {
         };
         for round in 0..2 {
             (0..count).for_each(|node| groups.visit(node, round));
+        }
+        if products {
+            (0..count).for_each(|node| groups.join_products(node));
         }
         groups
     }
@@ -128,6 +134,16 @@ impl<'a> Groups<'a> {
         };
         if joins && self.joint_size(node, &between, sink).fits(self.limit) {
             self.merge(node, &between, sink);
+        }
+    }
+
+    /// Makes one group of the products and the rows of a chain that ends with a node.
+    fn join_products(&mut self, node: usize) {
+        let Some(Chain { first, between, last }) = Chain::ending_with(self.graph, node, |n| self.root(n)) else {
+            return;
+        };
+        if self.joint_size(first, &[between], last).fits(self.limit) {
+            self.merge(first, &[between], last);
         }
     }
 

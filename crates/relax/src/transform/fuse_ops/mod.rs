@@ -24,9 +24,10 @@
 //! - element-wise and broadcasting kernels join each other, injective ones, and reductions that they feed;
 //! - a reduction takes what follows it, across further reductions along the same rows: a layer norm or a softmax that is
 //!   written as ten operators is one group;
+//! - where it is asked for, two products with a softmax between them are one group ([`back_to_back`]);
 //! - injective kernels (concatenations, transpositions) join injective ones, when the others are done.
 //!
-//! A group has one kernel that is more than injective, or several reductions along the same rows. Kernels that only copy
+//! A group has one kernel that is more than injective, or several reductions along the same rows, or is such a chain. Kernels that only copy
 //! elements in order stay alone, since RewriteDataflowReshape makes views of them; only where all that they do is to add or
 //! drop dimensions of size one may they stand between others.
 //!
@@ -40,6 +41,7 @@
 //!
 //! **Options.** `relax.FuseOps.max_depth`: the most kernels in a group, 256 unless given.
 
+mod back_to_back;
 mod dominators;
 mod graph;
 mod groups;
@@ -70,6 +72,12 @@ pub(super) const PASS: PassInfo = PassInfo::new("FuseOps", "Groups kernels that 
             ParamDefault::Bool(false),
             "Whether constants of one element go inside, where they become literals; otherwise they are parameters.",
         ),
+        PassParam::new(
+            "products",
+            ParamKind::Bool,
+            ParamDefault::Bool(false),
+            "Whether two products of matrices with a softmax between them are one kernel, where what lies between is large.",
+        ),
     ]);
 
 /// The attribute of a function that FuseTIR turns into one kernel.
@@ -90,6 +98,7 @@ fn run(module: IRModule, context: &PassContext, args: &Attrs) -> PassResult {
         kernels: Kernels::of(&module),
         outliner: Outliner::new(module, keep_scalars),
         limit: usize::try_from(limit).unwrap_or(0),
+        products: args.bool("products") == Some(true) && !context.target.is_gpu(),
     };
     for (name, func) in functions {
         if func.attrs.bool(PRIMITIVE_ATTR) == Some(true) {
@@ -107,6 +116,7 @@ struct FuseOps {
     kernels: Kernels,
     outliner: Outliner,
     limit: usize,
+    products: bool,
 }
 
 impl ExprMutator for FuseOps {
@@ -119,7 +129,7 @@ impl ExprMutator for FuseOps {
             };
         }
         let graph = Graph::of(block, &self.kernels);
-        let groups = Groups::of(&graph, self.limit);
+        let groups = Groups::of(&graph, self.limit, self.products);
         let mut replaced: HashMap<usize, Binding> = HashMap::new();
         let mut dropped = vec![false; block.bindings.len()];
         for members in groups.lists().into_iter().filter_map(|members| Outliner::members(block, members)) {

@@ -9,6 +9,7 @@ use relaxide_ffi::{Ref, Tensor};
 use relaxide_ir::Type;
 use relaxide_ir::prim::PrimExpr;
 
+use super::matrix::floats;
 use super::{F32, Layout, Pack};
 use crate::blocks::Panels;
 use crate::op::convolve::convolve_in_panels;
@@ -88,7 +89,7 @@ fn in_panels(filters: &Tensor) -> Option<Tensor> {
     if filters.dtype() != F32 {
         return None;
     }
-    let (elements, terms) = (filters.to_vec::<f32>().ok()?, channels * height * across);
+    let (elements, terms) = (floats(filters)?, channels * height * across);
     let laid_out = panels.laid_out(terms, 0.0, |term, filter| elements[filter * terms as usize + term]);
     Tensor::from_slice(&laid_out, &[panels.count(), channels, height, across, panels.width()]).ok()
 }

@@ -3,6 +3,8 @@
 //! A left matrix of many columns and a right one of few, as the products of Winograd's tiles of small images have, are what a convolution of one
 //! pixel is: [`filters`](super::filters) says when vectors along the rows of the left one gain.
 
+use std::borrow::Cow;
+
 use relaxide_ffi::{Ref, Tensor};
 use relaxide_ir::Type;
 use relaxide_ir::prim::{floordiv, floormod};
@@ -81,7 +83,7 @@ pub(super) fn in_panels(matrix: &Tensor) -> Option<Tensor> {
     if matrix.dtype() != F32 || rows * columns < LEAST_ELEMENTS {
         return None;
     }
-    let (elements, length) = (matrix.to_vec::<f32>().ok()?, columns as usize);
+    let (elements, length) = (floats(matrix)?, columns as usize);
     let laid_out = panels.laid_out(rows, 0.0, |row, column| elements[row * length + column]);
     Tensor::from_slice(&laid_out, &[panels.count(), rows, panels.width()]).ok()
 }
@@ -93,11 +95,16 @@ pub(super) fn rows_in_panels(matrices: &Tensor) -> Option<Tensor> {
     if matrices.dtype() != F32 {
         return None;
     }
-    let (elements, length) = (matrices.to_vec::<f32>().ok()?, *columns as usize);
+    let (elements, length) = (floats(matrices)?, *columns as usize);
     let laid_out = |own: &[f32]| panels.laid_out(*columns, 0.0, |column, row| own[row * length + column]);
     let all: Vec<f32> = elements.chunks(*rows as usize * length).flat_map(laid_out).collect();
     let shape: Vec<i64> = batch.iter().copied().chain([panels.count(), *columns, panels.width()]).collect();
     Tensor::from_slice(&all, &shape).ok()
+}
+
+/// The elements of a constant; those that do not lie as the processor reads them are copied.
+pub(super) fn floats(constant: &Tensor) -> Option<Cow<'_, [f32]>> {
+    constant.as_slice().map(Cow::Borrowed).or_else(|_| constant.to_vec().map(Cow::Owned)).ok()
 }
 
 #[cfg(test)]

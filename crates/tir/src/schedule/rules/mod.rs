@@ -1,5 +1,6 @@
 //! The table of rules: for each kind of work, the rules in the order in which they are asked.
 
+mod back_to_back;
 mod cached_columns;
 mod cached_row;
 mod clipped;
@@ -61,7 +62,7 @@ const REDUCTIONS: &[Entry<Reduce>] = &[
 ];
 
 /// Names of rules that are no rows of a table: those of several stages, of loops, and of nothing.
-const OTHERS: &[&str] = &["rowwise", "independent", "opaque", "empty"];
+const OTHERS: &[&str] = &[super::back_to_back::NAME, "rowwise", "independent", "opaque", "empty"];
 
 /// The rules for processors and those for devices, by the names that notes have for them.
 pub fn names() -> [Vec<&'static str>; 2] {
@@ -81,7 +82,7 @@ pub fn schedule(cx: &mut Cx, work: &Work, record: &mut Record<'_>) -> Result<Stm
     let spatial = match work {
         Work::Map(stage) => Some(&stage.spatial),
         Work::Reduce(reduce) => Some(&reduce.stage.spatial),
-        Work::Rows(_) | Work::Opaque(_) => None,
+        Work::Rows(_) | Work::BackToBack(_) | Work::Opaque(_) => None,
     };
     if spatial.is_some_and(|axes| axes.iter().any(|a| a.extent.is_int(0))) {
         record.settle(name, "empty")?;
@@ -105,6 +106,7 @@ pub fn schedule(cx: &mut Cx, work: &Work, record: &mut Record<'_>) -> Result<Stm
             record.note_reserved(decided.key.clone(), name, "rowwise", decided.parameters.clone());
             rowwise::apply(cx, rows, decided, record)
         }
+        Work::BackToBack(chain) => back_to_back::apply(cx, chain, name, record),
         Work::Opaque(stmt) => {
             let key = record.key(&name);
             let mut choices = Choices::of(record.asked(&key));

@@ -166,7 +166,7 @@ fn axes(work: &Work) -> Vec<&Axis> {
     match work {
         Work::Map(stage) => stage.spatial.iter().collect(),
         Work::Reduce(reduce) => reduce.stage.spatial.iter().chain(&reduce.stage.reduce).collect(),
-        Work::Rows(_) | Work::Opaque(_) => Vec::new(),
+        Work::Rows(_) | Work::BackToBack(_) | Work::Opaque(_) => Vec::new(),
     }
 }
 
@@ -178,7 +178,7 @@ fn work(work: &Work) -> PrimExpr {
     let each = match work {
         Work::Map(stage) => cost(&stage.value),
         Work::Reduce(reduce) => cost(&reduce.stage.value),
-        Work::Rows(_) | Work::Opaque(_) => 0,
+        Work::Rows(_) | Work::BackToBack(_) | Work::Opaque(_) => 0,
     };
     mul(elements(work), int(each + 1))
 }

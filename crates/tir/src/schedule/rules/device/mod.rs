@@ -96,6 +96,9 @@ pub(super) fn schedule(
                 Err(refusal) => Err(ScheduleError::NoRule { stage: name, reason: refusal.to_string() }),
             }
         }
+        Work::BackToBack(_) => {
+            Err(ScheduleError::NoRule { stage: name, reason: "devices take products one by one".into() })
+        }
         Work::Opaque(stmt) => first(cx, OPAQUE, stmt, name, record),
     }
 }

@@ -45,7 +45,7 @@ pub fn fits(work: &Work) -> Result<(), Refusal> {
         Work::Map(_) => Ok(()),
         Work::Reduce(reduce) if reduce.output.dtype.is_packed() => Err(Refusal::new("elements share bytes")),
         Work::Reduce(reduce) => refuse_checks(reduce),
-        Work::Rows(_) | Work::Opaque(_) => Err(Refusal::new("it is no piece of a row")),
+        Work::Rows(_) | Work::BackToBack(_) | Work::Opaque(_) => Err(Refusal::new("it is no piece of a row")),
     }
 }
 
@@ -103,7 +103,7 @@ fn piece_of(team: &Team, piece: &Work) -> Result<Stmt, Refusal> {
             };
             Ok(Stmt::seq([Stmt::alloc(&acc), team.each(&reduce.stage.spatial, each)]))
         }
-        Work::Rows(_) | Work::Opaque(_) => Err(Refusal::new("it is no piece of a row")),
+        Work::Rows(_) | Work::BackToBack(_) | Work::Opaque(_) => Err(Refusal::new("it is no piece of a row")),
     }
 }
 
@@ -112,7 +112,7 @@ fn threads_for(rows: &Rows) -> i64 {
     let length = |work: &Work| match work {
         Work::Map(stage) => product(stage.spatial.iter().map(|a| &a.extent)).as_int(),
         Work::Reduce(r) => product(r.stage.spatial.iter().chain(&r.stage.reduce).map(|a| &a.extent)).as_int(),
-        Work::Rows(_) | Work::Opaque(_) => None,
+        Work::Rows(_) | Work::BackToBack(_) | Work::Opaque(_) => None,
     };
     let longest = rows.pieces.iter().map(length).try_fold(1, |longest, n| Some(n?.max(longest)));
     longest.map_or(UNKNOWN, |n| power_of_two(n).clamp(FEWEST, THREADS))
