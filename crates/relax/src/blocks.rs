@@ -204,14 +204,7 @@ impl Blocks {
         let rows = x.shape().first().cloned().unwrap_or_else(|| prim::int(1));
         let (blocks, block) = (self.count(), self.block);
         let of_block = block / BYTES;
-        let element = |row: &PrimExpr, at: PrimExpr| match self.rows % block {
-            0 => x.at(&[row.clone(), at]),
-            _ => prim::if_then_else(
-                prim::lt(at.clone(), prim::int(self.rows)),
-                x.at(&[row.clone(), at]),
-                prim::constant(F32, 0.0),
-            ),
-        };
+        let element = |row: &PrimExpr, at: PrimExpr| self.element(x, row, at);
         let per_block = [rows.clone(), prim::int(blocks)];
         let inside = te::reduce_axis(prim::int(block));
         let largest = te::compute("largest", &per_block, |at| {
@@ -249,6 +242,44 @@ impl Blocks {
             let scale = largest.at(&of_row) * prim::constant(F32, 1.0 / LARGEST) * prim::cast(F32, scales.at(&place));
             te::sum(prim::cast(F32, sum) * scale, [&b])
         })]
+    }
+
+    /// The product of rows of float32 with the numbers as floats, of the same inputs and shape as [`Blocks::product`]: nothing is rounded that
+    /// the product with the numbers' own values does not round.
+    pub fn product_of_floats(self, name: &str, inputs: &[te::Tensor]) -> Vec<te::Tensor> {
+        let [x, words, scales, zeros @ ..] = inputs else { return Vec::new() };
+        let rows = x.shape().first().cloned().unwrap_or_else(|| prim::int(1));
+        let words_of_block = self.block / self.shared();
+        let unrolled = [4, 2, 1].into_iter().find(|words| words_of_block % words == 0).unwrap_or(1);
+        let (b, part) =
+            (te::reduce_axis(prim::int(self.count())), te::reduce_axis(prim::int(words_of_block / unrolled)));
+        let shape = [rows, prim::int(self.panels.count()), prim::int(self.panels.width())];
+        vec![te::compute(name, &shape, |at| {
+            let (row, panel, column) = (&at[0], &at[1], &at[2]);
+            let place = [panel.clone(), b.var(), column.clone()];
+            let zero = match zeros.first() {
+                Some(zeros) => prim::cast(F32, zeros.at(&place)),
+                None => prim::constant(F32, self.middle() as f64),
+            };
+            let first = b.var() * words_of_block + part.var() * unrolled;
+            let term = |number: i64| {
+                let (word, inside) = (&first + number / self.shared(), number % self.shared());
+                let taken = self.number_of(words.at(&[panel.clone(), word, column.clone()]), &prim::int(inside));
+                let factor = prim::cast(F32, prim::cast(I32, taken)) - &zero;
+                self.element(x, row, &first * self.shared() + number) * factor
+            };
+            let sum = (0..unrolled * self.shared()).map(term).reduce(|a, b| a + b);
+            te::sum(sum.unwrap_or_else(|| prim::constant(F32, 0.0)) * prim::cast(F32, scales.at(&place)), [&b, &part])
+        })]
+    }
+
+    /// An element of what is multiplied, which has zeros behind its last one.
+    fn element(self, x: &te::Tensor, row: &PrimExpr, at: PrimExpr) -> PrimExpr {
+        let place = [row.clone(), at.clone()];
+        match self.rows % self.block {
+            0 => x.at(&place),
+            _ => prim::if_then_else(prim::lt(at, prim::int(self.rows)), x.at(&place), prim::constant(F32, 0.0)),
+        }
     }
 
     /// The number at a row, of the word that holds it.

@@ -80,7 +80,7 @@ pub fn matmul_n_bits(scope: &mut Scope, node: &Node) -> Outputs {
     let x = scope.tensor(node.input(0)?)?;
     let (packed, scales) = (scope.tensor(node.input(1)?)?, scope.tensor(node.input(2)?)?);
     let blocks = (k + block - 1) / block;
-    if let Some(y) = in_integers(scope, node, [k, n, block], fields)? {
+    if let Some(y) = in_words(scope, node, [k, n, block], fields)? {
         return one(with_bias(scope, node, y)?);
     }
     let packed = scope.reshape(packed, [n, blocks, fields.bytes(block)].map(prim::int).to_vec())?;
@@ -132,9 +132,10 @@ pub fn matmul_n_bits(scope: &mut Scope, node: &Node) -> Outputs {
     one(with_bias(scope, node, y)?)
 }
 
-/// The product in integers, where the node's weight is of a kind that has one, and the node allows it.
-fn in_integers(scope: &mut Scope, node: &Node, [k, n, block]: [i64; 3], fields: Fields) -> Result<Option<Expr>> {
-    let allowed = node.int_or("accuracy_level", 0)? == 4 && fields.bits == 4 && node.optional(4).is_none();
+/// The product with the weight's own words, where it is of a kind that has one: in integers, where the node allows it.
+fn in_words(scope: &mut Scope, node: &Node, [k, n, block]: [i64; 3], fields: Fields) -> Result<Option<Expr>> {
+    let allowed = fields.bits == 4 && node.optional(4).is_none();
+    let in_integers = node.int_or("accuracy_level", 0)? == 4;
     let Some(packed) = node.input(1)?.constant().filter(|_| allowed) else { return Ok(None) };
     let zeros = match node.optional(3) {
         None => None,
@@ -145,7 +146,7 @@ fn in_integers(scope: &mut Scope, node: &Node, [k, n, block]: [i64; 3], fields: 
     };
     let Some(scales) = node.input(2)?.constant() else { return Ok(None) };
     let x = scope.tensor(node.input(0)?)?;
-    Blocks { k, n, block, packed, scales, zeros }.product(scope, x)
+    Blocks { k, n, block, packed, scales, zeros }.product(scope, x, in_integers)
 }
 
 fn with_bias(scope: &mut Scope, node: &Node, y: Expr) -> Result<Expr> {

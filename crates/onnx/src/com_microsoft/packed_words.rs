@@ -1,5 +1,6 @@
-//! `MatMulNBits` in integers, where the node allows it (`accuracy_level` 4): what is multiplied is quantized to 8 bits in blocks of a row, as
-//! the weight is in blocks of a column ([`relaxide_relax::blocks`]).
+//! `MatMulNBits` with its weight as it is. In integers, where the node allows it (`accuracy_level` 4): what is multiplied is quantized to 8 bits in
+//! blocks of a row, as the weight is in blocks of a column ([`relaxide_relax::blocks`]). Else in float32: each number becomes a float where it is
+//! multiplied, so that a row reads half a byte an element.
 //!
 //! Serves weights of 4 bits that the program knows with whole blocks of eight numbers, in the order of their columns.
 
@@ -31,8 +32,8 @@ pub(super) struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// The product of a tensor's rows with the weight; none where the weight is not of this kind.
-    pub fn product(&self, scope: &mut Scope, x: Expr) -> Result<Option<Expr>> {
+    /// The product of a tensor's rows with the weight, in integers or in floats; none where the weight is not of this kind.
+    pub fn product(&self, scope: &mut Scope, x: Expr, in_integers: bool) -> Result<Option<Expr>> {
         let mut out = scope.dims(&x)?;
         let Some(of) = blocks::Blocks::new(self.k, self.n, self.block) else { return Ok(None) };
         let is_plain = scope.dtype(&x) == F32 && self.scales.dtype() == F32;
@@ -50,7 +51,10 @@ impl Blocks<'_> {
         let rows = dims::simplify(&out[..out.len() - 1].iter().fold(prim::int(1), |n, dim| n * dim));
         let x = scope.reshape_known(x, vec![rows.clone(), prim::int(self.k)])?;
         let args = [x, words, scales].into_iter().chain(zeros).collect();
-        let mut y = scope.te("matmul_blocks", args, |inputs| of.product("matmul_blocks", inputs))?;
+        let mut y = scope.te("matmul_blocks", args, |inputs| match in_integers {
+            true => of.product("matmul_blocks", inputs),
+            false => of.product_of_floats("matmul_blocks", inputs),
+        })?;
         if of.panels().padded() != self.n {
             y = scope
                 .te("columns", vec![y], |inputs| inputs.iter().map(|y| of.panels().without_padding(y)).collect())?;

@@ -32,6 +32,8 @@ use super::{Machine, ScheduleError, rows};
 
 /// The name of the rule.
 pub(super) const NAME: &str = "back_to_back";
+/// Lines of the cache in a page of memory.
+const LINES_OF_PAGE: i64 = 64;
 /// Rows of a block at most.
 const MOST_ROWS: i64 = 256;
 
@@ -339,8 +341,7 @@ impl Scratch {
             let extent = &piece.output.shape[*d];
             match extent.as_int() {
                 _ if Some(*d) == row => int(block),
-                // Rows begin with a line of the cache.
-                Some(n) if Some(*d) == last && n >= line => int((n + line - 1) / line * line),
+                Some(n) if Some(*d) == last && n >= line => int(apart(n, line)),
                 _ => extent.clone(),
             }
         };
@@ -348,6 +349,13 @@ impl Scratch {
         let buffer = Buffer::scoped(piece.output.name.clone(), piece.output.dtype, shape, "global");
         Scratch { buffer, kept, row }
     }
+}
+
+/// Elements from one row to the next: whole lines of the cache, but no number of pages, at which all rows would share the same places of the
+/// first-level cache.
+fn apart(row: i64, line: i64) -> i64 {
+    let whole = (row + line - 1) / line * line;
+    if whole % (line * LINES_OF_PAGE) == 0 { whole + line } else { whole }
 }
 
 /// Takes a piece into a block of rows.

@@ -11,9 +11,9 @@
 use super::graph::Graph;
 use crate::op::OpPattern::{OutFusable, Reduce};
 
-/// Elements between two products from which memory is what they wait for: two megabytes of float32, which is the second-level cache of large
+/// Elements between two products from which memory is what they wait for: a megabyte of float32, half of the second-level cache of large
 /// processors.
-const LARGE: i64 = 512 << 10;
+const LARGE: i64 = 256 << 10;
 /// Rows from which a block shares what it reads of the other matrices.
 const FEWEST_ROWS: i64 = 32;
 
