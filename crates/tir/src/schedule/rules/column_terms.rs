@@ -19,10 +19,10 @@
 //! tile, as equal expressions without a store to memory between them are.
 //!
 //! Parameters: four rows spread the cost of the common part, and each of their accumulators waits for its own block only; vectors are as
-//! many as leave half of the registers to what is taken apart. Roof: memory bandwidth with one row, products of bytes with many.
+//! many as leave half of the registers to what is taken apart, half as many where that is floats. Roof: memory bandwidth with one row, products of bytes with many.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, VarMap, binary, call, int, load};
+use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, VarMap, any, binary, call, int, load};
 use relaxide_ir::{Buffer, DataType, Var};
 
 use super::super::affine::{coefficient, flat_index, loads, uses, uses_any};
@@ -121,11 +121,19 @@ impl Rule for ColumnTerms {
             reason: "four rows spread the cost of what they have in common",
             limit: "a tile has no more rows than the output, and no more than registers have room for",
         });
+        let is_of_words = any(&found.reduce.stage.value, |e| matches!(e, PrimExpr::Call(n) if n.op == DOT));
+        let left = (machine.vector_registers / 8).clamp(1, 4);
+        let is_shared = known != Some(1) && !is_of_words;
         let vectors = choices.choose(Guess {
             name: "vectors",
-            value: (machine.vector_registers / 8).clamp(1, 4),
+            value: if is_shared { (left / 2).max(1) } else { left },
             domain: Domain::range(1, 4),
-            reason: "with four rows, half of the registers are left to what is taken apart",
+            reason: match is_shared {
+                true => {
+                    "what is taken apart becomes a vector for each of its numbers, which wait in registers for all rows"
+                }
+                false => "with four rows, half of the registers are left to what is taken apart",
+            },
             limit: "a row of a tile has four vectors at most",
         });
         Ok(Decided { lanes, shape: Shape { rows, vectors } })
