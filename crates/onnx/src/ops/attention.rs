@@ -52,7 +52,8 @@ fn parts(scope: &mut Scope, node: &Node) -> Result<Parts> {
     Ok(Parts { q, k, v, past })
 }
 
-/// The products of queries with keys, each scaled by the root of the scale.
+/// The products of queries with keys, scaled: queries alone, where a step has one of them and many keys; both by the root, as the standard
+/// says, where products of narrow floats would leave their range.
 pub fn scores(scope: &mut Scope, node: &Node, q: Expr, k: Expr) -> Result<Expr> {
     let [batch, q_heads, rows, size] = four(scope, &q)?;
     let [_, kv_heads, columns, _] = four(scope, &k)?;
@@ -60,9 +61,14 @@ pub fn scores(scope: &mut Scope, node: &Node, q: Expr, k: Expr) -> Result<Expr> 
         Some(scale) => scale,
         None => 1.0 / size.as_int().map(|n| n as f64).ok_or_else(|| not_fixed("the size of a head"))?.sqrt(),
     };
-    let root = scale.abs().sqrt();
-    let q = with_number(scope, "multiply", q, root)?;
-    let k = with_number(scope, "multiply", k, if scale < 0.0 { -root } else { root })?;
+    let (mut q, mut k) = (q, k);
+    if scope.dtype(&q).bits >= 32 {
+        q = with_number(scope, "multiply", q, scale)?;
+    } else {
+        let root = scale.abs().sqrt();
+        q = with_number(scope, "multiply", q, root)?;
+        k = with_number(scope, "multiply", k, if scale < 0.0 { -root } else { root })?;
+    }
     let grouped = dims::simplify(&(dims::floor_div(&q_heads, &kv_heads) * &rows));
     let q = scope.reshape(q, vec![batch.clone(), kv_heads, grouped, size])?;
     let turned = scope.transpose(k, &[0, 1, 3, 2])?;
