@@ -7,8 +7,8 @@
 //!
 //! A stage is inlined where that does no work twice: it is cheap (arithmetic, a guard, a rearrangement), or it is read at
 //! one place that visits each element once. An expensive stage (`exp`) with two readers, or read inside a window, keeps its
-//! buffer; so do indices that are computed from floats, and what is gathered by such, where more than one element wants it. A
-//! producer that is used several times at one place becomes a `let`, so that long element-wise chains grow by their length and
+//! buffer; so do indices that are computed from floats, and what is gathered by such, where more than one element wants it, and
+//! transposes whose reader finds its rows along memory there, at several places. A producer that is used several times at one place becomes a `let`, so that long element-wise chains grow by their length and
 //! not by its exponent.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use relaxide_ir::arith::dims::weight;
 use relaxide_ir::prim::{BinaryOp, BufferLoad, Let, PrimExpr, PrimMutator, PrimVisitor, VarMap, any, substitute};
 use relaxide_ir::{Buffer, Var};
 
-use super::affine::{all_same, cost, loads, uses, uses_any};
+use super::affine::{all_same, coefficient, cost, flat_index, loads, uses, uses_any};
 use super::stage::{Item, Program, Stage};
 
 /// Operations up to which doing a stage's work again costs less than storing and loading it.
@@ -79,6 +79,9 @@ fn is_candidate(program: &Program, position: usize, producer: &Stage) -> bool {
     if readers.iter().any(|reader| copied(producer, reader) > MOST_COPIED) {
         return false;
     }
+    if readers.iter().any(|reader| is_turned_for(producer, reader)) {
+        return false;
+    }
     let work = cost(&producer.value);
     if (finds_places(producer) || gathers(producer)) && !readers.iter().all(|reader| reads_each_once(reader, buffer)) {
         return false;
@@ -126,6 +129,19 @@ fn finds_places(stage: &Stage) -> bool {
         |e: &PrimExpr| matches!(e, PrimExpr::Binary(n) if matches!(n.op, BinaryOp::FloorDiv | BinaryOp::FloorMod));
     let is_dear = || any(&stage.value, converts) || loads(&stage.value).is_empty() && any(&stage.value, divides);
     stage.output.dtype.is_int() && stage.output.dtype.bits >= 32 && is_dear()
+}
+
+/// Whether a stage turns a tensor so that its reader's rows lie along memory, at several places of it: inlined, each of them would be read
+/// element by element.
+fn is_turned_for(producer: &Stage, reader: &Stage) -> bool {
+    let (Some(own), Some(x)) = (producer.spatial.last(), reader.spatial.last()) else { return false };
+    let lies =
+        |load: &BufferLoad, axis: &Ref<Var>| coefficient(&flat_index(&load.buffer, &load.indices), axis) == Some(1);
+    let PrimExpr::Load(turned) = &producer.value else { return false };
+    let sites = sites(producer, reader);
+    let Some(first) = sites.first() else { return false };
+    let is_several = sites.iter().any(|site| !all_same(&site.indices, &first.indices));
+    is_several && !lies(turned, &own.var) && sites.iter().all(|site| lies(site, &x.var))
 }
 
 /// Whether neighbours of a stage's row are loaded from where others say, one by one.
