@@ -43,6 +43,8 @@ pub trait Host: Sync {
     fn items(&self, value: &Any) -> Result<Vec<Any>, HostError>;
     /// Whether a value counts as true.
     fn truth(&self, value: &Any) -> Result<bool, HostError>;
+    /// Tells the program's author something that does not keep it from being read.
+    fn warn(&self, message: &str) -> Result<(), HostError>;
     /// The macros of the surroundings.
     fn macros(&self) -> Vec<Macro>;
     /// The names that stand for TVMScript's own namespaces: `("R", "R")`, `("tvm", "tvm")` …

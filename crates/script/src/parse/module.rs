@@ -261,8 +261,15 @@ impl Parser<'_> {
                     let ty = self.signature_type(def, *pure)?;
                     self.globals.insert(def.name.to_string(), GlobalVar::typed(def.name.to_string(), ty));
                 }
-                FunctionKind::Prim { .. } if def.returns.is_none() => drop(self.kernels.insert(def.name.to_string())),
-                FunctionKind::Prim { .. } => {}
+                FunctionKind::Prim { .. } => {
+                    let result = match def.returns.as_deref().map(|e| self.ty(e)).transpose()? {
+                        None => DataType::void(),
+                        Some(Type::Prim(ty)) => ty.dtype,
+                        Some(Type::Pointer(_)) => DataType::handle(),
+                        Some(_) => DataType::void(),
+                    };
+                    self.kernels.insert(def.name.to_string(), result);
+                }
             }
         }
         for (def, kind) in defs.iter().zip(&kinds) {

@@ -2,8 +2,9 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, Binary, Broadcast, BufferLoad, Cast, Let, PrimCall, Ramp, Select};
-use relaxide_ir::{BinaryOp, PrimExpr, Type, Var};
+use relaxide_ir::{BinaryOp, GlobalVar, PrimExpr, Type, Var};
 use relaxide_tir::IndexMap;
+use relaxide_tir::kernel_call::kernel_call;
 use relaxide_tir::tensor_argument::tensor_argument;
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
@@ -406,6 +407,25 @@ impl Parser<'_> {
         let dtype =
             dtype.ok_or_else(|| self.error(Code::Arguments, format!("`T.{name}` has too few arguments"), range))?;
         Ok(Ref::new(PrimCall { op: format!("tirx.{name}"), args, dtype }).into())
+    }
+
+    /// `Module.name(…)` in a kernel: a call of another kernel.
+    pub(super) fn kernel_call(&mut self, kernel: &GlobalVar, call: &ast::ExprCall) -> Parsed<Value> {
+        let result = match (self.kernels.get(&kernel.name), &kernel.ty) {
+            (Some(result), _) => *result,
+            (None, Type::Func(ty)) => match &ty.ret {
+                Type::Prim(ty) => ty.dtype,
+                _ => DataType::void(),
+            },
+            (None, _) => {
+                let message = format!("`{}` is no kernel, and kernels call kernels only", kernel.name);
+                return Err(self.error(Code::Type, message, call.func.range()));
+            }
+        };
+        let mut args = Args::of(self, &kernel.name, call)?;
+        let values = self.packed_arguments(&mut args)?;
+        args.finish(self)?;
+        Ok(Value::Prim(kernel_call(&kernel.name, values, result)))
     }
 
     /// What an address is asked of: an element, of a whole buffer the first.

@@ -35,6 +35,7 @@ mod hoist_choices;
 mod hoist_conditions;
 mod hoist_expression;
 mod init_block;
+mod inline_kernels;
 mod initialized_before_read;
 mod irregular_loop;
 mod launch;
