@@ -251,6 +251,17 @@ class PrimCall(ExprWithOp):
         return Intrinsic(name)
 
     @property
+    def ty(self):
+        """The type of the result; of the address of an element or a variable, a pointer to what lies there."""
+        from .type import PointerType, PrimType
+
+        if self._field("op") == "tirx.address_of":
+            element = self._field("args")[0]
+            scope = element.buffer.scope() if isinstance(element, BufferLoad) else "global"
+            return PointerType(PrimType(str(element.dtype)), scope)
+        return super().ty
+
+    @property
     def args(self):
         """The arguments."""
         args = self._field("args")

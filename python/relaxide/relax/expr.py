@@ -276,6 +276,12 @@ def te_tensor(value, *, name="rxplaceholder"):
     return te.placeholder(list(shape.values), value.ty.dtype, name)
 
 
+def _update_type(expr, ty):
+    """Note the type of an expression. Here it follows from the expression's parts, so that another one is a TypeError."""
+    if expr.ty != ty:
+        raise TypeError(f"the type of this expression is {expr.ty}, as its parts say, not {ty}")
+
+
 __all__ = ["Binding", "BindingBlock", "Call", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "Expr", "ExternFunc"]
 __all__ += ["FloatImm", "Function", "GenericConst", "GlobalVar", "If", "IntImm", "MatchCast", "SeqExpr"]
 __all__ += ["ShapeExpr", "Span", "StringImm", "Tuple", "TupleGetItem", "Var", "VarBinding", "const", "extern"]

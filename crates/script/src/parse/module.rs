@@ -1,7 +1,7 @@
 //! The top of a text: imports, symbolic names, metadata, and the class that is the module.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::{AttrValue, Attrs, BaseFunc, GlobalVar, IRModule};
+use relaxide_ir::{AttrValue, Attrs, BaseFunc, GlobalVar, IRModule, Type};
 use relaxide_relax::{Constant, Expr as Relax};
 use ruff_python_ast::{self as ast, Expr, Stmt};
 use ruff_text_size::Ranged;

@@ -385,6 +385,10 @@ impl Parser<'_> {
             });
         };
         let written = match rule {
+            // Which threads of a warp are active is a number of 32 bits where a text says nothing.
+            ResultType::Written if name == "tvm_warp_activemask" && args.positions() == 0 && !args.names("dtype") => {
+                Some(DataType::uint(32))
+            }
             ResultType::Written => {
                 let e = match args.keyword("dtype") {
                     Some(e) => e,
