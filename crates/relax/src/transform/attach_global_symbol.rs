@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
+use relaxide_ir::IRModule;
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, PrimExpr, PrimMutator};
-use relaxide_ir::IRModule;
+use relaxide_tir::PrimFunc;
 use relaxide_tir::functor::StmtMutator;
 use relaxide_tir::kernel_call::{called_kernel, called_kernels};
-use relaxide_tir::PrimFunc;
 
 use crate::Function;
 
@@ -64,9 +64,11 @@ impl PrimMutator for BySymbol<'_> {
         let made = self.remake_prim(e);
         let Some((name, args)) = called_kernel(&made) else { return made };
         match self.0.get(name) {
-            Some(symbol) => {
-                prim::call(e.dtype(), "tirx.call_cpacked", [vec![prim::string(symbol.as_str())], args.to_vec()].concat())
-            }
+            Some(symbol) => prim::call(
+                e.dtype(),
+                "tirx.call_cpacked",
+                [vec![prim::string(symbol.as_str())], args.to_vec()].concat(),
+            ),
             None => made,
         }
     }

@@ -113,7 +113,9 @@ pub(super) fn is_candidate(value: &Expr) -> bool {
         Some((_, name)) if op::lookup(name).is_some_and(|def| def.memory == MemoryUse::Fresh) => false,
         Some((_, name)) => !name.starts_with("vm.") && is_pure(value) && !is_inplace_call(value),
         None => match value {
-            Expr::Call(call) => matches!(call.op, Expr::Var(_) | Expr::DataflowVar(_) | Expr::Global(_)) && is_pure(value),
+            Expr::Call(call) => {
+                matches!(call.op, Expr::Var(_) | Expr::DataflowVar(_) | Expr::Global(_)) && is_pure(value)
+            }
             value => matches!(value, Expr::TupleGetItem(_)),
         },
     }

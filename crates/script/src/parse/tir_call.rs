@@ -456,8 +456,20 @@ impl Parser<'_> {
         args.rest().into_iter().map(|e| argument(self, e)).collect()
     }
 
+    /// The arguments that are left, those of a list that stands behind `*` each.
     fn scalars(&mut self, args: &mut Args) -> Parsed<Vec<PrimExpr>> {
-        args.rest().into_iter().map(|e| self.scalar_expr(e)).collect()
+        let mut all = Vec::new();
+        for e in args.rest() {
+            match e {
+                Expr::Starred(star) => {
+                    for value in self.spread(&star.value)? {
+                        all.push(self.scalar(&value, star.range)?);
+                    }
+                }
+                e => all.push(self.scalar_expr(e)?),
+            }
+        }
+        Ok(all)
     }
 }
 
