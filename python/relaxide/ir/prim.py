@@ -255,10 +255,14 @@ class PrimCall(ExprWithOp):
         """The type of the result; of the address of an element or a variable, a pointer to what lies there."""
         from .type import PointerType, PrimType
 
-        if self._field("op") == "tirx.address_of":
-            element = self._field("args")[0]
-            scope = element.buffer.scope() if isinstance(element, BufferLoad) else "global"
-            return PointerType(PrimType(str(element.dtype)), scope)
+        op, args = self._field("op"), self._field("args")
+        if op == "tirx.address_of":
+            scope = args[0].buffer.scope() if isinstance(args[0], BufferLoad) else "global"
+            return PointerType(PrimType(str(args[0].dtype)), scope)
+        if op == "tirx.tvm_access_ptr":
+            return PointerType(PrimType(str(args[0].dtype)), getattr(args[1].ty, "storage_scope", "global"))
+        if op == "tirx.reinterpret" and str(self.dtype) == "handle":
+            return PointerType(PrimType("void"))
         return super().ty
 
     @property
