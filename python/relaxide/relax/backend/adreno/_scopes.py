@@ -30,6 +30,6 @@ def with_device(ty, target, scope, devices):
     if not isinstance(ty, TensorType):
         return ty
     if scope not in devices:
-        devices[scope] = VDevice(target, len(devices), scope)
+        devices[scope] = VDevice(target, 0, scope)
     shape = ty.shape
     return TensorType(shape, ty.dtype, devices[scope]) if shape is not None else TensorType(None, ty.dtype, devices[scope], ty.ndim)
