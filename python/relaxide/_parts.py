@@ -28,7 +28,7 @@ _PARTS = {
     "relax.op.vm": "vm",
     "relax.transform": "fast_math fold_batch_norm_to_conv2d_for_inference fuse_transpose_matmul lazy_transform_params "
     "attach_external_modules legalize_ops optimize_layout_transform remove_redundant_reshape transform",
-    "relax.transform.legalize_ops": "binary ccl common create datatype grad image index linear_algebra manipulate nn qdq search statistical unary vision",
+    "relax.transform.legalize_ops": "adreno binary ccl common create datatype grad image index linear_algebra manipulate nn qdq search statistical unary vision",
     "runtime": "device object_generic",
     "s_tir.meta_schedule.builder": "builder local_builder",
     "s_tir.meta_schedule.cost_model": "cost_model metric random_model xgb_model",

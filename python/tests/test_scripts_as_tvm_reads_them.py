@@ -240,10 +240,11 @@ def test_a_result_in_place_has_the_type_of_its_argument():
 
 
 def test_dimensions_are_integers():
-    length = tirx.Var("length", "float32")
-    x = relax.Var("x", relax.TensorType([length], "float32"))
-    function = relax.Function([x], relax.SeqExpr([], x), x.ty)
-    assert not relax.analysis.check_well_formed(tvm.IRModule({"main": function}))
+    for dtype in ("float32", "int32"):
+        length = tirx.Var("length", dtype)
+        for make in (lambda: relax.TensorType([length], "float32"), lambda: relax.ShapeType([length]), lambda: relax.ShapeExpr([length, 3])):
+            with pytest.raises(tvm.error.InternalError, match="can only have dtype of int64"):
+                make()
 
 
 def test_annotations_of_a_block_are_joined():

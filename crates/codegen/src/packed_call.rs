@@ -28,7 +28,7 @@ impl<'a> PackedCall<'a> {
             ("call_packed" | "tvm_call_packed", [PrimExpr::Str(function), args @ ..]) => {
                 PackedCall::Value(Callee::Registered(&function.value), args)
             }
-            ("call_cpacked" | "tvm_call_cpacked", [PrimExpr::Str(kernel), args @ ..]) => {
+            ("call_cpacked" | "tvm_call_cpacked" | "call_kernel", [PrimExpr::Str(kernel), args @ ..]) => {
                 PackedCall::Value(Callee::Kernel(&kernel.value), args)
             }
             ("anylist_setitem_call_packed", [list, index, PrimExpr::Str(function), args @ ..]) => {

@@ -61,6 +61,10 @@ impl Host for Surroundings {
         self.ask(|py, _| convert::to_py(py, value.clone())?.is_truthy())
     }
 
+    fn warn(&self, message: &str) -> Result<(), HostError> {
+        self.ask(|_, object| object.call_method1("warn", (message,)).map(drop))
+    }
+
     fn macros(&self) -> Vec<Macro> {
         self.ask_list(|object| {
             let found = object.call_method0("macros")?;

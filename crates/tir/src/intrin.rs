@@ -231,6 +231,8 @@ intrinsics! {
     CallPacked = "call_packed", AtLeast(1);
     /// Calls a kernel of the same library by name with the other arguments.
     CallCpacked = "call_cpacked", AtLeast(1);
+    /// Calls a kernel of the same module by name with the other arguments; see [`crate::kernel_call`].
+    CallKernel = "call_kernel", AtLeast(1);
     /// A value of a list of values, as an argument of a call.
     AnylistGetitem = "anylist_getitem", Exactly(2);
     /// Puts what a registered function returns into a list: list, index, name, arguments.
@@ -289,6 +291,7 @@ impl Intrinsic {
                 | VectorReduceMax
                 | CallPacked
                 | CallCpacked
+                | CallKernel
                 | AnylistGetitem
                 | AnylistSetitemCallPacked
                 | AnylistSetitemCallCpacked

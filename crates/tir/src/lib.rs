@@ -17,6 +17,7 @@ pub mod index_map;
 pub mod inside;
 pub mod interp;
 pub mod intrin;
+pub mod kernel_call;
 pub mod lines;
 pub mod lower;
 pub mod s_tir;

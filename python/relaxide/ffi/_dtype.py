@@ -70,7 +70,9 @@ class dtype(str):
 
     @property
     def itemsize(self):
-        """Bytes of one element with all its lanes."""
+        """Bytes of one element with all its lanes. Of a vector whose lanes the machine says it is a ValueError to ask."""
+        if "vscale" in str(self):
+            raise ValueError(f"how many bytes {self} has is known to the machine that runs it")
         return self.bits * self.lanes // 8
 
     @property

@@ -141,7 +141,8 @@ class Op(Expr):
     def set_attr(self, attr_name, value, plevel=10):
         """Note something of the operator under a name. A note of a higher level takes the place of one of a lower; one of the same level is
         a ValueError. Of what is noted, ``LegalizeOps`` asks ``FLegalize`` and ``Gradient`` asks ``FPrimalGradient``; of operators that the
-        program added (:func:`register_op_attr`) calls ask ``FInferType``, a function of a call and a block builder, and ``FPurity``."""
+        program added (:func:`register_op_attr`) calls ask ``FInferType``, a function of a call and a block builder, and ``FPurity``. Mutators
+        and well-formedness ask ``FNormalize``, a function of a block builder and a call that gives the call in its normal form."""
         known = _ATTRS.get((self.name, attr_name))
         if known is not None and known[1] == plevel:
             raise ValueError(f"attribute {attr_name} of {self.name} is already noted with the level {plevel}")

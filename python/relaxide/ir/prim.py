@@ -213,6 +213,16 @@ class Broadcast(_Vector):
         self._make(_api.prim.Broadcast, const(value, "int32") if isinstance(value, int) else value, lanes)
 
 
+#: The intrinsic that calls of kernels are, the name of the callee before their arguments.
+CALL_KERNEL = "tirx.call_kernel"
+
+
+def remade_call(call, args):
+    """The same call with other arguments."""
+    given = [call._field("args")[0], *args] if call._field("op") == CALL_KERNEL else list(args)
+    return _api.prim.call(call.dtype, call._field("op"), given)
+
+
 class Intrinsic(str):
     """The function of a scalar call: its name, as text and as ``name``."""
 
@@ -228,12 +238,38 @@ class Intrinsic(str):
 
 @register_object("prim.Call", init=False)
 class PrimCall(ExprWithOp):
-    """An intrinsic or another function, by name: ``op`` and ``args``."""
+    """An intrinsic, another function by name, or another kernel of the module: ``op`` and ``args``."""
 
     @property
     def op(self):
-        """The function's name (:class:`Intrinsic`)."""
-        return Intrinsic(self._field("op"))
+        """The function's name (:class:`Intrinsic`); of a call of a kernel its :class:`~relaxide.ir.GlobalVar`."""
+        name = self._field("op")
+        if name == CALL_KERNEL:
+            from .expr import GlobalVar
+
+            return GlobalVar(self._field("args")[0].value)
+        return Intrinsic(name)
+
+    @property
+    def ty(self):
+        """The type of the result; of the address of an element or a variable, a pointer to what lies there."""
+        from .type import PointerType, PrimType
+
+        op, args = self._field("op"), self._field("args")
+        if op == "tirx.address_of":
+            scope = args[0].buffer.scope() if isinstance(args[0], BufferLoad) else "global"
+            return PointerType(PrimType(str(args[0].dtype)), scope)
+        if op == "tirx.tvm_access_ptr":
+            return PointerType(PrimType(str(args[0].dtype)), getattr(args[1].ty, "storage_scope", "global"))
+        if op == "tirx.reinterpret" and str(self.dtype) == "handle":
+            return PointerType(PrimType("void"))
+        return super().ty
+
+    @property
+    def args(self):
+        """The arguments."""
+        args = self._field("args")
+        return args[1:] if self._field("op") == CALL_KERNEL else args
 
 
 class _BitOperator(PrimCall):

@@ -128,6 +128,7 @@ class ShapeType(Type):
             raise TypeError(f"the dimensions of a shape are a list, not {values}: give ndim= for how many there are")
         if values is not None and ndim != -1:
             raise ValueError("a shape has its dimensions (values) or how many there are (ndim), not both")
+        check_dims(values)
         self.__init_handle_by_constructor__(_api.relax.ShapeType, values, ndim)
 
 
@@ -141,6 +142,16 @@ def _of_variable(shape, ndim):
     return ty.values, ty.ndim if ndim == -1 else ndim
 
 
+def check_dims(values):
+    """An InternalError where a dimension is no number of 64 bits, as TVM has it; literals are whatever they are written as."""
+    from ..error import InternalError
+
+    for value in values or ():
+        dtype = None if isinstance(value, int) or hasattr(value, "value") else str(getattr(value, "dtype", "int64"))
+        if dtype not in (None, "int64"):
+            raise InternalError(f"the value in ShapeType can only have dtype of int64, but {value} is of {dtype}")
+
+
 @register_object("relax.TensorType")
 class TensorType(Type):
     """The type of a tensor: shape, element type and device, each where it is known.
@@ -151,6 +162,8 @@ class TensorType(Type):
     def __init__(self, shape: Any = None, dtype: Any = "float32", vdevice: Any = None, ndim: int = -1, span: Any = None) -> None:
         dtype = None if dtype is None or dtype == "" else _dtype(dtype)
         shape, ndim = _of_variable(shape, ndim)
+        if isinstance(shape, (list, tuple)):
+            check_dims(shape)
         self.__init_handle_by_constructor__(_api.relax.TensorType, shape, dtype, vdevice, ndim)
 
     @property

@@ -4,6 +4,7 @@ from enum import IntEnum
 
 from .. import _core
 from ..ir import IRModule, IntImm, _api, structural_equal
+from ..ir.op import noted_of_operators as _noted_of_operators
 from ..ir.type import FuncType, ShapeType, TensorType, TupleType
 from ..tirx import Evaluate
 from ..tirx.index_map import index_map as _index_map
@@ -276,8 +277,18 @@ def check_well_formed(obj, check_ty=True):
 
 def _problems(obj):
     if isinstance(obj, Function):
-        return _core.well_formed_alone(obj)
-    return _core.well_formed(obj if isinstance(obj, IRModule) else IRModule.from_expr(obj))
+        return _core.well_formed_alone(obj) + _of_operators([("main", obj)])
+    module = obj if isinstance(obj, IRModule) else IRModule.from_expr(obj)
+    return _core.well_formed(module) + _of_operators([(var.name_hint, func) for var, func in module.functions_items()])
+
+
+def _of_operators(functions):
+    """What operators that the program added say against calls."""
+    if not _noted_of_operators("FNormalize"):
+        return []
+    from ._normal_calls import problems
+
+    return [line for name, func in functions if isinstance(func, Function) for line in problems(func, name)]
 
 
 __all__ = ["BaseCheckResult", "all_global_vars", "all_vars", "bound_vars", "check_well_formed", "collect_non_negative_expressions"]

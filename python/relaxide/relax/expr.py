@@ -11,7 +11,7 @@ from ..ir.base import Node, Scriptable, Span
 from ..ir.expr import Call, Constant, Expr, ExprWithOp, GenericConst, GlobalVar, Tuple, TupleGetItem, Var, is_prim_expr
 from ..ir.function import BaseFunc
 from ..ir.prim import FloatImm, IntImm, StringImm
-from ..ir.type import PrimType
+from ..ir.type import PrimType, check_dims
 
 
 @register_object("relax.expr.DataflowVar")
@@ -38,7 +38,9 @@ class ShapeExpr(ExprWithOp):
     """A shape: dimensions over symbolic variables in scope."""
 
     def __init__(self, values: Any, span: Any = None) -> None:
-        self.__init_handle_by_constructor__(_api.relax.ShapeExpr, list(values))
+        values = list(values)
+        check_dims(values)
+        self.__init_handle_by_constructor__(_api.relax.ShapeExpr, values)
 
     def __getitem__(self, index):
         try:
@@ -274,6 +276,12 @@ def te_tensor(value, *, name="rxplaceholder"):
     if shape is None:
         raise ValueError(f"the shape of {value} is not known to the compiler; give it one with match_cast")
     return te.placeholder(list(shape.values), value.ty.dtype, name)
+
+
+def _update_type(expr, ty):
+    """Note the type of an expression. Here it follows from the expression's parts, so that another one is a TypeError."""
+    if expr.ty != ty:
+        raise TypeError(f"the type of this expression is {expr.ty}, as its parts say, not {ty}")
 
 
 __all__ = ["Binding", "BindingBlock", "Call", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "Expr", "ExternFunc"]

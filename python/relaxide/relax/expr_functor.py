@@ -22,6 +22,7 @@ A method ``visit_KIND_`` is called with every node of its kind; what a class doe
 
 from ..ir.expr import Call, Expr, GenericConst, GlobalVar, Tuple, TupleGetItem, Var, is_prim_expr
 from ..ir.op import Op
+from ._normal_calls import normal_call
 from .block_builder import BlockBuilder
 from ..ir import _api, prim
 from .expr import BindingBlock, DataflowBlock, DataflowVar, DataTypeImm, ExternFunc, Function, If, MatchCast
@@ -119,7 +120,7 @@ def _operands(scalar):
 def _remade(scalar, operands):
     """A scalar of other operands."""
     if isinstance(scalar, prim.PrimCall):
-        return _api.prim.call(scalar.dtype, scalar.op, operands)
+        return prim.remade_call(scalar, operands)
     if isinstance(scalar, prim.BufferLoad):
         return prim.BufferLoad(scalar.buffer, operands)
     if isinstance(scalar, prim.BinaryOpExpr):
@@ -345,7 +346,7 @@ class PyExprMutator(ExprFunctor):
 
     def visit_var_binding_(self, binding):
         """Bind what the value became."""
-        value = self.builder_.normalize(self.visit_expr(binding.value))
+        value = normal_call(self.builder_, self.builder_.normalize(self.visit_expr(binding.value)))
         var = self.visit_var_def(binding.var)
         if var.same_as(binding.var) and value.same_as(binding.value):
             self.builder_.emit_normalized(binding)

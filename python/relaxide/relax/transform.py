@@ -101,6 +101,27 @@ def register_legalize(op_name, legal_func=None):
     return _register_op_attr(op_name, "FLegalize", legal_func)
 
 
+def conv2d_NCHWc_OIHWo(bb, call):
+    """What ``LegalizeOps({"relax.nn.conv2d": conv2d_NCHWc_OIHWo})`` makes of a convolution of packed layouts: one kernel over them, whose
+    result lies where the convolution's does."""
+    from ..ir.expr import Call
+    from ..topi.nn import conv2d_NCHWc_OIHWo as compute
+
+    attrs, device = call.attrs, call.ty.vdevice
+    made = bb.call_te(
+        compute,
+        data=call.args[0],
+        kernel=call.args[1],
+        stride=attrs.strides,
+        padding=attrs.padding,
+        dilation=attrs.dilation,
+        layout=attrs.data_layout,
+        out_layout=attrs.out_layout,
+        primfunc_name_hint="conv2d_NCHWc_OIHWo" + (f"_{device.target.kind.name}" if device else ""),
+    )
+    return Call(made.op, made.args, made.attrs, [call.ty], made.span)
+
+
 def _gradient_of_kernel(*given):
     from .training.utils import gradient_of_kernel
 

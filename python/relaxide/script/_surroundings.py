@@ -2,6 +2,7 @@
 
 import builtins
 import types
+import warnings
 from typing import TypeVar
 
 from ._proxies import type_of
@@ -81,6 +82,10 @@ class Surroundings:
             # A function that is no callee says how indices are exchanged.
             return _map_of(value)
         return type_of(value)
+
+    def warn(self, message):
+        """Warns the program's author."""
+        warnings.warn(message, stacklevel=2)
 
     def macros(self):
         """``(name, text, file, whether hygienic)`` of the macros that programs here can call, in the order of places."""

@@ -181,6 +181,8 @@ class _Methods:
     def attrs(self):
         """The options by name, numbers as such; without kind, keys, tag and host."""
         said = {**_OF_DEVICES.get(self.kind, {}), **self.export()}
+        if "devices" in said:
+            said["devices"] = [Target(device) for device in said["devices"]]
         return {name: value for name, value in said.items() if name not in ("kind", "keys", "tag", "host")}
 
     @property

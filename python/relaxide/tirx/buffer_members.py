@@ -64,7 +64,9 @@ def access_ptr(self, access_mask, ptr_type="handle", content_lanes=1, offset=0, 
         raise NotImplementedError(f"ptr_type={ptr_type!r}: pointers are to the buffer's own elements here; reinterpret the result")
     element = _dtype(self.dtype)
     first = _plus(self.elem_offset, offset)
-    extent = _total(self) - offset if extent is None else extent
+    # Of a buffer with strides, what lies between its elements is in reach, too.
+    reach = self.strides[0] * self.shape[0] if len(self.strides) else _total(self)
+    extent = reach - offset if extent is None else extent
     if content_lanes > 1:
         first, element = first // content_lanes, element.with_lanes(content_lanes)
         extent = extent // content_lanes

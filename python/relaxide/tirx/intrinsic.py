@@ -5,6 +5,7 @@ from ..ffi import dtype as _dtype
 from ..ffi import get_global_func, register_global_func
 from ..ir import _api
 from ..ir.prim import StringImm, const
+from ..ir.type import PrimType
 from .op import call_intrin
 
 
@@ -23,13 +24,15 @@ def continue_loop(span=None):
 
 
 def address_of(obj, span=None):
-    """The address of an element that is read, or of a buffer's first."""
-    load = obj if hasattr(obj, "indices") else obj[tuple(0 for _ in obj.shape)]
+    """The address of an element that is read, of a buffer's first, or of a variable."""
+    load = obj if hasattr(obj, "indices") or not hasattr(obj, "shape") else obj[tuple(0 for _ in obj.shape)]
     return call_intrin("handle", "tirx.address_of", load)
 
 
 def tvm_access_ptr(ptype, data, offset, extent, rw_mask):
     """The address ``offset`` elements behind ``data``; ``ptype`` is the type of elements, or an annotation of it."""
+    if isinstance(ptype, PrimType):
+        ptype = str(ptype.dtype)
     ptype = ptype if hasattr(ptype, "dtype") and not isinstance(ptype, str) else type_annotation(ptype)
     return call_intrin("handle", "tirx.tvm_access_ptr", ptype, data, offset, extent, rw_mask)
 

@@ -234,7 +234,10 @@ def call_packed(*args, span=None):
 
 
 def reinterpret(dtype, value, span=None):
-    """The bits of a value as another type."""
+    """The bits of a value as another type. Of a ``handle``, an integer of 64 bits is the address; others are a TypeError."""
+    given = str(getattr(value, "dtype", "int64"))
+    if str(_dtype(dtype)) == "handle" and given not in ("int64", "uint64", "handle"):
+        raise TypeError(f"an address needs a scalar 64-bit integer source, not {given}")
     return _api.prim.call(_dtype(dtype), "tirx.reinterpret", [value])
 
 

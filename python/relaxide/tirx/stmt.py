@@ -68,6 +68,13 @@ class For(Stmt):
         return ThreadAxis(Range.from_min_extent(self.min, self.extent), self.var, self.thread_tag) if self.thread_tag else None
 
     @property
+    def node(self):
+        """The axis of threads, under the name that the statement which launches them has for it; other loops have none."""
+        if not self.thread_tag:
+            raise AttributeError("only a loop over threads has a node, the axis of the threads")
+        return self.thread_binding
+
+    @property
     def step(self):
         """Loops count by one."""
         return None

@@ -71,6 +71,7 @@ impl PrimVisitor for Effects {
             self.found |= name == "call_extern"
                 || name.ends_with("call_packed")
                 || name.ends_with("call_cpacked")
+                || name == "call_kernel"
                 || name.starts_with("anylist_");
         }
         let leaf = matches!(e, PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) | PrimExpr::Var(_));

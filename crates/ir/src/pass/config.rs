@@ -208,7 +208,7 @@ pub static CONFIG: &[ConfigOption] = &[
     row("tirx.disable_cse_tir", ConfigKind::Bool, NOT_READ),
     row("tirx.disable_storage_rewrite", ConfigKind::Bool, "StorageRewrite leaves allocations where they are."),
     row("tirx.disable_vectorize", ConfigKind::Bool, "VectorizeLoop makes serial loops of those that were to become vectors."),
-    row("tirx.enable_buffer_level_predication", ConfigKind::Bool, NOT_READ),
+    row("tirx.enable_buffer_level_predication", ConfigKind::Bool, "VectorizeLoop, run by itself, makes predicates of conditions."),
     row("tirx.enable_debug", ConfigKind::Bool, NOT_READ),
     row("tirx.enable_fast_math", ConfigKind::Bool, NOT_READ),
     row("tirx.instrument_bound_checkers", ConfigKind::Bool, "Accesses of kernels outside of their buffers become errors."),

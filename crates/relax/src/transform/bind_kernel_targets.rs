@@ -79,7 +79,7 @@ impl Rewrite for Bind {
 }
 
 /// The target of a tensor's device.
-fn target_of(ty: &Type) -> Option<Ref<Target>> {
+pub(super) fn target_of(ty: &Type) -> Option<Ref<Target>> {
     let Type::Tensor(tensor) = ty else { return None };
     tensor.vdevice.as_ref()?.target.clone()
 }

@@ -6,7 +6,8 @@
 //! c = R.add(a, b)                  c = R.add(a, a)
 //! ```
 //!
-//! Two values are equal if they are calls of one pure operator (or kernel) over the same operands with the same attributes.
+//! Two values are equal if they are calls of one pure operator, function or kernel over the same operands with the same attributes,
+//! or checks of one value against one type.
 //! The first one's variable takes the place of the second, where it is visible: a dataflow variable does not leave its block,
 //! and a branch's values do not leave the branch. The second stays as a name, which CanonicalizeBindings takes away.
 //!
@@ -16,12 +17,14 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{Ref, structural_equal, structural_hash};
+use relaxide_ir::Type;
 use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 
 use crate::analysis::overwrite::{is_inplace_call, overwritten_vars};
 use crate::builder::is_pure;
 use crate::functor::ExprMutator;
 use crate::op::MemoryUse;
+use crate::shape::same_type;
 use crate::transform::emit::map_functions;
 use crate::*;
 
@@ -50,6 +53,8 @@ pub(super) fn eliminate(func: &Ref<Function>, call_only: bool) -> Ref<Function> 
 struct Eliminate {
     /// Values that are visible, by structural hash.
     known: HashMap<u64, Vec<(Expr, AnyVar)>>,
+    /// Checks that are visible: the value, its type, and the variable that it is bound to.
+    checked: Vec<(Expr, Type, AnyVar)>,
     replaced: HashMap<AnyVar, Expr>,
     /// Values that are replaced by none and replace none: their memory changes.
     overwritten: HashSet<AnyVar>,
@@ -60,10 +65,45 @@ struct Eliminate {
 
 impl Eliminate {
     fn earlier(&self, hash: u64, value: &Expr, var: &AnyVar) -> Option<AnyVar> {
-        let outlives = matches!(var, AnyVar::Var(_));
-        let visible = |known: &AnyVar| !outlives || matches!(known, AnyVar::Var(_));
         let alike = self.known.get(&hash)?;
-        alike.iter().find(|(e, v)| visible(v) && structural_equal(e, value, false).is_ok()).map(|(_, v)| v.clone())
+        let same = |e: &Expr| structural_equal(e, value, false).is_ok();
+        alike.iter().find(|(e, v)| self.serves(v, var) && same(e)).map(|(_, v)| v.clone())
+    }
+
+    /// Whether a variable may stand for another: one of the block does not for one that leaves it, unless that stays as its name.
+    fn serves(&self, known: &AnyVar, var: &AnyVar) -> bool {
+        self.keep_names || matches!((known, var), (AnyVar::Var(_), _) | (_, AnyVar::Dataflow(_)))
+    }
+
+    /// Lets an earlier variable stand for a new one.
+    fn replace(&mut self, var: &AnyVar, earlier: AnyVar, out: &mut Vec<Binding>) {
+        if self.keep_names {
+            out.push(Ref::new(VarBinding { var: var.clone(), value: earlier.clone().into() }).into());
+        }
+        self.replaced.insert(var.clone(), earlier.into());
+    }
+
+    /// A check of what was checked before against the same type.
+    fn check(&mut self, cast: &MatchCast, out: &mut Vec<Binding>) -> bool {
+        let same = |(value, ty, known): &&(Expr, Type, AnyVar)| {
+            value == &cast.value && same_type(ty, &cast.ty) && self.serves(known, &cast.var)
+        };
+        if let Some((_, _, earlier)) = self.checked.iter().find(same).cloned() {
+            self.replace(&cast.var, earlier, out);
+            return true;
+        }
+        self.checked.push((cast.value.clone(), cast.ty.clone(), cast.var.clone()));
+        false
+    }
+
+    /// Forgets what is not visible behind a block. A name that leaves it stands for itself there.
+    fn leave_block(&mut self) {
+        let leaves = |var: &AnyVar| matches!(var, AnyVar::Var(_));
+        for values in self.known.values_mut() {
+            values.retain(|(_, v)| leaves(v));
+        }
+        self.checked.retain(|(_, _, v)| leaves(v));
+        self.replaced.retain(|var, earlier| !(leaves(var) && matches!(earlier, Expr::DataflowVar(_))));
     }
 }
 
@@ -72,7 +112,12 @@ pub(super) fn is_candidate(value: &Expr) -> bool {
     match value.as_op_call() {
         Some((_, name)) if op::lookup(name).is_some_and(|def| def.memory == MemoryUse::Fresh) => false,
         Some((_, name)) => !name.starts_with("vm.") && is_pure(value) && !is_inplace_call(value),
-        None => matches!(value, Expr::TupleGetItem(_)),
+        None => match value {
+            Expr::Call(call) => {
+                matches!(call.op, Expr::Var(_) | Expr::DataflowVar(_) | Expr::Global(_)) && is_pure(value)
+            }
+            value => matches!(value, Expr::TupleGetItem(_)),
+        },
     }
 }
 
@@ -92,15 +137,17 @@ impl ExprMutator for Eliminate {
             && !(self.call_only && matches!(bound.value, Expr::TupleGetItem(_)))
         {
             let hash = structural_hash(&bound.value, false);
-            if let Some(earlier) = self.earlier(hash, &bound.value, &bound.var) {
-                if self.keep_names {
-                    let (var, value) = (bound.var.clone(), earlier.clone().into());
-                    out.push(Ref::new(VarBinding { var, value }).into());
-                }
-                self.replaced.insert(bound.var.clone(), earlier.into());
+            let earlier = self.earlier(hash, &bound.value, &bound.var);
+            self.known.entry(hash).or_default().push((bound.value.clone(), bound.var.clone()));
+            if let Some(earlier) = earlier {
+                self.replace(&bound.var, earlier, out);
                 return;
             }
-            self.known.entry(hash).or_default().push((bound.value.clone(), bound.var.clone()));
+        }
+        if let Binding::MatchCast(cast) = &new
+            && self.check(cast, out)
+        {
+            return;
         }
         out.push(new);
     }
@@ -108,9 +155,7 @@ impl ExprMutator for Eliminate {
     fn mutate_block(&mut self, block: &Ref<BindingBlock>) -> Ref<BindingBlock> {
         let mut bindings = Vec::with_capacity(block.bindings.len());
         block.bindings.iter().for_each(|b| self.mutate_binding(b, &mut bindings));
-        for values in self.known.values_mut() {
-            values.retain(|(_, v)| matches!(v, AnyVar::Var(_)));
-        }
+        self.leave_block();
         if bindings == block.bindings {
             return block.clone();
         }
@@ -118,11 +163,11 @@ impl ExprMutator for Eliminate {
     }
 
     fn mutate_seq(&mut self, seq: &Ref<SeqExpr>) -> Ref<SeqExpr> {
-        let outer = self.known.clone();
+        let (outer, checked) = (self.known.clone(), self.checked.clone());
         let mut blocks: Vec<_> = seq.blocks.iter().map(|b| self.mutate_block(b)).collect();
         blocks.retain(|b| !b.bindings.is_empty());
         let body = self.mutate_expr(&seq.body);
-        self.known = outer;
+        (self.known, self.checked) = (outer, checked);
         if blocks == seq.blocks && body == seq.body {
             return seq.clone();
         }

@@ -17,6 +17,7 @@ use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::free_vars;
 use relaxide_ir::{IRModule, Type};
 use relaxide_tir::PrimFunc;
+use relaxide_tir::kernel_call::called_kernels;
 
 use super::fuse_by_pattern::strings;
 use crate::builder::is_pure;
@@ -194,12 +195,15 @@ fn drop_unreachable(mut module: IRModule, entries: &[String]) -> IRModule {
     }
     let mut reached: HashSet<String> = HashSet::new();
     while let Some(name) = pending.pop() {
-        if reached.insert(name.clone())
-            && let Some(func) = module.get_as::<Function>(&name)
-        {
+        if !reached.insert(name.clone()) {
+            continue;
+        }
+        if let Some(func) = module.get_as::<Function>(&name) {
             let mut mentions = Mentions(Vec::new());
             mentions.visit_seq(&func.body);
             pending.extend(mentions.0);
+        } else if let Some(kernel) = module.get_as::<PrimFunc>(&name) {
+            pending.extend(called_kernels(&kernel));
         }
     }
     module.functions.retain(|name, _| reached.contains(name));

@@ -21,7 +21,9 @@
 //! the schedule rules take least time for, and some operators become others first ([`OpDef::instead`]). DecomposeOps does that alone, for passes
 //! that look for the others.
 //!
-//! A kernel is that of the value's device, or else of the target: some operators have other computes where there are many threads.
+//! A kernel is that of the value's device, or else of the target: some operators have other computes where there are many threads. Where
+//! the value says its device, the kernel as TVM writes it says it too, in its name (`add_opencl`) and its attribute `target`; and a
+//! convolution whose weight is packed (`OIHW4o`) stays on an Adreno device, whose pipeline gives the function that lowers it.
 //!
 //! **Needs** known dimensions of all tensors, and of the result. Where they are not known the call stays, and code
 //! generation says so.
@@ -33,9 +35,10 @@ use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamDefault, ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::target::TargetKind;
-use relaxide_ir::{Attrs, IRModule, Type, Var};
+use relaxide_ir::{Attrs, IRModule, Target, Type, Var};
 use relaxide_tir::{PrimFunc, Stmt, te};
 
+use super::bind_kernel_targets::target_of;
 use super::dispatch::kind_of;
 use super::fuse_by_pattern::strings;
 use super::reshape_proof::is_reshape;
@@ -246,11 +249,26 @@ impl Rewrite for Legalize<'_> {
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
         let Some(def) = lookup(name) else { return Err(OpError::Unknown(name.to_string()).into()) };
         let has_kernel = matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_));
-        if !has_kernel || !is_known(call) || self.skip.contains(def.name) {
+        let is_left = self.form == KernelForm::Plain && is_left_to_device(call);
+        if !has_kernel || !is_known(call) || self.skip.contains(def.name) || is_left {
             return Ok(Action::Bind(value));
         }
         let over_threads = kind_of(&call.ty).unwrap_or(self.default).is_gpu();
         Ok(Action::Bind(lower(b, def, call, Way { over_threads, form: self.form })?))
+    }
+}
+
+/// Whether a call is one that the pipeline of its device lowers in its own way.
+fn is_left_to_device(call: &Call) -> bool {
+    let is_packed = call.attrs.str("kernel_layout").is_some_and(|layout| layout.contains(|c: char| c.is_ascii_digit()));
+    is_packed && device_of(&call.ty).is_some_and(|target| target.text("device") == "adreno")
+}
+
+/// The target of the first device that a value says.
+fn device_of(ty: &Type) -> Option<Ref<Target>> {
+    match ty {
+        Type::Tuple(t) => t.fields.iter().find_map(device_of),
+        ty => target_of(ty),
     }
 }
 
@@ -317,7 +335,14 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, way: Way) -> Re
         kernel.attrs = kernel.attrs.with(RESHAPE_ATTR, true);
     }
     args.extend(scalars.iter().map(|v| renaming.back(v)));
-    let func = b.add_kernel(kernel, name);
+    let device = device_of(&call.ty).filter(|_| form == KernelForm::Plain);
+    let func = match device {
+        None => b.add_kernel(kernel, name),
+        Some(target) => {
+            kernel.attrs = kernel.attrs.with("target", target.to_string());
+            b.add_kernel(kernel, &format!("{name}_{}", target.kind))
+        }
+    };
     Ok(call_tir(func, args, call.ty.clone())?)
 }
 

@@ -9,14 +9,15 @@
 //! A network of a hundred equal layers, or of a thousand equal loops, is legalized to kernels that are shared; what fusion and the
 //! lowering of shapes make of each is not. Each kernel that goes need not be scheduled, lowered and named.
 //!
-//! The kernel that stands first in the module stays. Public kernels stay as they are.
+//! The kernel that stands first in the module stays. Public kernels stay as they are, and so do those that kernels call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{Ref, structural_equal, structural_hash};
 use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::{GlobalVar, IRModule};
 use relaxide_tir::PrimFunc;
+use relaxide_tir::kernel_call::called_kernels;
 
 use super::emit;
 use crate::*;
@@ -30,8 +31,9 @@ pub(super) const PASS: PassInfo = PassInfo::new(
 fn run(mut module: IRModule) -> PassResult {
     let mut seen: HashMap<u64, Vec<(String, Ref<PrimFunc>)>> = HashMap::new();
     let mut merged: HashMap<String, Ref<GlobalVar>> = HashMap::new();
+    let called: HashSet<String> = module.functions_of::<PrimFunc>().flat_map(|(_, k)| called_kernels(&k)).collect();
     for (name, kernel) in module.functions_of::<PrimFunc>() {
-        if kernel.global_symbol().is_some() {
+        if kernel.global_symbol().is_some() || called.contains(name) {
             continue;
         }
         let alike = seen.entry(structural_hash(&kernel, false)).or_default();

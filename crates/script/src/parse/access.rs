@@ -23,6 +23,8 @@ impl Parser<'_> {
             Value::Module => self.global(name, attr.range),
             Value::Buffer(b) => match name {
                 "data" => Ok(Value::Prim(PrimExpr::Var(b.data.clone()))),
+                // What the type of a buffer says, the buffer does.
+                "ty" => Ok(Value::Buffer(b)),
                 "dtype" => Ok(Value::DType(b.dtype)),
                 "shape" => Ok(Value::Tuple(b.shape.iter().cloned().map(Value::Prim).collect())),
                 "strides" => Ok(Value::Tuple(b.strides.iter().cloned().map(Value::Prim).collect())),

@@ -28,7 +28,9 @@ impl<'a> Args<'a> {
             }
             keywords.push((arg.as_str(), keyword));
         }
-        if let Some(star) = call.arguments.args.iter().find(|a| matches!(a, Expr::Starred(_))) {
+        // Calls behind `T.` take as many values as there are, which is theirs to count.
+        let star = call.arguments.args.iter().find(|a| matches!(a, Expr::Starred(_)));
+        if let Some(star) = star.filter(|_| !name.starts_with("T.")) {
             return Err(p.error(Code::Unsupported, "`*` has no meaning in TVMScript", star.range()));
         }
         let positional: Vec<_> = call.arguments.args.iter().collect();

@@ -20,6 +20,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::value::Value;
 use super::{Language, Parsed, Parser};
+use crate::intrinsics;
 use relaxide_ir::diagnostic::Code;
 
 /// Which surroundings: 0 are those of the module, the others those of macros, in order.
@@ -43,6 +44,8 @@ pub trait Host: Sync {
     fn items(&self, value: &Any) -> Result<Vec<Any>, HostError>;
     /// Whether a value counts as true.
     fn truth(&self, value: &Any) -> Result<bool, HostError>;
+    /// Tells the program's author something that does not keep it from being read.
+    fn warn(&self, message: &str) -> Result<(), HostError>;
     /// The macros of the surroundings.
     fn macros(&self) -> Vec<Macro>;
     /// The names that stand for TVMScript's own namespaces: `("R", "R")`, `("tvm", "tvm")` …
@@ -155,9 +158,9 @@ impl Parser<'_> {
         match e {
             // Functions of the package itself, such as `tvm.tirx.div`: the text has none under such names.
             Expr::Call(call) if self.path(&call.func).is_some_and(|path| is_of_package(&path)) => true,
-            // Arguments that only Python can count.
+            // Arguments that only Python can count; those of intrinsics are counted here.
             Expr::Call(call)
-                if call.arguments.args.iter().any(Expr::is_starred_expr)
+                if call.arguments.args.iter().any(Expr::is_starred_expr) && !self.is_intrinsic(&call.func)
                     || call.arguments.keywords.iter().any(|keyword| keyword.arg.is_none()) =>
             {
                 true
@@ -180,6 +183,12 @@ impl Parser<'_> {
             Expr::Tuple(tuple) => tuple.elts.iter().any(Expr::is_starred_expr),
             _ => false,
         }
+    }
+
+    /// Whether a callee is an intrinsic behind `T.`.
+    fn is_intrinsic(&self, callee: &Expr) -> bool {
+        self.path(callee)
+            .is_some_and(|path| path.strip_prefix("T.").is_some_and(|name| intrinsics::rule(name).is_some()))
     }
 
     /// Whether every name of an expression belongs to the surroundings, and there are names.

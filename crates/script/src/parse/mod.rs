@@ -193,7 +193,7 @@ struct Parser<'s> {
     /// Macros that the program defines.
     inlines: Vec<Rc<macros::Inner<'s>>>,
     /// Kernels of the module that return nothing.
-    kernels: HashSet<String>,
+    kernels: HashMap<String, DataType>,
     /// Functions that need not be well-formed.
     unchecked: HashSet<String>,
     /// The statement of a Relax function that is being read.
@@ -247,7 +247,7 @@ impl<'s> Parser<'s> {
             expansions: 0,
             level: 0,
             inlines: Vec::new(),
-            kernels: HashSet::new(),
+            kernels: HashMap::new(),
             unchecked: HashSet::new(),
             statement: TextRange::default(),
             outer_functions: Vec::new(),

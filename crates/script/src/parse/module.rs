@@ -1,7 +1,7 @@
 //! The top of a text: imports, symbolic names, metadata, and the class that is the module.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::{AttrValue, Attrs, BaseFunc, GlobalVar, IRModule};
+use relaxide_ir::{AttrValue, Attrs, BaseFunc, GlobalVar, IRModule, Type};
 use relaxide_relax::{Constant, Expr as Relax};
 use ruff_python_ast::{self as ast, Expr, Stmt};
 use ruff_text_size::Ranged;
@@ -261,8 +261,15 @@ impl Parser<'_> {
                     let ty = self.signature_type(def, *pure)?;
                     self.globals.insert(def.name.to_string(), GlobalVar::typed(def.name.to_string(), ty));
                 }
-                FunctionKind::Prim { .. } if def.returns.is_none() => drop(self.kernels.insert(def.name.to_string())),
-                FunctionKind::Prim { .. } => {}
+                FunctionKind::Prim { .. } => {
+                    let result = match def.returns.as_deref().map(|e| self.ty(e)).transpose()? {
+                        None => DataType::void(),
+                        Some(Type::Prim(ty)) => ty.dtype,
+                        Some(Type::Pointer(_)) => DataType::handle(),
+                        Some(_) => DataType::void(),
+                    };
+                    self.kernels.insert(def.name.to_string(), result);
+                }
             }
         }
         for (def, kind) in defs.iter().zip(&kinds) {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::{Attrs, Type, Var};
-use relaxide_relax::shape::{erase_type, includes, same_type, unify, vars_of};
+use relaxide_relax::shape::{contradict, erase_type, includes, same_type, unify, vars_of};
 use relaxide_relax::{
     AnyVar, Binding, BindingBlock, DataflowVar, Expr as Relax, Function, MatchCast, SeqExpr, Tuple, VarBinding,
 };
@@ -17,6 +17,7 @@ use super::args::Args;
 use super::module::FunctionKind;
 use super::value::Value;
 use super::{Language, Parsed, Parser};
+use crate::print::print_type;
 use relaxide_ir::diagnostic::Code;
 
 /// Bindings under construction: those of a function's body or of a branch.
@@ -71,6 +72,7 @@ impl Parser<'_> {
             let found = erase_type(&result.ty(), &|var| known.contains(var));
             // What the body says of its result in more detail than the signature holds for callers, too.
             let ret_ty = match returns {
+                Some(declared) if contradict(&declared, &found) => p.wrong_result(def, declared, found)?,
                 Some(declared) if !includes(&declared, &found) => declared,
                 _ => found,
             };
@@ -79,6 +81,18 @@ impl Parser<'_> {
         });
         self.taken = outer_taken;
         result
+    }
+
+    /// The type of a result that is declared to be what its value cannot be. TVM reads such programs; here the value decides, and
+    /// the program's author is warned. Without an author to tell, the declaration stays, which well-formedness refuses.
+    fn wrong_result(&self, def: &ast::StmtFunctionDef, declared: Type, found: Type) -> Parsed<Type> {
+        let Some(host) = self.host else { return Ok(declared) };
+        let (said, value) = (print_type(&declared), print_type(&found));
+        let message = format!("`{}` is declared to return {said}, but its value is {value}, which is taken", def.name);
+        match host.warn(&message) {
+            Ok(()) => Ok(found),
+            Err(_) => Err(self.error(Code::Contradiction, message, def.name.range)),
+        }
     }
 
     fn params(&mut self, def: &ast::StmtFunctionDef) -> Parsed<Vec<Ref<Var>>> {

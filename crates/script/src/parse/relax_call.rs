@@ -14,7 +14,7 @@ use ruff_text_size::{Ranged, TextRange};
 use super::args::Args;
 use super::relax::tensor_dtype;
 use super::value::Value;
-use super::{Parsed, Parser};
+use super::{Language, Parsed, Parser};
 use relaxide_ir::diagnostic::{Code, closest};
 
 /// Another name that texts have for an argument.
@@ -83,6 +83,9 @@ impl Parser<'_> {
     fn function_call(&mut self, callee: Value, call: &ast::ExprCall) -> Parsed<Value> {
         let range = call.range();
         let op = match callee {
+            Value::Relax(Relax::Global(kernel)) if self.language == Language::Tir => {
+                return self.kernel_call(&kernel, call);
+            }
             Value::Relax(e) => self.leaf(e)?,
             other => return Err(self.error(Code::Type, format!("{} cannot be called", other.describe()), range)),
         };
@@ -102,7 +105,7 @@ impl Parser<'_> {
                 call_type(&f, &types)
             }
             // A kernel that is called as it is writes to its arguments and gives nothing.
-            Type::Any(_) | Type::Missing(_) if matches!(&op, Relax::Global(g) if self.kernels.contains(&g.name)) => {
+            Type::Any(_) | Type::Missing(_) if matches!(&op, Relax::Global(g) if self.kernels.get(&g.name).is_some_and(|result| result.is_void())) => {
                 Type::void()
             }
             Type::Any(_) | Type::Missing(_) => Type::any(),
@@ -281,7 +284,10 @@ impl Parser<'_> {
         let indices = if leading { args.take("inplace_indices") } else { None };
         let out = ["out_ty", "out_sinfo"].into_iter().find_map(|name| args.take(name));
         let out = match out {
-            Some(Expr::List(list)) => Type::tuple(list.elts.iter().map(|e| self.ty(e)).collect::<Parsed<Vec<_>>>()?),
+            Some(Expr::List(list)) => match list.elts.as_slice() {
+                [one] => self.ty(one)?,
+                many => Type::tuple(many.iter().map(|e| self.ty(e)).collect::<Parsed<Vec<_>>>()?),
+            },
             Some(e) => self.ty(e)?,
             None => match self.type_args(args)?.as_slice() {
                 [] => return Err(self.error(Code::Arguments, format!("`R.{name}` needs out_ty"), range)),

@@ -272,6 +272,11 @@ impl Parser<'_> {
                 let value = self.scalar_expr(e)?;
                 self.push(Ref::new(Evaluate { value }));
             }
+            "Return" => {
+                let e = args.required(self, "value")?;
+                let value = self.scalar_expr(e)?;
+                self.push(Stmt::ret(value));
+            }
             "func_attr" => {
                 let e = args.required(self, "attrs")?;
                 let mut attrs = self.attrs(e)?;

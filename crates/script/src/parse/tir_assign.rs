@@ -53,8 +53,16 @@ impl Parser<'_> {
                 let mut args = Args::of(self, "T.bind", call)?;
                 let e = args.required(self, "value")?;
                 let value = self.scalar_expr(e)?;
+                let ty = args.take("ty").map(|ty| self.ty(ty)).transpose()?;
                 args.finish(self)?;
-                self.bind_scalar(name, value, target.range);
+                match ty {
+                    None => self.bind_scalar(name, value, target.range),
+                    Some(ty) => {
+                        let var = Ref::new(Var { name: name.to_string(), ty, span: self.span(target.range) });
+                        self.push(Stmt::bind(var.clone(), value));
+                        self.define(name, Value::Prim(PrimExpr::Var(var)));
+                    }
+                }
                 return Ok(());
             }
         }

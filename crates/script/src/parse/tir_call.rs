@@ -2,9 +2,10 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, Binary, Broadcast, BufferLoad, Cast, Let, PrimCall, Ramp, Select};
-use relaxide_ir::{BinaryOp, PrimExpr, Type, Var};
-use relaxide_tir::IndexMap;
+use relaxide_ir::{BinaryOp, Buffer, GlobalVar, PrimExpr, Type, Var};
+use relaxide_tir::kernel_call::kernel_call;
 use relaxide_tir::tensor_argument::tensor_argument;
+use relaxide_tir::{IndexMap, PrimFunc};
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
 
@@ -384,6 +385,10 @@ impl Parser<'_> {
             });
         };
         let written = match rule {
+            // Which threads of a warp are active is a number of 32 bits where a text says nothing.
+            ResultType::Written if name == "tvm_warp_activemask" && args.positions() == 0 && !args.names("dtype") => {
+                Some(DataType::uint(32))
+            }
             ResultType::Written => {
                 let e = match args.keyword("dtype") {
                     Some(e) => e,
@@ -406,6 +411,39 @@ impl Parser<'_> {
         let dtype =
             dtype.ok_or_else(|| self.error(Code::Arguments, format!("`T.{name}` has too few arguments"), range))?;
         Ok(Ref::new(PrimCall { op: format!("tirx.{name}"), args, dtype }).into())
+    }
+
+    /// `Module.name(…)` in a kernel: a call of another kernel.
+    pub(super) fn kernel_call(&mut self, kernel: &GlobalVar, call: &ast::ExprCall) -> Parsed<Value> {
+        // A kernel of this text, or one of the surroundings.
+        let outer = self.outer_functions.iter().find(|(_, var)| var.name == kernel.name);
+        let outer = outer.and_then(|(function, _)| function.downcast_ref::<PrimFunc>());
+        let result = match (self.kernels.get(&kernel.name), outer.map(|function| &function.ret_type)) {
+            (Some(result), _) => *result,
+            (None, Some(Type::Prim(ty))) => ty.dtype,
+            (None, Some(_)) => DataType::void(),
+            (None, None) => {
+                let message = format!("`{}` is no kernel, and kernels call kernels only", kernel.name);
+                return Err(self.error(Code::Type, message, call.func.range()));
+            }
+        };
+        let mut args = Args::of(self, &kernel.name, call)?;
+        let mut values = Vec::new();
+        for e in args.rest() {
+            values.push(match self.expr(e)? {
+                // A buffer that the kernel was handed is handed on; a scalar of its own is its value.
+                Value::Buffer(buffer) if !self.is_scalar_buffer(&buffer) || self.is_parameter(&buffer) => {
+                    tensor_argument(&buffer)
+                }
+                value => self.scalar(&value, e.range())?,
+            });
+        }
+        args.finish(self)?;
+        Ok(Value::Prim(kernel_call(&kernel.name, values, result)))
+    }
+
+    fn is_parameter(&self, buffer: &Ref<Buffer>) -> bool {
+        self.kernel.params.iter().any(|(_, own)| own.as_ref() == Some(buffer))
     }
 
     /// What an address is asked of: an element, of a whole buffer the first.
@@ -432,8 +470,20 @@ impl Parser<'_> {
         args.rest().into_iter().map(|e| argument(self, e)).collect()
     }
 
+    /// The arguments that are left, those of a list that stands behind `*` each.
     fn scalars(&mut self, args: &mut Args) -> Parsed<Vec<PrimExpr>> {
-        args.rest().into_iter().map(|e| self.scalar_expr(e)).collect()
+        let mut all = Vec::new();
+        for e in args.rest() {
+            match e {
+                Expr::Starred(star) => {
+                    for value in self.spread(&star.value)? {
+                        all.push(self.scalar(&value, star.range)?);
+                    }
+                }
+                e => all.push(self.scalar_expr(e)?),
+            }
+        }
+        Ok(all)
     }
 }
 

@@ -263,6 +263,15 @@ impl Parser<'_> {
 
     /// A dtype, as text or as `T.float32`.
     pub(super) fn dtype(&mut self, e: &Expr) -> Parsed<DataType> {
+        // `T.handle("int64").ty`: the type of such a value.
+        if let Expr::Attribute(member) = e
+            && member.attr.as_str() == "ty"
+            && let Expr::Call(made) = &*member.value
+            && self.path(&made.func).as_deref() == Some("T.handle")
+        {
+            self.ty(&member.value)?;
+            return Ok(DataType::handle());
+        }
         match self.expr(e)? {
             Value::DType(dtype) => Ok(dtype),
             Value::None => Ok(DataType::void()),

@@ -3,8 +3,10 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{Binary, FloatImm, IntImm, PrimCall, lanes_expr};
 use relaxide_ir::{BinaryOp, Buffer, PrimExpr};
+use relaxide_tir::kernel_call::CALL_KERNEL;
 
 use super::Printer;
+use super::names::identifier;
 use super::tir::BufferForm;
 use crate::intrinsics::{self, BITWISE, ResultType};
 use crate::number::{float_text, is_literal, quoted, special_text};
@@ -202,6 +204,10 @@ impl Printer<'_> {
         {
             self.uses_tir = true;
             return format!("T.Shuffle([{}], [{}])", self.prims(vectors), self.prims(numbers));
+        }
+        if let (CALL_KERNEL, [PrimExpr::Str(kernel), args @ ..]) = (c.op.as_str(), c.args.as_slice()) {
+            let module = if self.context.is_some() { "Module." } else { "" };
+            return format!("{module}{}({})", identifier(&kernel.value), self.prims(args));
         }
         let name = c.op.strip_prefix("tirx.").unwrap_or(&c.op);
         match intrinsics::rule(name) {

@@ -65,7 +65,8 @@ impl Printer<'_> {
             parts.push(quoted(call.attrs.str("memory_scope").unwrap_or("global")));
         } else if OUT_TYPED.contains(&name) {
             let out = match call.ty_args.as_slice() {
-                [Type::Tuple(t)] => {
+                // A list of one is what it holds, so a tuple of one is written as the type that it is.
+                [Type::Tuple(t)] if t.fields.len() != 1 => {
                     let fields: Vec<_> = t.fields.iter().map(|f| self.ty(f)).collect();
                     format!("[{}]", fields.join(", "))
                 }

@@ -176,6 +176,7 @@ impl Interp {
             | Intrinsic::HandleAddByteOffset
             | Intrinsic::TypeAnnotation => Err(InterpError::Unsupported(format!("number of the handle `{}`", n.op))),
             Intrinsic::CallExtern => Err(InterpError::Unsupported("access to C symbols".to_string())),
+            Intrinsic::CallKernel => Err(InterpError::Unsupported("calls of other kernels".to_string())),
             Intrinsic::CallCpacked
             | Intrinsic::AnylistGetitem
             | Intrinsic::AnylistSetitemCallPacked

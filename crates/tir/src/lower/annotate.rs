@@ -1,11 +1,12 @@
 //! Attributes of kernels: which target they are for, and which is the one to call.
 //!
-//! * `BindTarget(target)` gives each kernel that has none the attribute `target`: the target's text.
+//! * `BindTarget(target)` gives each kernel that has none the attribute `target`: the target's text. A host is what kernels that are
+//!   called from outside (`global_symbol`) have beside it; one of those that has a target without a host gets the host.
 //! * `AnnotateEntryFunc` marks the only function of a module, if it is a kernel, with `tirx.is_entry_func`. Of several it marks none.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::{ParamKind, PassInfo, PassParam};
-use relaxide_ir::{AttrValue, BaseFunc, Target};
+use relaxide_ir::{AttrValue, BaseFunc, Target, TargetError};
 
 use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
@@ -32,11 +33,17 @@ pub(super) const ENTRY: PassInfo = PassInfo::new(
 
 /// A kernel for a target.
 fn bind_target(func: &PrimFunc, target: Option<&AttrValue>) -> Result<PrimFunc, LowerError> {
-    match target {
-        Some(target) if func.attrs.get("target").is_none() => {
-            Target::of_attr(target).map_err(|error| LowerError::Refused(error.to_string()))?;
-            Ok(PrimFunc { attrs: func.attrs.clone().with("target", target.clone()), ..func.clone() })
+    let Some(text) = target else { return Ok(func.clone()) };
+    let refused = |error: TargetError| LowerError::Refused(error.to_string());
+    let target = Target::of_attr(text).map_err(refused)?;
+    let is_called_from_outside = func.global_symbol().is_some();
+    let bound = match func.target().map_err(refused)? {
+        None if is_called_from_outside || target.host.is_none() => text.clone(),
+        None => AttrValue::Str(Target { host: None, ..target }.to_string()),
+        Some(own) if is_called_from_outside && own.host.is_none() && target.host.is_some() => {
+            AttrValue::Str(Target { host: target.host, ..own }.to_string())
         }
-        _ => Ok(func.clone()),
-    }
+        Some(_) => return Ok(func.clone()),
+    };
+    Ok(PrimFunc { attrs: func.attrs.clone().with("target", bound), ..func.clone() })
 }

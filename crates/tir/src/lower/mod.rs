@@ -36,6 +36,7 @@ mod hoist_conditions;
 mod hoist_expression;
 mod init_block;
 mod initialized_before_read;
+mod inline_kernels;
 mod irregular_loop;
 mod launch;
 mod loop_partition;

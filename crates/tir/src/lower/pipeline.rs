@@ -105,7 +105,10 @@ pub static PIPELINE: &[LowerStep] = &[
     step(bounds::PASS, bounds::check_bounds).when(When::Checked(true)).needed(),
     step(simplify::PASS, simplify::simplify),
     step(flatten::PASS, flatten::flatten_buffers).needed(),
-    step(vectorize::PASS, vectorize::vectorize_loops).when(When::KeepLoops(false)).needed(),
+    step(vectorize::PASS, vectorize::vectorize_loops)
+        .parameter(vectorize::ANY_MASK, true)
+        .when(When::KeepLoops(false))
+        .needed(),
     step(vectorize::PASS, vectorize::skip_vectorize)
         .parameter(vectorize::ENABLE, false)
         .when(When::KeepLoops(true))

@@ -57,6 +57,7 @@ pub static PASSES: &[PassInfo] = &[
     thread_sync::PASS,
     rewritten_weights::PASS,
     split_device::PASS,
+    inline_kernels::PASS,
 ];
 
 /// Why a pass of TVM is not here, and what to do instead.

@@ -7,7 +7,10 @@
 //!
 //! The loop variable becomes a ramp; every expression that depends on it becomes a vector, everything else stays scalar. A
 //! condition that depends on it becomes a predicate of the loads and stores below it, so that no lane touches what its
-//! iteration would not.
+//! iteration would not. Back ends here take any predicate, so a build asks for all of them ([`ANY_MASK`]). A pass that is run by
+//! itself makes those that TVM's makes, `index < limit` around accesses to a place of each lane's own, and those only where the
+//! option `tirx.enable_buffer_level_predication` says so or, where nothing is said, the target has SVE; a statement with another
+//! condition becomes a serial loop over the lanes, and the rest of the body stays vectors.
 //!
 //! An extent of `T.vscale() * 4` gives scalable vectors. A loop becomes serial instead, with nothing lost but speed, where its
 //! extent is symbolic in another way or very large, or where its body
@@ -25,7 +28,7 @@ use relaxide_ir::{BinaryOp, Var};
 
 use super::{LowerError, kernel_pass_with, ramp};
 use crate::PrimFunc;
-use crate::functor::StmtMutator;
+use crate::functor::{StmtMutator, fresh_copy, substitute_stmt, undefined_vars};
 use crate::intrin::Intrinsic;
 use crate::stmt::*;
 
@@ -35,37 +38,90 @@ const MAX_LANES: i64 = 128;
 /// The parameter that asks for vectors.
 pub(super) const ENABLE: &str = "enable_vectorize";
 
+/// The parameter that makes a mask of every condition.
+pub(super) const ANY_MASK: &str = "any_mask";
+
 /// The option of a context that asks for none.
 const DISABLE_OPTION: &str = "tirx.disable_vectorize";
+
+/// The option of a context that asks for accesses with predicates.
+const PREDICATION_OPTION: &str = "tirx.enable_buffer_level_predication";
 
 pub(super) const PASS: PassInfo = kernel_pass_with!(
     "tirx.transform.VectorizeLoop",
     "Turns vectorized loops into vector expressions, or into serial loops where that is impossible.",
     |func, context, args| {
         let is_disabled = context.config.bool(DISABLE_OPTION) == Some(true) || args.bool(ENABLE) == Some(false);
-        if is_disabled { skip_vectorize(func) } else { vectorize_loops(func) }
+        if is_disabled {
+            return skip_vectorize(func);
+        }
+        if args.bool(ANY_MASK) == Some(true) {
+            return vectorize_loops(func);
+        }
+        let has_sve = || {
+            let own = func.target().ok().flatten();
+            own.as_ref().unwrap_or(&context.target).mattr().split(',').any(|feature| feature == "+sve")
+        };
+        let asked = context.config.bool(PREDICATION_OPTION).unwrap_or_else(has_sve);
+        Ok(run(func, Some(if asked { Masks::Limits } else { Masks::None })))
     }
 )
-.params(&[PassParam::new(
-    ENABLE,
-    ParamKind::Bool,
-    ParamDefault::Bool(true),
-    "Whether there are vectors at all; else all such loops are serial.",
-)]);
+.params(&[
+    PassParam::new(
+        ENABLE,
+        ParamKind::Bool,
+        ParamDefault::Bool(true),
+        "Whether there are vectors at all; else all such loops are serial.",
+    ),
+    PassParam::new(
+        ANY_MASK,
+        ParamKind::Bool,
+        ParamDefault::Bool(false),
+        "Whether every condition that depends on the lane becomes a mask; else those that the context asks for.",
+    ),
+]);
 
 /// A kernel without vectorized loops.
 pub(super) fn vectorize_loops(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    Ok(func.with_body(VectorizeLoops { into_vectors: true }.mutate_stmt(&func.body)))
+    Ok(run(func, Some(Masks::Any)))
 }
 
 /// A kernel whose vectorized loops are serial.
 pub(super) fn skip_vectorize(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    Ok(func.with_body(VectorizeLoops { into_vectors: false }.mutate_stmt(&func.body)))
+    Ok(run(func, None))
+}
+
+fn run(func: &PrimFunc, masks: Option<Masks>) -> PrimFunc {
+    func.with_body(VectorizeLoops { masks }.mutate_stmt(&func.body))
+}
+
+/// Which conditions that depend on the lane become masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Masks {
+    /// All.
+    Any,
+    /// `index < limit`, around accesses to a place of each lane's own.
+    Limits,
+    /// None.
+    None,
+}
+
+impl Masks {
+    /// Whether a condition becomes a mask.
+    fn take(self, condition: &PrimExpr) -> bool {
+        match (self, condition) {
+            (Masks::Any, _) => true,
+            (Masks::Limits, PrimExpr::Binary(n)) => {
+                n.op == BinaryOp::Lt && matches!(n.a, PrimExpr::Ramp(_)) && matches!(n.b, PrimExpr::Broadcast(_))
+            }
+            _ => false,
+        }
+    }
 }
 
 struct VectorizeLoops {
-    /// Whether loops become vectors where they can; serial otherwise.
-    into_vectors: bool,
+    /// The masks of the vectors that loops become where they can; without any, loops are serial.
+    masks: Option<Masks>,
 }
 
 impl PrimMutator for VectorizeLoops {}
@@ -78,11 +134,12 @@ impl StmtMutator for VectorizeLoops {
         }
         // Inner vectorized loops first: what they leave are vectors, which an outer one cannot widen, or serial loops.
         let body = self.mutate_stmt(&n.body);
-        let lanes = prim::lanes_of(&n.extent).filter(|_| self.into_vectors);
-        if let Some(lanes) = lanes.filter(|lanes| (2..=MAX_LANES).contains(&lanes.abs())) {
+        let lanes = prim::lanes_of(&n.extent).filter(|lanes| (2..=MAX_LANES).contains(&lanes.abs()));
+        if let (Some(lanes), Some(masks)) = (lanes, self.masks) {
             let counter = prim::ramp(n.min.clone(), prim::int_of(n.var.dtype(), 1), lanes);
             let vars = HashMap::from([(n.var.clone(), counter)]);
-            if let Some(vector) = (Vectorize { lanes, vars, mask: None }).stmt(&body) {
+            let mut vectors = Vectorize { lanes, of: n, vars, mask: None, masks, refused: false };
+            if let Some(vector) = vectors.stmt(&body) {
                 return vector;
             }
         }
@@ -93,16 +150,42 @@ impl StmtMutator for VectorizeLoops {
 }
 
 /// One loop on its way to vectors. A method returns `None` where the loop has to stay a loop.
-struct Vectorize {
+struct Vectorize<'l> {
     lanes: i64,
+    of: &'l For,
     /// Variables that differ between lanes, and their vectors.
     vars: HashMap<Ref<Var>, PrimExpr>,
     /// The lanes that are on, where not all are.
     mask: Option<PrimExpr>,
+    /// Which conditions become masks.
+    masks: Masks,
+    /// Whether a condition was met that becomes none.
+    refused: bool,
 }
 
-impl Vectorize {
+impl Vectorize<'_> {
     fn stmt(&mut self, stmt: &Stmt) -> Option<Stmt> {
+        let made = self.vector_stmt(stmt);
+        if made.is_none() && self.mask.is_none() && self.refused && matches!(stmt, Stmt::If(_) | Stmt::Store(_)) {
+            self.refused = false;
+            return self.lane_by_lane(stmt);
+        }
+        made
+    }
+
+    /// A statement as a serial loop over the lanes; `None` where it needs what vectors before it hold.
+    fn lane_by_lane(&self, stmt: &Stmt) -> Option<Stmt> {
+        let needed = undefined_vars(stmt);
+        if self.vars.keys().any(|var| *var != self.of.var && needed.contains(var)) {
+            return None;
+        }
+        let lane = Var::prim(format!("{}_s", self.of.var.name), self.of.var.dtype());
+        let at = prim::add(&self.of.min, PrimExpr::from(&lane));
+        let body = substitute_stmt(&fresh_copy(stmt), &HashMap::from([(self.of.var.clone(), at)]));
+        Some(Stmt::serial(lane, self.of.extent.clone(), body))
+    }
+
+    fn vector_stmt(&mut self, stmt: &Stmt) -> Option<Stmt> {
         match stmt {
             Stmt::Store(n) => self.store(n),
             Stmt::Seq(n) => Some(Stmt::seq(n.seq.iter().map(|s| self.stmt(s)).collect::<Option<Vec<_>>>()?)),
@@ -161,6 +244,10 @@ impl Vectorize {
                 None => Some(Stmt::when(condition, then_case)),
             };
         }
+        if !self.takes(&condition) || self.masks != Masks::Any && n.else_case.is_some() {
+            self.refused = true;
+            return None;
+        }
         // What a branch stores may change what the condition was computed from, so its value is kept.
         let kept = Var::prim("lanes_on", condition.dtype());
         let on = PrimExpr::from(&kept);
@@ -178,6 +265,11 @@ impl Vectorize {
         let result = f(self);
         self.mask = outer;
         result
+    }
+
+    /// Whether a condition becomes a mask. Where only some do, a mask inside of a mask does not.
+    fn takes(&self, condition: &PrimExpr) -> bool {
+        self.masks.take(condition) && (self.masks == Masks::Any || self.mask.is_none())
     }
 
     fn is_vector(&self, e: &PrimExpr) -> bool {
@@ -269,6 +361,10 @@ impl Vectorize {
             let (buffer, predicate) = (n.buffer.clone(), own);
             return Some(Ref::new(BufferLoad { buffer, indices: vec![index], predicate }).into());
         }
+        if self.masks != Masks::Any && !self.is_vector(&index) {
+            self.refused = true;
+            return None;
+        }
         let predicate = both(self.mask.clone(), own.map(|p| self.widen(p)));
         let (buffer, indices) = (n.buffer.clone(), vec![self.widen(index)]);
         (buffer.dtype.lanes == 1).then(|| Ref::new(BufferLoad { buffer, indices, predicate }).into())
@@ -298,6 +394,10 @@ impl Vectorize {
                     false => (yes, no),
                 };
                 return Some(prim::if_then_else(condition, yes, no));
+            }
+            if self.masks != Masks::Any {
+                self.refused = true;
+                return None;
             }
             let yes = self.under(condition.clone(), |this| this.widened(yes))?;
             let no = self.under(prim::not(condition.clone()), |this| this.widened(no))?;

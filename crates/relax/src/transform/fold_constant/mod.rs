@@ -12,7 +12,8 @@
 //! `relax.FoldConstant.max_work` operations stays: by default what takes a second or two.
 //!
 //! An operator within a dataflow block is executed by the kernel that it would become, if it has one and the program does not lower it
-//! itself. What takes no tensor, as `R.zeros`, becomes a constant only where that is small.
+//! itself. What takes no tensor, as `R.zeros`, becomes a constant only where that is small. A shape of a constant's numbers
+//! (`tensor_to_shape`) is one that is known.
 //!
 //! **Leaves alone** what it cannot bound or see through (sorting, scans, loops with a condition of their own), what has an effect, what a
 //! call overwrites, and what fails: a division by zero is the program's business, when and if it runs.
@@ -23,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::{Any, Ref, Tensor};
 use relaxide_ir::pass::{KernelRunner, PassContext, PassInfo, PassResult};
-use relaxide_ir::{IRModule, Type};
+use relaxide_ir::{IRModule, PrimExpr, Type};
 use relaxide_tir::PrimFunc;
 
 use self::evaluate::{Argument, Evaluator};
@@ -31,6 +32,7 @@ use super::callees::drop_uncalled;
 use super::legalize::{has_own_lowering, kernel_call};
 use crate::analysis::overwritten_vars;
 use crate::builder::is_pure;
+use crate::constant::as_ints;
 use crate::functor::used_vars;
 use crate::op::core::CallTir;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
@@ -119,6 +121,11 @@ impl Fold {
         let (call, name) = value.as_op_call().filter(|_| self.in_dataflow)?;
         if has_own_lowering(name) || !is_pure(value) || !used_vars(value).is_empty() {
             return None;
+        }
+        // Dimensions that are numbers of a constant are a shape that is known.
+        if let ("tensor_to_shape", [Expr::Constant(dims)]) = (name, call.args.as_slice()) {
+            let dims = as_ints(&dims.value)?;
+            return Some(Expr::shape(dims.into_iter().map(PrimExpr::from).collect::<Vec<_>>()));
         }
         let takes_tensors = call.args.iter().any(|arg| matches!(arg, Expr::Constant(_) | Expr::Tuple(_)));
         let size = |ty: &Type| Some(const_dims(ty.as_tensor()?.shape.as_ref()?)?.iter().product::<i64>());

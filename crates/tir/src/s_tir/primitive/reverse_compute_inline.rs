@@ -56,10 +56,10 @@ pub(super) fn reverse_compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) 
     }
     let back = axes_from(&n.block, &store, &mut analyzer)?;
     // The consumer's store, at the producer's element.
-    let at: VarMap = back.axes.iter().map(|(var, e)| (var.clone(), analyzer.simplify_as_tvm(e))).collect();
+    let at: VarMap = back.axes.iter().map(|(var, e)| (var.clone(), analyzer.rewrite_and_simplify(e))).collect();
     let moved = {
         let indices: Vec<PrimExpr> =
-            consumer.indices.iter().map(|i| analyzer.simplify_as_tvm(&substitute(i, &at))).collect();
+            consumer.indices.iter().map(|i| analyzer.rewrite_and_simplify(&substitute(i, &at))).collect();
         Stmt::store(&consumer.buffer, indices, substitute(&consumer.value, &at))
     };
     let value = |_: &[PrimExpr]| store.value.clone();
