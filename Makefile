@@ -56,7 +56,7 @@ demo: build ## read the text in two pictures with three compiled networks
 
 # Many tests wait for another process, so one more at a time than there are cores keeps all of them busy.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
-export RUST_TEST_THREADS ?= $(PYTEST_XDIST_AUTO_NUM_WORKERS)
+export RUST_TEST_THREADS ?= $(shell nproc)
 
 # Random tests draw the same cases every time; test-deep draws new ones.
 test: export PROPTEST_RNG_SEED ?= 20260911
@@ -67,9 +67,7 @@ test: BESIDE = cargo build --quiet --release -p relaxide-capi --features rpc
 test: export RUSTC_WRAPPER ?= $(CURDIR)/scripts/rustc-of-tests
 test: PACKAGES += && scripts/setup test-tools
 test: build ## all tests that a change must pass
-	cargo test --release --workspace --no-fail-fast $(FEATURES)
-	cargo xtask tidy
-	$(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder --durations 20 tests python/tests
+	scripts/tests $(FEATURES)
 
 test-deep: test ## exhaustive sweeps and long fuzzing
 	RELAXIDE_DEEP=1 cargo test --release --workspace --no-fail-fast $(FEATURES)

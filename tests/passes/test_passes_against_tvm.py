@@ -4,6 +4,7 @@ The programs are the inputs of the file tests (``tests/filetests/passes``) that 
 from ``relaxide opt``, which TVM parses. Where both say the same in another order or with other names for the same value,
 both are brought to one form first (``modulo``). What differs otherwise is listed with the reason."""
 
+import functools
 import os
 
 import pytest
@@ -21,8 +22,12 @@ def programs():
             yield path.stem, text
 
 
+@functools.cache
 def readable():
-    """The programs that TVM reads. Ours reads what TVM prints of them, so that both passes begin with one program."""
+    """The programs that TVM reads. Ours reads what TVM prints of them, so that both passes begin with one program.
+
+    Not when this file is imported, which each process does that runs any tests.
+    """
     found = {}
     for name, text in programs():
         try:
@@ -30,9 +35,6 @@ def readable():
         except Exception:  # what TVM refuses to read is no subject of these tests
             continue
     return found
-
-
-PROGRAMS = readable()
 
 
 def matmul_relu():
@@ -335,7 +337,7 @@ EXPLAINED = {(name, program) for _, passes, programs in REASONS for name in pass
 
 def difference(name, program, tmp_path):
     """None where both give the same, else what is different."""
-    module = PROGRAMS[program]
+    module = readable()[program]
     make, modulo = PASSES[name]
     path = tmp_path / "program.relax"
     path.write_text(module.script(show_meta=True))
@@ -358,8 +360,8 @@ def difference(name, program, tmp_path):
 def sample(name):
     """The programs of one pass: those that it changes first, then the others."""
     key = name.split("(")[0]
-    own = [p for p in PROGRAMS if key.lower() in p.replace("_", "")]
-    rest = [p for p in PROGRAMS if p not in own]
+    own = [p for p in readable() if key.lower() in p.replace("_", "")]
+    rest = [p for p in readable() if p not in own]
     chosen = own + rest
     if SAMPLE is None or len(chosen) <= SAMPLE:
         return chosen
@@ -381,6 +383,6 @@ def test_every_explanation_is_needed(tmp_path):
     needless = [
         reason
         for reason, passes, programs in REASONS
-        if not any(difference(n, p, tmp_path) for n in passes for p in programs if p in PROGRAMS)
+        if not any(difference(n, p, tmp_path) for n in passes for p in programs if p in readable())
     ]
     assert not needless

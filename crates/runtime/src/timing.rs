@@ -47,6 +47,17 @@ impl Default for TimingOptions {
 pub fn measure(
     device: Device,
     options: &TimingOptions,
+    prepare: impl FnMut() -> Result<(), Error>,
+    call: impl FnMut() -> Result<(), Error>,
+) -> Result<Vec<f64>, Error> {
+    measure_with(u32::MAX, device, options, prepare, call)
+}
+
+/// The same with so many calls in one measurement at most.
+fn measure_with(
+    most: u32,
+    device: Device,
+    options: &TimingOptions,
     mut prepare: impl FnMut() -> Result<(), Error>,
     mut call: impl FnMut() -> Result<(), Error>,
 ) -> Result<Vec<f64>, Error> {
@@ -73,11 +84,11 @@ pub fn measure(
             let elapsed = start.elapsed();
             zeros = if elapsed.is_zero() { zeros + 1 } else { 0 };
             // A call that takes no time at all never lasts long enough.
-            let is_free = zeros > options.limit_zero_time_iterations || number == u32::MAX;
+            let is_free = zeros > options.limit_zero_time_iterations || number >= most;
             if elapsed >= options.min_repeat || is_free {
                 break elapsed;
             }
-            number = grown(number, elapsed, options.min_repeat);
+            number = grown(number, elapsed, options.min_repeat).min(most);
         };
         out.push(elapsed.as_secs_f64() / f64::from(number));
         if !options.cooldown.is_zero() && (index + 1) % options.repeats_to_cooldown.max(1) == 0 {
@@ -170,11 +181,27 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(debug_assertions, ignore = "without optimization, a call takes time: four billion take a minute")]
     fn a_call_that_takes_no_time_is_measured_too() {
+        let mut calls = 0;
+        let call = || {
+            calls += 1;
+            Ok(())
+        };
         let options = TimingOptions { min_repeat: Duration::from_secs(1 << 40), ..Default::default() };
-        let seconds = measure(Device::cpu(0), &options, || Ok(()), || Ok(())).unwrap();
+        // Without optimization a call takes time, and four billion take a minute.
+        let seconds = measure_with(10_000, Device::cpu(0), &options, || Ok(()), call).unwrap();
         assert!(seconds.len() == 1 && seconds.iter().all(|time| *time < 1e-3), "{seconds:?}");
+        // One that goes first, a measurement of as many as asked, and one of as many as allowed.
+        assert_eq!(calls, 1 + 10 + 10_000);
+    }
+
+    #[test]
+    fn the_number_of_calls_grows_to_the_largest_and_stays_there() {
+        let century = Duration::from_secs(1 << 32);
+        assert_eq!(grown(10, Duration::ZERO, century), u32::MAX);
+        assert_eq!(grown(u32::MAX, Duration::from_secs(1), century), u32::MAX);
+        assert_eq!(grown(10, Duration::from_millis(1), Duration::from_millis(2)), 21);
+        assert_eq!(grown(10, Duration::from_millis(1), Duration::from_millis(1)), 16);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use relaxide_ffi::{Any, AnyView, DataType, Ref, Tensor};
 use relaxide_ir::PrimExpr;
-use relaxide_ir::prim::{BufferLoad, PrimCall, Ramp};
+use relaxide_ir::prim::{Binary, BufferLoad, PrimCall, Ramp};
 
 use super::memory::View;
 use super::scalar::{self, Scalar, Value};
@@ -21,7 +21,7 @@ impl Interp {
     pub(super) fn eval(&mut self, e: &PrimExpr) -> Result<Value> {
         match usize::from(e.dtype().lanes.max(1)) {
             1 => Ok(Value::One(self.eval_at(e, 0)?)),
-            lanes => Ok(Value::Many((0..lanes).map(|lane| self.eval_at(e, lane)).collect::<Result<_>>()?)),
+            lanes => Ok(Value::Many(self.eval_lanes(e, lanes)?.0)),
         }
     }
 
@@ -32,6 +32,11 @@ impl Interp {
 
     fn eval_int_at(&mut self, e: &PrimExpr, lane: usize) -> Result<i64> {
         let value = self.eval_at(e, lane)?;
+        Interp::integer(value, e)
+    }
+
+    /// The value of an expression that is an integer.
+    pub(super) fn integer(value: Scalar, e: &PrimExpr) -> Result<i64> {
         value.as_int().ok_or_else(|| InterpError::Malformed(format!("`{e}` is not an integer")))
     }
 
@@ -46,7 +51,7 @@ impl Interp {
     }
 
     /// The same with the type of its elements: to look for that of each operand anew would take as long as to evaluate it.
-    fn eval_typed(&mut self, e: &PrimExpr, lane: usize) -> Result<(Scalar, DataType)> {
+    pub(super) fn eval_typed(&mut self, e: &PrimExpr, lane: usize) -> Result<(Scalar, DataType)> {
         Ok(match e {
             PrimExpr::Int(n) => (Scalar::Int(n.value).wrapped(n.dtype), n.dtype.element()),
             PrimExpr::Float(n) => (Scalar::Float(n.value).wrapped(n.dtype), n.dtype.element()),
@@ -61,11 +66,8 @@ impl Interp {
             }
             PrimExpr::Binary(n) => {
                 let ((a, dtype), (b, other)) = (self.eval_typed(&n.a, lane)?, self.eval_typed(&n.b, lane)?);
-                if dtype != other {
-                    return Err(InterpError::Malformed(format!("`{e}` is of {} and {}", n.a.dtype(), n.b.dtype())));
-                }
-                let value = scalar::binary(n.op, dtype, a, b, || e.to_string())?;
-                (value, if n.op.is_comparison() { DataType::bool() } else { dtype })
+                let result = Interp::type_of_binary(n, dtype, other)?;
+                (scalar::binary(n.op, dtype, a, b, || e.to_string())?, result)
             }
             PrimExpr::Not(n) => {
                 let (value, dtype) = self.eval_typed(&n.a, lane)?;
@@ -81,7 +83,10 @@ impl Interp {
                 self.set(&n.var, value);
                 self.eval_typed(&n.body, lane)?
             }
-            PrimExpr::Ramp(n) => self.ramp_lane(n, lane)?,
+            PrimExpr::Ramp(n) => {
+                let (base, stride, dtype) = self.ramp(n)?;
+                (Interp::at_step(base, stride, lane, dtype), dtype)
+            }
             PrimExpr::Broadcast(n) => {
                 let lane = if lane == 0 { 0 } else { lane % usize::from(n.value.dtype().lanes.max(1)) };
                 self.eval_typed(&n.value, lane)?
@@ -91,15 +96,29 @@ impl Interp {
         })
     }
 
-    fn ramp_lane(&mut self, n: &Ramp, lane: usize) -> Result<(Scalar, DataType)> {
+    /// The type of an operator's result on operands of two types.
+    pub(super) fn type_of_binary(n: &Ref<Binary>, a: DataType, b: DataType) -> Result<DataType> {
+        if a != b {
+            let e = PrimExpr::Binary(n.clone());
+            return Err(InterpError::Malformed(format!("`{e}` is of {} and {}", n.a.dtype(), n.b.dtype())));
+        }
+        Ok(if n.op.is_comparison() { DataType::bool() } else { a })
+    }
+
+    /// The base and the stride of a ramp, and their type.
+    pub(super) fn ramp(&mut self, n: &Ramp) -> Result<(i64, i64, DataType)> {
         let ((base, dtype), stride) = (self.eval_typed(&n.base, 0)?, self.eval_int(&n.stride)?);
-        let base = base.as_int().ok_or_else(|| InterpError::Malformed(format!("`{}` is not an integer", n.base)))?;
-        Ok((Scalar::Int(base.wrapping_add(stride.wrapping_mul(lane as i64))).wrapped(dtype), dtype))
+        Ok((Interp::integer(base, &n.base)?, stride, dtype))
+    }
+
+    /// A lane of a ramp.
+    pub(super) fn at_step(base: i64, stride: i64, lane: usize, dtype: DataType) -> Scalar {
+        Scalar::Int(base.wrapping_add(stride.wrapping_mul(lane as i64))).wrapped(dtype)
     }
 
     /// The indices of an access in one lane. Those of a buffer with more elements than 32 bits count are computed in 64.
     pub(super) fn indices_at(&mut self, view: &View, indices: &[PrimExpr], lane: usize) -> Result<Vec<i64>> {
-        let is_large = view.reach().is_none_or(|reach| reach > i64::from(i32::MAX));
+        let is_large = view.is_large();
         let mut found = self.spare.pop().unwrap_or_default();
         found.clear();
         for e in indices {
@@ -214,10 +233,10 @@ impl Interp {
             _ => Add,
         };
         let (vector, dtype) = (&n.args[0], n.args[0].dtype());
-        let mut total = self.eval_at(vector, 0)?;
-        for lane in 1..usize::from(dtype.lanes.max(1)) {
-            let next = self.eval_at(vector, lane)?;
-            total = scalar::binary(op, dtype.element(), total, next, || vector.to_string())?;
+        let (lanes, _) = self.eval_lanes(vector, usize::from(dtype.lanes.max(1)))?;
+        let mut total = lanes[0];
+        for next in &lanes[1..] {
+            total = scalar::binary(op, dtype.element(), total, *next, || vector.to_string())?;
         }
         Ok(total)
     }

@@ -3,6 +3,7 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 
+use super::memory::View;
 use super::scalar::{Scalar, Value};
 use super::threads::{is_thread, waits};
 use super::{Interp, InterpError, Result};
@@ -151,6 +152,16 @@ impl Interp {
         let within = usize::from(n.buffer.dtype.lanes.max(1));
         let index_lanes = n.indices.last().map_or(1, |i| usize::from(i.dtype().lanes.max(1)));
         let view = self.view_of(&n.buffer)?;
+        if n.predicate.is_none() && index_lanes > 1 {
+            let indices = self.indices_of_lanes(&view, &n.indices, index_lanes)?;
+            let mut at = self.spare.pop().unwrap_or_default();
+            for outer in 0..index_lanes {
+                indices.lane(outer, &mut at);
+                self.store_element(&view, &at, outer * within, &value)?;
+            }
+            self.spare.push(at);
+            return Ok(());
+        }
         for outer in 0..index_lanes {
             if let Some(predicate) = &n.predicate
                 && !self.eval_bool(predicate, outer)?
@@ -158,10 +169,16 @@ impl Interp {
                 continue;
             }
             let indices = self.indices_at(&view, &n.indices, outer)?;
-            for inner in 0..within {
-                self.memory.store(&view, &indices, inner, value.lane(outer * within + inner)?)?;
-            }
+            self.store_element(&view, &indices, outer * within, &value)?;
             self.spare.push(indices);
+        }
+        Ok(())
+    }
+
+    /// Stores one element, whose lanes are those of a value from some on.
+    fn store_element(&mut self, view: &View, indices: &[i64], first: usize, value: &Value) -> Result<()> {
+        for lane in 0..view.lanes() {
+            self.memory.store(view, indices, lane, value.lane(first + lane)?)?;
         }
         Ok(())
     }

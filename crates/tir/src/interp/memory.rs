@@ -319,10 +319,17 @@ impl View {
         (indices.len() == self.shape.len()).then_some(position)
     }
 
-    /// How far apart two elements can be at most; `None` where no index says it.
-    pub fn reach(&self) -> Option<i64> {
+    /// How many lanes each element has.
+    pub fn lanes(&self) -> usize {
+        usize::from(self.dtype.lanes.max(1))
+    }
+
+    /// Whether its elements are more than 32 bits count, or no index says how many.
+    pub fn is_large(&self) -> bool {
         let mut steps = self.shape.iter().zip(&self.strides);
-        steps.try_fold(0i64, |sum, (size, stride)| sum.checked_add(size.checked_mul(stride.checked_abs()?)?))
+        let reach =
+            steps.try_fold(0i64, |sum, (size, stride)| sum.checked_add(size.checked_mul(stride.checked_abs()?)?));
+        reach.is_none_or(|reach| reach > i64::from(i32::MAX))
     }
 
     fn is_compact(&self) -> bool {

@@ -35,6 +35,7 @@
 
 mod eval;
 mod exec;
+mod lanes;
 mod math;
 mod memory;
 mod pointer;
