@@ -77,8 +77,9 @@ pub fn join(
     while let Some(piece) = work.get(position) {
         match Chain::of(&work[position..]).filter(|chain| chain.is_private(program, &work, position)) {
             Some(chain) => {
+                joined.extend(chain.aside.iter().map(|piece| (*piece).clone()));
                 joined.push(Work::BackToBack(Box::new(chain.laid_out(program, machine, record)?)));
-                position += chain.pieces.len();
+                position += chain.len();
             }
             None => {
                 joined.push(piece.clone());
@@ -142,6 +143,8 @@ struct Chain<'a> {
     batch: Vec<Axis>,
     rows: Axis,
     pieces: Vec<Piece<'a>>,
+    /// What stands between the pieces and reads none of them, as a mask that is made for all heads: it goes first.
+    aside: Vec<&'a Work>,
 }
 
 impl<'a> Chain<'a> {
@@ -158,9 +161,14 @@ impl<'a> Chain<'a> {
         let batch: Vec<Axis> = others.cloned().collect();
         first.roles = batch.iter().enumerate().map(|(i, a)| (a.var.clone(), Role::Batch(i))).collect();
         first.roles.insert(rows.var.clone(), Role::Row);
-        let mut chain = Chain { batch, rows, pieces: vec![first] };
+        let mut chain = Chain { batch, rows, pieces: vec![first], aside: Vec::new() };
         for work in &work[1..] {
             let mut piece = Piece::of(work)?;
+            let is_apart = piece.loads().iter().all(|l| chain.maker(&l.buffer).is_none());
+            if is_apart && !chain.pieces.iter().any(|p| p.output == piece.output || reads(p, piece.output)) {
+                chain.aside.push(work);
+                continue;
+            }
             piece.roles = chain.roles_of(&piece)?;
             let contraction = piece.contraction();
             let ends = contraction.as_ref().is_some_and(|c| chain.is_end(&piece, c));
@@ -174,6 +182,11 @@ impl<'a> Chain<'a> {
             }
         }
         None
+    }
+
+    /// How many pieces of work it takes the place of.
+    fn len(&self) -> usize {
+        self.pieces.len() + self.aside.len()
     }
 
     fn extent(&self, role: Role) -> &PrimExpr {
@@ -214,7 +227,7 @@ impl<'a> Chain<'a> {
 
     /// Whether nobody else sees what lies between the pieces.
     fn is_private(&self, program: &Program, work: &[Work], position: usize) -> bool {
-        let end = position + self.pieces.len();
+        let end = position + self.len();
         let others: HashSet<Ref<Buffer>> =
             work[..position].iter().chain(&work[end..]).flat_map(Work::buffers).collect();
         let is_own = |p: &Piece<'_>| program.intermediates.contains(p.output) && !others.contains(p.output);

@@ -32,7 +32,11 @@ fn attention(symbolic: bool, (batch, heads, m, l): (i64, i64, i64, i64), transpo
     let total = te::compute("total", of([m_.clone(), int(1)])[..3].to_vec(), |i| {
         te::sum(exps.at(&[i, &[t.var()]].concat()), [&t])
     });
-    let weights = te::compute("weights", of([m_.clone(), l_.clone()]), |i| prim::div(exps.at(i), total.at(&i[..3])));
+    // Dear, so that it is made once for all heads, and where it is first read.
+    let hidden = te::compute("hidden", [m_.clone(), l_.clone()], |i| prim::math("exp", mask.at(i)));
+    let weights = te::compute("weights", of([m_.clone(), l_.clone()]), |i| {
+        prim::div(exps.at(i), total.at(&i[..3])) * hidden.at(&i[2..])
+    });
     let t = te::reduce_axis(l_);
     let out = te::compute("out", of([m_, int(WIDTH)]), |i| {
         te::sum(weights.at(&at(i, [i[2].clone(), t.var()])) * v.at(&at(i, [t.var(), i[3].clone()])), [&t])
