@@ -85,7 +85,6 @@ const DO_NOT_RUN: &[&str] = &[
     "bind_kernel_targets",
     "bytecode_scalars",
     "call_tir_rewrite_refuses",
-    "dispatch_sampling_cuda",
     "dispatch_sort_scan_cuda",
     "fast_math_unknown",
     "fold_constant_outside",

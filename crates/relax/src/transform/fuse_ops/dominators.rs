@@ -73,6 +73,8 @@ mod tests {
             uses: edges.iter().filter(|e| e.0 == i).map(|e| Use { node: e.1, pattern: e.2 }).collect(),
             escapes: escaping.contains(&i),
             rows: None,
+            args: Vec::new(),
+            lengths: None,
         };
         Graph { nodes: (0..count).map(node).collect() }
     }
