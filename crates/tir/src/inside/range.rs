@@ -47,22 +47,26 @@ impl Hold {
         self.below(e, end, DEPTH)
     }
 
+    /// `e >= low`, of what is known when the kernel begins. The analyzer knows numbers: what is clamped to lengths with names, or wrapped
+    /// around by them, has its form.
+    fn known_at_least(&mut self, e: &PrimExpr, low: &PrimExpr, depth: u32) -> bool {
+        if self.analyzer.can_prove(&prim::ge(e.clone(), low.clone())) {
+            return true;
+        }
+        let PrimExpr::Binary(n) = e else { return false };
+        match n.op {
+            _ if depth == 0 => false,
+            BinaryOp::Max => self.at_least(&n.a, low, depth - 1) || self.at_least(&n.b, low, depth - 1),
+            BinaryOp::Min => self.at_least(&n.a, low, depth - 1) && self.at_least(&n.b, low, depth - 1),
+            BinaryOp::FloorMod => low.is_int(0) && self.is_positive(&n.b),
+            _ => false,
+        }
+    }
+
     /// `e >= low`.
     fn at_least(&mut self, e: &PrimExpr, low: &PrimExpr, depth: u32) -> bool {
         if !self.is_data(e) {
-            if self.is_data(low) || self.analyzer.can_prove(&prim::ge(e.clone(), low.clone())) {
-                return !self.is_data(low);
-            }
-            // The analyzer knows numbers: what is clamped to lengths with names, or wrapped around by them, has its form.
-            return match e {
-                PrimExpr::Binary(n) if depth > 0 => match n.op {
-                    BinaryOp::Max => self.at_least(&n.a, low, depth - 1) || self.at_least(&n.b, low, depth - 1),
-                    BinaryOp::Min => self.at_least(&n.a, low, depth - 1) && self.at_least(&n.b, low, depth - 1),
-                    BinaryOp::FloorMod => low.is_int(0) && self.is_positive(&n.b),
-                    _ => false,
-                },
-                _ => false,
-            };
+            return !self.is_data(low) && self.known_at_least(e, low, depth);
         }
         if depth == 0 {
             return false;
