@@ -38,11 +38,23 @@ fn quantized(scope: &mut Scope, node: &Node, y: Expr, i: usize) -> Outputs {
     one(quantize_to(scope, y, own, dtype, Sharing::default())?)
 }
 
-/// `QLinearAdd`.
+/// `QLinearAdd`: both sides in steps of the result, so that nothing is divided where scales are known.
 pub fn add(scope: &mut Scope, node: &Node) -> Outputs {
-    let pair = [real(scope, node, 0)?, real(scope, node, 3)?];
-    let y = broadcast_call(scope, "add", pair)?;
-    quantized(scope, node, y, 6)
+    let out = scaling(scope, node, 6)?;
+    let pair = [in_steps(scope, node, 0, &out)?, in_steps(scope, node, 3, &out)?];
+    let sum = broadcast_call(scope, "add", pair)?;
+    let (unit, dtype) = (scope.scalar(1.0, DataType::float(32))?, result_dtype(scope, node, 7)?);
+    one(quantize_to(scope, sum, Scaling { scale: unit, zero: out.zero }, dtype, Sharing::default())?)
+}
+
+/// Input `i`, whose scale and zero point follow it, counted in steps of a result.
+fn in_steps(scope: &mut Scope, node: &Node, i: usize, out: &Scaling) -> Result<Expr> {
+    let (x, own) = (scope.tensor(node.input(i)?)?, scaling(scope, node, i + 1)?);
+    let whole = centred(scope, x, own.zero)?;
+    let real = DataType::float(32);
+    let [whole, own, out] = [whole, own.scale, out.scale.clone()].map(|e| scope.cast(e, real));
+    let ratio = broadcast_call(scope, "divide", [own?, out?])?;
+    broadcast_call(scope, "multiply", [whole?, ratio])
 }
 
 /// `QLinearMul`: a product of integers, scaled once. Each side as a number of its own might be infinite.

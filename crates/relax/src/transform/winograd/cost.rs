@@ -6,6 +6,8 @@
 //! | products of tiles of `n` | `(n + 2)² * channels * filters * max(tiles / 16, 3)`: fewer vectors than three wait for the weight, which is read once |
 //! | transforms | for each channel and filter, and each 16 tiles of a row: 1000 for `n = 4`, 320 for `n = 2`, less where a row has fewer tiles |
 //!
+//! Of distant taps the phases are rearranged, which takes as long as the transforms again, and those of few tiles a row take as long as of four.
+//!
 //! So a 14×14 image, whose 16 tiles of four are one vector, takes tiles of two; one of 7×7 stays with the direct sum, whose weight is a
 //! quarter as long; few channels do not pay for the transforms. The figures are fitted to measured times (`docs/performance.md`).
 //!
@@ -35,6 +37,10 @@ const FEWEST: i64 = 3;
 pub(super) const USUAL: i64 = 224;
 /// Channels times the side of an image, at most, in networks: 64 at 224, 512 at 28.
 const LARGEST: i64 = 64 * USUAL;
+/// By how much more at most, where taps are distant.
+const MOST_DISTANT: i64 = 4;
+/// Tiles of a phase's row that take as long as fewer do.
+const FEWEST_OF_PHASES: i128 = 4;
 /// The transforms of 16 tiles of a row, by the side of a tile.
 const TRANSFORMS: [(i64, i64); 2] = [(4, 1000), (2, 320)];
 /// Of a thousand parts of the direct sum's cost, what tiles may cost at most: they take another kernel's memory, and round more.
@@ -61,7 +67,9 @@ pub(super) fn tile(extents: &[Extent]) -> Option<i64> {
 impl Extent {
     /// What an image whose lengths have names may be, if it would be this one for the usual names.
     pub fn expected(self) -> Vec<Extent> {
-        let most = LARGEST / self.channels.max(self.filters).max(1);
+        // Networks have distant taps where others would have a smaller image.
+        let distance = self.dilation[0].max(self.dilation[1]).clamp(1, MOST_DISTANT);
+        let most = LARGEST * distance / self.channels.max(self.filters).max(1);
         if self.size.iter().all(|side| *side <= most) {
             return vec![self];
         }
@@ -93,8 +101,10 @@ impl Extent {
         let (rows, columns) = (phases * ceil(height, tile), ceil(width, tile));
         let points = i128::from((tile + TAPS - 1).pow(2));
         let products = points * self.pairs() * ceil(rows * columns, LANES).max(i128::from(FEWEST));
-        let narrow = (columns.clamp(1, i128::from(LANES)) as u64).next_power_of_two();
-        let transforms = rows * ceil(columns, LANES) * i128::from(transform) * i128::from(narrow) / i128::from(LANES);
+        let (fewest, times) = if self.dilation == [1, 1] { (1, 1) } else { (FEWEST_OF_PHASES, 2) };
+        let narrow = (columns.clamp(fewest, i128::from(LANES)) as u64).next_power_of_two();
+        let of_row = times * i128::from(transform) * i128::from(narrow) / i128::from(LANES);
+        let transforms = rows * ceil(columns, LANES) * of_row;
         products + i128::from(self.channels + self.filters) * transforms
     }
 }
@@ -128,7 +138,8 @@ mod tests {
         };
         assert_eq!(tile(2, 65), Some(4));
         assert_eq!(tile(4, 65), Some(4));
-        assert_eq!(tile(6, 33), Some(4));
+        assert_eq!(tile(2, 33), Some(4));
+        assert_eq!(tile(6, 33), None);
         assert_eq!(tile(12, 33), None);
         assert_eq!(tile(36, 33), None);
     }

@@ -13,12 +13,14 @@
 //! Parameters: a block of 4096 elements (16 KiB of f32: half of the first-level cache, and enough to hide a task's start);
 //! vectors of the widest type among output and inputs, four at a time where an element takes long: the processor looks at some
 //! sixty operations that wait, which are two vectors of a softplus, one after the other. Conditions that do not move along the row (concatenation of
-//! channels) are decided once a row. Roof: memory bandwidth.
+//! channels) are decided once a row. Rows that take their elements out of the same lines (space to depth) follow each other. Roof: memory bandwidth.
+
+use std::cmp::Reverse;
 
 use relaxide_ir::prim::{PrimExpr, VarMap, int, min, mul, sub};
 use relaxide_ir::{DataType, Var};
 
-use super::super::affine::{ceil_div, cost, loads, product, uses_any};
+use super::super::affine::{ceil_div, coefficient, cost, flat_index, loads, product, uses_any};
 use super::super::inline::bound_in;
 use super::super::nest::Tail;
 use super::super::parameters::{Choices, Domain, Guess};
@@ -34,6 +36,8 @@ const BLOCK: i64 = 4096;
 const LONG: std::ops::Range<i64> = 20..60;
 /// How many do.
 const TOGETHER: i64 = 4;
+/// Elements from one that a row takes to the next, so that several rows share lines.
+const MOST_APART: i64 = 8;
 
 /// The rule.
 pub struct Elementwise;
@@ -108,7 +112,7 @@ pub(super) fn block_of(value: i64) -> Guess {
 fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
     let Found { stage, inner, outer } = found;
     let (counter, block) = (Var::dim("p"), Var::dim("block"));
-    let mut axes = outer.to_vec();
+    let mut axes = in_order_of_lines(stage, inner, outer);
     let cut = decided.block.filter(|block| inner.extent.as_int().is_none_or(|n| n > *block));
     let (start, extent) = match cut {
         None => (int(0), inner.extent.clone()),
@@ -142,6 +146,22 @@ fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refus
     let body = Stmt::seq(binds.into_iter().chain([body]));
     let work = mul(product(stage.spatial.iter().map(|a| &a.extent)), int(cost(&stage.value) + 1));
     Ok(nest::parallel(&cx.machine, counter, tasks, work, body))
+}
+
+/// The outer axes: where a row takes every few elements of lines, the others of which other rows take, those rows follow each other.
+fn in_order_of_lines(stage: &Stage, inner: &Axis, outer: &[Axis]) -> Vec<Axis> {
+    let mut axes = outer.to_vec();
+    let places = loads(&stage.value).into_iter().map(|load| flat_index(&load.buffer, &load.indices));
+    let is_strided =
+        |place: &PrimExpr| coefficient(place, &inner.var).is_some_and(|step| (2..=MOST_APART).contains(&step));
+    if let Some(place) = places.into_iter().find(is_strided) {
+        // What is not known is far, and what does not move along memory stays outside.
+        axes.sort_by_key(|axis| match coefficient(&place, &axis.var) {
+            Some(step) if step > 0 => Reverse(step),
+            _ => Reverse(i64::MAX),
+        });
+    }
+    axes
 }
 
 /// Whether the chain of operations of one element is so long that a processor has too few of them in sight to be busy. Only
