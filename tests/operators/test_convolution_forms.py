@@ -83,8 +83,8 @@ def test_transposed_convolutions_of_any_window_and_stride(rank, named):
 def test_distant_taps_are_neighbours_in_every_few_rows(named):
     for dilation in ([2, 2], [1, 3], [4, 2], [5, 5]):
         padding = [random(0, d + 1)[0] for d in dilation * 2]
-        x = RNG.uniform(-1, 1, (random(1, 2)[0], 64, *random(20, 40, 2))).astype("float32")
-        weight = RNG.uniform(-1, 1, (96, 64, 3, 3)).astype("float32")
+        x = RNG.uniform(-1, 1, (random(1, 2)[0], 192, *random(36, 48, 2))).astype("float32")
+        weight = RNG.uniform(-1, 1, (160, 192, 3, 3)).astype("float32")
         call = f"R.nn.relu(R.nn.conv2d(x, w, padding={padding}, dilation={dilation}))"
         want = np.maximum(dilated(x.astype("float64"), weight, dilation, padding), 0)
         np.testing.assert_allclose(run(call, x, weight, named), want, rtol=1e-3, atol=1e-3, err_msg=call)

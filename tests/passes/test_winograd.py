@@ -159,7 +159,7 @@ def test_what_does_not_pay_or_fit_stays(sizes, filters, attrs):
 
 
 def test_taps_that_are_near_go_in_tiles_of_every_second_row():
-    module = network((1, 64, 56, 56), np.full((64, 64, 3, 3), 0.3, "float32"), [1] * 4, dilation=[2, 2])
+    module = network((1, 128, 56, 56), np.full((128, 128, 3, 3), 0.3, "float32"), [1] * 4, dilation=[2, 2])
     assert in_tiles(tvm.compile(module, "llvm"))
 
 

@@ -37,7 +37,7 @@ const FEWEST: i64 = 3;
 pub(super) const USUAL: i64 = 224;
 /// Channels times the side of an image, at most, in networks: 64 at 224, 512 at 28.
 const LARGEST: i64 = 64 * USUAL;
-/// By how much more at most, where taps are distant.
+/// How far apart taps may be for images whose lengths have names.
 const MOST_DISTANT: i64 = 4;
 /// Tiles of a phase's row that take as long as fewer do.
 const FEWEST_OF_PHASES: i128 = 4;
@@ -47,7 +47,7 @@ const TRANSFORMS: [(i64, i64); 2] = [(4, 1000), (2, 320)];
 const MOST_PARTS: i128 = 900;
 
 /// The side of the tiles that cost least, of several extents the one that at worst costs least beside the best; none where that is the direct
-/// sum.
+/// sum, as of none.
 pub(super) fn tile(extents: &[Extent]) -> Option<i64> {
     let choices = || TRANSFORMS.into_iter().map(|(side, _)| Some(side)).chain([None]);
     // The choice's cost over the least one, in parts of a thousand.
@@ -65,12 +65,15 @@ pub(super) fn tile(extents: &[Extent]) -> Option<i64> {
 }
 
 impl Extent {
-    /// What an image whose lengths have names may be, if it would be this one for the usual names.
+    /// What an image whose lengths have names may be, if it would be this one for the usual names; nothing where that is too uncertain.
     pub fn expected(self) -> Vec<Extent> {
-        // Networks have distant taps where others would have a smaller image.
-        let distance = self.dilation[0].max(self.dilation[1]).clamp(1, MOST_DISTANT);
+        // Networks have distant taps where others would have a smaller image. Of those that are far apart the image may be as small as that.
+        let distance = self.dilation[0].max(self.dilation[1]);
+        if distance > MOST_DISTANT {
+            return Vec::new();
+        }
         let most = LARGEST * distance / self.channels.max(self.filters).max(1);
-        if self.size.iter().all(|side| *side <= most) {
+        if distance == 1 && self.size.iter().all(|side| *side <= most) {
             return vec![self];
         }
         [1, 2, 4].into_iter().map(|part| Extent { size: [(most / part).max(1); 2], ..self }).collect()
@@ -146,12 +149,16 @@ mod tests {
 
     #[test]
     fn images_that_no_network_has_take_what_is_never_far_from_the_best() {
-        let named = |channels| {
-            let usual = Extent { batch: 1, size: [USUAL; 2], dilation: [1; 2], channels, filters: channels };
+        let named = |channels, distance| {
+            let usual = Extent { batch: 1, size: [USUAL; 2], dilation: [distance; 2], channels, filters: channels };
             super::tile(&usual.expected())
         };
-        assert_eq!(named(512), Some(2));
-        assert_eq!(named(64), Some(4));
+        assert_eq!(named(512, 1), Some(2));
+        assert_eq!(named(64, 1), Some(4));
+        assert_eq!(named(512, 4), Some(4));
+        assert_eq!(named(256, 2), Some(4));
+        assert_eq!(named(256, 6), None);
+        assert_eq!(named(256, 24), None);
     }
 
     #[test]
