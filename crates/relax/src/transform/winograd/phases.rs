@@ -21,14 +21,13 @@ impl Convolution {
         let [batch, ..] = &self.dims;
         let [down, along] = self.dilation;
         let size = [0, 1].map(|axis| floordiv(&self.size[axis] + (self.dilation[axis] - 1), self.dilation[axis]));
-        let dims = [batch * down * along, self.channels.into()].into_iter();
-        let dims: Vec<PrimExpr> = dims.chain(size.iter().map(|size| size + (TAPS - 1))).collect();
+        let [height, width] = size.clone().map(|size| size + (TAPS - 1));
+        let dims = [batch * down * along, self.channels.into(), height, width];
         let images = b.emit_te("space_to_batch", vec![self.image.clone()], |t| vec![self.phases(&dims, &t[0])])?;
         let images = b.op("reshape", [images, Expr::shape(dims.clone())], Attrs::new())?;
-        let [images_in_all, _, height, width] = <[PrimExpr; 4]>::try_from(dims).unwrap_or_else(|_| self.dims.clone());
         let near = Convolution {
             image: images,
-            dims: [images_in_all, self.channels.into(), height, width],
+            dims,
             filters: self.filters,
             channels: self.channels,
             before: [0, 0],
@@ -44,7 +43,7 @@ impl Convolution {
     }
 
     /// The image's rows and columns by phase, as six axes.
-    fn phases(&self, dims: &[PrimExpr], image: &te::Tensor) -> te::Tensor {
+    fn phases(&self, dims: &[PrimExpr; 4], image: &te::Tensor) -> te::Tensor {
         let [batch, _, height, width] = &self.dims;
         let [down, along] = self.dilation;
         let dims = [batch.clone(), down.into(), along.into(), dims[1].clone(), dims[2].clone(), dims[3].clone()];
