@@ -30,6 +30,7 @@ mod math;
 mod memory;
 mod module;
 mod ops;
+mod outline;
 mod packed;
 mod parallel;
 mod raise;

@@ -2,7 +2,7 @@
 
 use relaxide_ir::prim::is_data;
 use relaxide_ir::{BinaryOp, PrimExpr, Ref, Type, prim::PrimVisitor};
-use relaxide_tir::schedule::nest::PARALLEL_IF;
+use relaxide_tir::schedule::nest::{OUTLINED, PARALLEL_IF};
 use relaxide_tir::{EarlyExit, EarlyExits, For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
 
 use super::{
@@ -79,6 +79,7 @@ impl Body<'_, '_> {
                     let worth = self.f.not_zero(&worth);
                     self.parallel_loop(inner, Some(&worth))
                 }
+                body if n.key == OUTLINED && self.kernel.device.is_none() => self.outlined(body),
                 body => self.stmt(body),
             },
             // Memory that nothing follows is memory that nothing uses.

@@ -14,6 +14,15 @@ use crate::{AttrStmt, For, ForKind, Stmt};
 /// The attribute that says when a parallel loop is worth its threads; else one thread runs it.
 pub const PARALLEL_IF: &str = "relaxide.parallel_if";
 
+/// The attribute of a statement that is to be a function of its own, where code is made of it: then its constants take no registers from what
+/// stands around it.
+pub const OUTLINED: &str = "relaxide.outlined";
+
+/// A statement as a function of its own.
+pub fn outlined(body: Stmt) -> Stmt {
+    Ref::new(AttrStmt { key: OUTLINED.into(), value: int(1), body }).into()
+}
+
 /// A parallel loop over `0 .. extent`, serial where the whole costs less than threads do.
 ///
 /// `work` is the cost of all iterations together in simple operations. Where it is known, the choice is made here.

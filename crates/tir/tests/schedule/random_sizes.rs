@@ -52,6 +52,24 @@ fn depthwise_convolutions_of_random_sizes() {
 }
 
 #[test]
+fn depthwise_convolutions_with_vectors_along_channels() {
+    let mut random = Random::new(7);
+    let mut case = || loop {
+        let channels = random.from(1, 20);
+        let kernel = (random.from(4, 6), random.from(4, 5));
+        let (dilation, pad) = (random.from(1, 2), (random.from(0, 3), random.from(0, 3)));
+        let (image, stride) = ((random.from(1, 12), random.from(1, 14)), (random.from(1, 3), random.from(1, 2)));
+        let fits = |image: i64, kernel: i64, pad: i64| image + 2 * pad > (kernel - 1) * dilation;
+        let plain = Conv { depthwise: true, channels: (channels, channels), ..PLAIN };
+        if fits(image.0, kernel.0, pad.0) && fits(image.1, kernel.1, pad.1) {
+            let (n, symbolic) = (random.from(1, 2), random.from(0, 1) == 1);
+            return Conv { n, symbolic, image, kernel, stride, dilation, pad, ..plain }.case("");
+        }
+    };
+    check_all(&(0..60).map(|_| case()).collect::<Vec<_>>());
+}
+
+#[test]
 fn images_that_threads_share_by_channels_of_random_sizes() {
     let mut random = Random::new(2);
     check_all(&(0..40).map(|_| convolution(&mut random, false).case("")).collect::<Vec<_>>());

@@ -12,6 +12,8 @@
 //!                 acc[i][..] += w[ry] * S[row][x + rx ..]  where row == i * stride + ry
 //! ```
 //!
+//! Rows whose length is not known and turns out to be shorter than a vector have vectors along channels (`channel_lanes`).
+//!
 //! Without reuse across output rows each multiply-add would load its image vector; four rows bring loads down to about half
 //! of the multiply-adds. Parameters: rows as registers allow beside `kh` weights; a block of image rows that fits the
 //! first-level cache. Roof: two multiply-adds a cycle, then loads.
@@ -26,6 +28,7 @@ use super::super::lanes::{multiply_add, splat};
 use super::super::nest::Tile;
 use super::super::parameters::{Choices, Domain, Guess};
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
+use super::channel_lanes::{self, ChannelLanes};
 use super::contraction::Contraction;
 use super::register_tile::{self, RegisterTile, Rows, Shape};
 use super::rule::{self, Rule};
@@ -55,6 +58,8 @@ pub struct Decided {
     image_bytes: i64,
     /// Output rows of a block at least.
     least_rows: i64,
+    /// Rows of fewer pixels than this have vectors along channels, and how.
+    short_rows: Option<(i64, channel_lanes::Shape)>,
 }
 
 impl Rule for Depthwise {
@@ -95,17 +100,41 @@ impl Rule for Depthwise {
             limit: "less holds no rows of usual images, and more leaves all caches of a core",
         });
         let least_rows = least_rows(choices, LEAST_ROWS);
-        Ok(Decided { lanes, tile: Shape { rows, vectors }, image_bytes, least_rows })
+        let short_rows = short_rows(machine, &found.window, lanes, choices);
+        Ok(Decided { lanes, tile: Shape { rows, vectors }, image_bytes, least_rows, short_rows })
     }
 
     fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
-        emit(cx, found, decided)
+        let rows = emit(cx, found, decided)?;
+        let Some((pixels, shape)) = decided.short_rows else { return Ok(rows) };
+        let channels = ChannelLanes::of(&found.window)?;
+        Ok(Stmt::if_else(channels.is_short(decided.lanes, pixels), channels.emit(cx, shape)?, rows))
     }
+}
+
+/// Which rows have vectors along channels, where their length is not known: code for both is there, and the length chooses.
+fn short_rows(
+    machine: &Machine,
+    window: &Windowed,
+    lanes: i64,
+    choices: &mut Choices<'_>,
+) -> Option<(i64, channel_lanes::Shape)> {
+    if window.x.axis.extent.as_int().is_some() || ChannelLanes::of(window).is_err() {
+        return None;
+    }
+    let pixels = choices.choose(Guess {
+        name: "short_rows",
+        value: channel_lanes::shorter_than(window, lanes),
+        domain: Domain::list([0, lanes / 2, lanes, 2 * lanes]),
+        reason: "shorter rows do not fill vectors",
+        limit: "rows of fewer pixels have vectors along channels; of fewer than none are none",
+    });
+    (pixels > 0).then(|| (pixels, channel_lanes::Shape::decide(machine, window, lanes, choices)))
 }
 
 /// The nest of a depthwise convolution.
 fn emit(cx: &mut Cx, Found { reduce, window }: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
-    let (dtype, Decided { lanes, tile, image_bytes, least_rows }) = (reduce.stage.output.dtype, *decided);
+    let (dtype, Decided { lanes, tile, image_bytes, least_rows, .. }) = (reduce.stage.output.dtype, *decided);
     let (pitch, block) = (Var::dim("pitch"), Var::dim("rows"));
     let pitch_value = window.pitch_in_vectors(lanes);
     let block_value = rows_per_block(window, &PrimExpr::from(&pitch), image_bytes, least_rows, |height| height.clone());

@@ -17,7 +17,7 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, BufferLoad, PrimExpr, PrimVisitor, VarMap, add, binary, broadcast, constant, floordiv, ge, int, int_of,
+    BinaryOp, BufferLoad, PrimExpr, VarMap, add, binary, broadcast, constant, floordiv, ge, int, int_of,
     load, lt, mul, ramp, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
@@ -117,7 +117,7 @@ impl Rule for MaskedDepthwise {
     fn decide(machine: &Machine, found: &Found<'_>, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
         let lanes = rule::lanes(choices, machine.lanes(found.reduce.stage.output.dtype));
         let layout = found.layout(machine, lanes)?;
-        let taps = found.taps();
+        let taps = found.window.count_taps();
         let in_row = (found.width + lanes - 1) / lanes;
         let vectors = match layout {
             Layout::Plane => (found.height * found.width + lanes - 1) / lanes,
@@ -196,14 +196,9 @@ fn inside(guard: &[PrimExpr], axis: &Ref<Var>, other: &Ref<Var>, extent: i64) ->
 }
 
 impl Found<'_> {
-    /// How many numbers a sum has.
-    fn taps(&self) -> i64 {
-        (self.y.offsets().count() * self.window.x.offsets().count()) as i64
-    }
-
     fn layout(&self, machine: &Machine, lanes: i64) -> Result<Layout, Refusal> {
         let stride = self.window.x.stride;
-        if stride == 1 && self.y.stride == 1 && self.image.pitch == self.width && self.is_one_row() {
+        if stride == 1 && self.y.stride == 1 && self.image.pitch == self.width && self.window.is_one_row(&self.y) {
             return Ok(Layout::Plane);
         }
         if stride > 2 || 2 * self.width < lanes - 2 || stride == 1 && self.width > lanes {
@@ -213,18 +208,6 @@ impl Found<'_> {
             return Err(Refusal::new("masked stores are slow"));
         }
         Ok(Layout::Row)
-    }
-
-    /// Whether the output and all that its epilogue reads go on from a row to the next.
-    fn is_one_row(&self) -> bool {
-        let (x, y) = (&self.window.x.axis.var, &self.y.axis.var);
-        let reduce = &self.window.c.reduce;
-        let follows = |flat: PrimExpr| match (coefficient(&flat, x), coefficient(&flat, y)) {
-            (Some(step), Some(pitch)) => pitch == step * self.width,
-            _ => false,
-        };
-        let read = loads(&reduce.epilogue).into_iter().all(|n| follows(flat_index(&n.buffer, &n.indices)));
-        read && follows(flat_index(&reduce.output, &reduce.indices)) && !counts(&reduce.epilogue, [x, y])
     }
 
     /// The plane as one long row, some vectors at once. The last one is moved back to end with the plane.
@@ -384,23 +367,6 @@ impl Image {
         let buffer = cx.views.flat(&self.buffer);
         Some(Ref::new(BufferLoad { buffer, indices: vec![index], predicate: lanes_where(&there) }).into())
     }
-}
-
-/// Whether a value depends on axes by more than what it loads.
-fn counts(value: &PrimExpr, axes: [&Ref<Var>; 2]) -> bool {
-    struct Outside<'a>([&'a Ref<Var>; 2], bool);
-    impl PrimVisitor for Outside<'_> {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            match e {
-                PrimExpr::Load(_) => {}
-                PrimExpr::Var(var) => self.1 |= self.0.contains(&var),
-                _ => self.walk_prim(e),
-            }
-        }
-    }
-    let mut outside = Outside(axes, false);
-    outside.visit_prim(value);
-    outside.1
 }
 
 /// Some lanes as a vector of bools; `None` for all of them.

@@ -3,6 +3,7 @@
 mod back_to_back;
 mod cached_columns;
 mod cached_row;
+mod channel_lanes;
 mod clipped;
 mod column_terms;
 mod contraction;
@@ -52,6 +53,7 @@ const MAPS: &[Entry<Stage>] = &[
 
 const REDUCTIONS: &[Entry<Reduce>] = &[
     Entry { name: "conv", apply: apply::<conv::Convolution> },
+    Entry { name: "channel_lanes", apply: apply::<channel_lanes::ShortRows> },
     Entry { name: "masked_depthwise", apply: apply::<masked_depthwise::MaskedDepthwise> },
     Entry { name: "depthwise", apply: apply::<depthwise::Depthwise> },
     Entry { name: "matmul", apply: apply::<matmul::MatrixProduct> },

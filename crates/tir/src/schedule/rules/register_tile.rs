@@ -35,7 +35,7 @@ const MANY: i64 = 16;
 pub const MOST_ROWS: i64 = 14;
 
 /// Cost of an epilogue from which it is a loop over the rows: it holds a function such as `exp`.
-const LONG: i64 = 16;
+pub(super) const LONG: i64 = 16;
 
 /// Instructions of a step that only count and jump.
 const LOOP: f64 = 3.0;
@@ -320,7 +320,8 @@ impl RegisterTile<'_> {
         let done = Buffer::scoped("done", acc.dtype, acc.shape.clone(), "local");
         let copies = self.cells().map(|(i, j)| Stmt::store(&done, [self.cell(i, j)], load(acc, [self.cell(i, j)])));
         let mut list: Vec<Stmt> = [Stmt::alloc(&done)].into_iter().chain(copies).collect();
-        list.push(self.emit_epilogue_by_row(cx, &Sums { buffer: done, start: int(0) })?);
+        let rows = self.emit_epilogue_by_row(cx, &Sums { buffer: done, start: int(0) })?;
+        list.push(if cost(&self.reduce.epilogue) < LONG { rows } else { nest::outlined(rows) });
         Ok(list)
     }
 

@@ -15,14 +15,14 @@
 //! in the workspace whatever the stride, along a row and across rows.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::arith::gcd;
+use relaxide_ir::arith::{dims, gcd};
 use relaxide_ir::prim::{
-    BinaryOp, PrimExpr, PrimMutator, VarMap, add, binary, constant, floordiv, floormod, if_then_else, int, lt, max,
+    BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, binary, constant, floordiv, floormod, if_then_else, int, lt, max,
     min, mul, ramp, sub, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
-use super::super::affine::{ceil_div, linear, loads, product, same, uses};
+use super::super::affine::{ceil_div, flat_index, linear, loads, product, same, uses};
 use super::super::lanes::splat;
 use super::super::nest::Tail;
 use super::super::parameters::{Choices, Domain, Guess};
@@ -118,6 +118,18 @@ impl Windowed {
         (&self.image, &self.image_x, &self.image_y)
     }
 
+    /// Whether the output's rows, and those of all that its epilogue reads, follow each other: then a plane is one long row.
+    pub fn is_one_row(&self, y: &Window) -> bool {
+        let (x, y) = (&self.x.axis, &y.axis.var);
+        let reduce = &self.c.reduce;
+        let follows = |flat: PrimExpr| match (linear(&flat, &x.var), linear(&flat, y)) {
+            (Some((step, _)), Some((pitch, _))) => dims::equal(&pitch, &mul(step, &x.extent)),
+            _ => false,
+        };
+        let read = loads(&reduce.epilogue).into_iter().all(|n| follows(flat_index(&n.buffer, &n.indices)));
+        read && follows(flat_index(&reduce.output, &reduce.indices)) && !counts(&reduce.epilogue, [&x.var, y])
+    }
+
     /// Elements of a workspace row, one phase of it, in which every row begins at a vector: the output's row in whole vectors,
     /// and the kernel's reach.
     pub fn pitch_in_vectors(&self, lanes: i64) -> PrimExpr {
@@ -150,6 +162,11 @@ impl Windowed {
     /// The axes of the kernel.
     pub fn taps(&self) -> impl Iterator<Item = &Axis> {
         [Some(&self.x), self.y.as_ref()].into_iter().flatten().filter_map(|window| window.tap.as_ref())
+    }
+
+    /// Elements of the kernel.
+    pub fn count_taps(&self) -> i64 {
+        [Some(&self.x), self.y.as_ref()].into_iter().flatten().map(|window| window.offsets().count() as i64).product()
     }
 
     /// How many channels (points of the other reduction axes) there are.
@@ -351,6 +368,23 @@ impl Workspace {
         let start = add(mul(add(mul(plane, &self.rows), row), &self.pitch), mul(channel, int(self.gap)));
         add(start, column)
     }
+}
+
+/// Whether a value depends on axes by more than what it loads.
+fn counts(value: &PrimExpr, axes: [&Ref<Var>; 2]) -> bool {
+    struct Outside<'a>([&'a Ref<Var>; 2], bool);
+    impl PrimVisitor for Outside<'_> {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            match e {
+                PrimExpr::Load(_) => {}
+                PrimExpr::Var(var) => self.1 |= self.0.contains(&var),
+                _ => self.walk_prim(e),
+            }
+        }
+    }
+    let mut outside = Outside(axes, false);
+    outside.visit_prim(value);
+    outside.1
 }
 
 /// A value inside a bound and zero outside; a guard of the value's own joins the bound.

@@ -45,6 +45,9 @@ struct Panels {
     start: PrimExpr,
 }
 
+/// What a step asks for, with the reduction axes replaced as the map says.
+type Request = Box<dyn Fn(&VarMap) -> Stmt>;
+
 impl MatmulNest {
     /// Packs B's chunk, then register tiles that read the panels.
     pub(super) fn packed(&self, cx: &mut Cx, part: &Part, chunk: &PrimExpr) -> Result<Stmt, Refusal> {
@@ -127,10 +130,12 @@ impl MatmulNest {
             let by_row = !self.decided.apart && part.height.as_int().is_none();
             let tiles = self.many_rows(part, |rows| {
                 let sums = sums.map(|buffer| self.sums(part, buffer, &tile, rows));
-                // Where the matrix lies in panels, the next one follows, and the processor guesses it.
-                let next = panels.and_then(|_| self.next_panel(cx, part, &tile, rows));
+                let next = match panels {
+                    Some(_) => self.next_panel(cx, part, &tile, rows),
+                    None => self.next_of_matrix(cx, part, &tile, rows),
+                };
                 let (bind, ask) = next.map_or((None, None), |(bind, ask)| (Some(bind), Some(ask)));
-                let beside = ask.as_ref().map(|ask| ask as &dyn Fn(&VarMap) -> Stmt);
+                let beside = ask.as_deref();
                 let manner = Manner { sums: sums.as_ref(), by_row, beside };
                 let tile = self.tile(cx, rows, &tile, manner, &mut |cx, j, map| {
                     let Some(panels) = panels else { return self.vector(cx, &tile, j, map) };
@@ -145,13 +150,7 @@ impl MatmulNest {
 
     /// What a register tile asks for at each step: a line of the same row of B's next panel, another one each tile of rows. So
     /// the panel has come from afar when it is packed.
-    fn next_panel(
-        &self,
-        cx: &mut Cx,
-        part: &Part,
-        tile: &Tile,
-        rows: &Rows,
-    ) -> Option<(Stmt, impl Fn(&VarMap) -> Stmt + use<>)> {
+    fn next_panel(&self, cx: &mut Cx, part: &Part, tile: &Tile, rows: &Rows) -> Option<(Stmt, Request)> {
         let loads = loads(&self.c.column);
         let [read] = loads.as_slice() else { return None };
         if !self.decided.ask_next || !self.c.column_is_contiguous() || tile.vectors < self.shape.vectors {
@@ -159,7 +158,7 @@ impl MatmulNest {
         }
         let line = elements_in_line(read.buffer.dtype);
         let panel = self.shape.vectors * self.lanes;
-        let number = floordiv(sub(&rows.place, part.m0.clone()), int(self.shape.rows));
+        let number = self.row_tile(part, rows);
         let place = add(&tile.base, add(int(panel), mul(floormod(number, int((panel / line).max(1))), int(line))));
         let at = Var::dim("ahead");
         let bind = Stmt::bind(at.clone(), min(place, sub(&self.c.x.extent, int(1))));
@@ -170,7 +169,40 @@ impl MatmulNest {
             map.insert(column.clone(), PrimExpr::from(&at));
             request("tirx.prefetch", &buffer, substitute(&index, &map))
         };
-        Some((bind, ask))
+        Some((bind, Box::new(ask)))
+    }
+
+    /// The same where the matrix lies in panels: what follows those at hand comes next. The tiles of a block of rows ask for all lines of it
+    /// together, as many at a step as they have to.
+    fn next_of_matrix(&self, cx: &mut Cx, part: &Part, tile: &Tile, rows: &Rows) -> Option<(Stmt, Request)> {
+        let loads = loads(&self.c.column);
+        let [read] = loads.as_slice() else { return None };
+        let width = self.c.x.extent.as_int()?;
+        if !self.decided.ask_next || tile.vectors < self.shape.vectors {
+            return None;
+        }
+        let line = elements_in_line(read.buffer.dtype);
+        let lines = ((width + line - 1) / line).max(1);
+        let share = part.height.as_int().map_or(1, |rows| (lines * self.shape.rows + rows - 1) / rows.max(1));
+        let share = share.min(lines);
+        let (at, number) = (Var::dim("ahead"), mul(self.row_tile(part, rows), int(share * line)));
+        let bind = Stmt::bind(at.clone(), floormod(number, int(lines * line)));
+        let (buffer, index) = (cx.views.flat(&read.buffer), flat_index(&read.buffer, &read.indices));
+        let (column, next) = (self.c.x.var.clone(), mul(int(width), self.depth()));
+        let last = sub(read.buffer.num_elements(), int(1));
+        let ask = move |map: &VarMap| {
+            let mut map = map.clone();
+            map.insert(column.clone(), PrimExpr::from(&at));
+            let first = add(substitute(&index, &map), next.clone());
+            let lines = (0..share).map(|i| min(add(&first, int(i * line)), last.clone()));
+            Stmt::seq(lines.map(|place| request("tirx.prefetch", &buffer, place)))
+        };
+        Some((bind, Box::new(ask)))
+    }
+
+    /// The number of a tile of rows in its block.
+    fn row_tile(&self, part: &Part, rows: &Rows) -> PrimExpr {
+        floordiv(sub(&rows.place, part.m0.clone()), int(self.shape.rows))
     }
 
     /// Where vector `j` of a panel's row `k` lies. Behind the last whole panel lie narrower ones, whose rows follow each other
