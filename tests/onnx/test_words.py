@@ -95,7 +95,18 @@ def windows(x, weight, strides, pads, dilations):
 @pytest.mark.parametrize("left, right, seed", CASES)
 def test_convolutions_are_exact(left, right, seed):
     rng = np.random.default_rng([seed, left == "int8", right == "int8", 7])
-    channels, filters, kernel = int(rng.choice([3, 4, 8, 13])), int(rng.choice([1, 6, 17])), int(rng.choice([1, 1, 3, 5]))
+    channels, filters, kernel = (int(rng.choice(c)) for c in ([3, 4, 8, 13], [1, 6, 17], [1, 1, 3, 5]))
+    check_convolution(rng, left, right, seed, channels, filters, kernel)
+
+
+@pytest.mark.parametrize("left, right, seed", CASES)
+def test_convolutions_whose_filters_lie_in_panels_are_exact(left, right, seed):
+    rng = np.random.default_rng([seed, left == "int8", right == "int8", 11])
+    channels, kernel = [(115, 3), (1030, 1), (41, 5)][seed % 3]
+    check_convolution(rng, left, right, seed, channels, int(rng.choice([32, 62, 130])), kernel)
+
+
+def check_convolution(rng, left, right, seed, channels, filters, kernel):
     stride, dilation = int(rng.choice([1, 1, 2])), int(rng.choice([1, 1, 2]))
     pads = [int(n) for n in rng.integers(0, 3, 4)] if seed % 2 else [0] * 4
     height, width = (int(n) for n in rng.integers((kernel - 1) * dilation + 1, 24, 2))

@@ -14,6 +14,7 @@
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
+use relaxide_relax::blocks::Panels;
 use relaxide_tir::te;
 
 use super::integer::{Integers, per_channel};
@@ -30,6 +31,9 @@ type Result<T> = std::result::Result<T, NodeError>;
 const BYTES: i64 = 4;
 /// Channels from which words of them have more bytes in use than not.
 const LEAST_CHANNELS: i64 = 3;
+/// Words of a sum from which filters lie in panels, and filters of a panel at least. As was measured (`docs/performance.md`, "Filters in panels").
+const LEAST_WORDS: i64 = 256;
+const LEAST_WIDTH: i64 = 32;
 const U8: DataType = DataType::uint(8);
 const I32: DataType = DataType::int(32);
 const U32: DataType = DataType::uint(32);
@@ -359,25 +363,42 @@ impl Slide {
         }
     }
 
-    /// The weight's words: filters by words of channels by places of the window.
-    fn words(&self, scope: &Scope, weight: &Weight) -> Result<Expr> {
+    /// The weight's words: filters by words of channels by places of the window; in panels, if there are some, filters of a panel come last.
+    fn words(&self, scope: &Scope, weight: &Weight, panels: Option<Panels>) -> Result<Expr> {
         let (places, words) = ((self.kernel[0] * self.kernel[1]) as usize, words_in(self.channels) as usize);
-        let mut packed = Vec::with_capacity(weight.rows.len() * words * places);
-        for row in &weight.rows {
-            for c in 0..words {
-                packed.extend((0..places).map(|place| {
-                    let channels = (c * BYTES as usize..self.channels as usize).take(BYTES as usize);
-                    word(channels.map(|channel| row[channel * places + place]))
-                }));
+        let word_of = |row: &[i64], term: usize| {
+            let (c, place) = (term / places, term % places);
+            let channels = (c * BYTES as usize..self.channels as usize).take(BYTES as usize);
+            word(channels.map(|channel| row[channel * places + place]))
+        };
+        let (filters, words) = (weight.rows.len() as i64, words as i64);
+        let terms = words as usize * places;
+        let window = [words, self.kernel[0], self.kernel[1]];
+        match panels {
+            Some(panels) => {
+                let packed = panels.laid_out(terms as i64, 0, |term, filter| word_of(&weight.rows[filter], term));
+                let shape = [panels.count()].into_iter().chain(window).chain([panels.width()]).collect::<Vec<_>>();
+                scope.whole(&packed, &shape, I32)
+            }
+            None => {
+                let packed: Vec<i64> =
+                    weight.rows.iter().flat_map(|row| (0..terms).map(|term| word_of(row, term))).collect();
+                scope.whole(&packed, &[filters, window[0], window[1], window[2]], I32)
             }
         }
-        let shape = [weight.rows.len() as i64, words as i64, self.kernel[0], self.kernel[1]];
-        scope.whole(&packed, &shape, I32)
+    }
+
+    /// The panels of filters, where sums have so many words that their way through memory, back to rows of pixels, costs little.
+    fn panels(&self, filters: usize) -> Option<Panels> {
+        let words = words_in(self.channels) * self.kernel[0] * self.kernel[1];
+        let panels = if words < LEAST_WORDS { None } else { Panels::new(filters as i64) };
+        panels.filter(|panels| panels.width() >= LEAST_WIDTH)
     }
 
     /// The kernel: words of the image with its padding, which is the zero point, and the products.
     fn emit(&self, scope: &mut Scope, x: &Integers, weight: &Weight) -> Result<Expr> {
-        let words = self.words(scope, weight)?;
+        let panels = self.panels(weight.rows.len());
+        let words = self.words(scope, weight, panels)?;
         let image = conv::as_2d(scope, x.values.clone())?;
         let dims = scope.dims(&image)?;
         let is_padded = self.pads.iter().any(|n| *n > 0);
@@ -399,7 +420,14 @@ impl Slide {
             vec![te::compute("conv_words", &out, |at| {
                 let place = |i: usize| &at[i + 2] * self.strides[i] + axes[i + 1].var() * prim::int(self.dilations[i]);
                 let pixel = image.at(&[at[0].clone(), axes[0].var(), place(0), place(1)]);
-                let weight = inputs[1].at(&[at[1].clone(), axes[0].var(), axes[1].var(), axes[2].var()]);
+                let term = [axes[0].var(), axes[1].var(), axes[2].var()];
+                let weight = match panels.map(Panels::width) {
+                    Some(width) => {
+                        let (panel, own) = (prim::floordiv(&at[1], width), prim::floormod(&at[1], width));
+                        inputs[1].at(&[panel].into_iter().chain(term).chain([own]).collect::<Vec<_>>())
+                    }
+                    None => inputs[1].at(&[at[1].clone()].into_iter().chain(term).collect::<Vec<_>>()),
+                };
                 te::sum(product_of_words(weight, pixel), &axes)
             })]
         })

@@ -26,6 +26,7 @@ use relaxide_ir::{Buffer, DataType, Var};
 
 use super::affine::{coefficient, flat_index, loads, uses_any};
 use super::group::Work;
+use super::machine::elements_in_line;
 use super::rows::Rows;
 use super::{Axis, Cx, nest};
 use crate::Stmt;
@@ -112,9 +113,15 @@ impl Prefetch {
             }
             let mut map = next.clone();
             map.insert(axis.clone(), base.clone());
-            let request = request(how, &cx.views.flat(buffer), substitute(&place, &map));
-            if !asked.contains(&request) {
-                asked.push(request);
+            let (first, flat) = (substitute(&place, &map), cx.views.flat(buffer));
+            // Several registers are several lines, of which a row's last vector may not have all.
+            for at in (0..lanes).step_by(elements_in_line(buffer.dtype) as usize) {
+                let line = add(&first, int(at));
+                let line = if at == 0 { line } else { min(line, sub(buffer.num_elements(), int(1))) };
+                let request = request(how, &flat, line);
+                if !asked.contains(&request) {
+                    asked.push(request);
+                }
             }
         };
         for read in loads(value).iter().filter(|read| self.inputs.contains(&read.buffer.data)) {

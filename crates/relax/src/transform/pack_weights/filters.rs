@@ -23,7 +23,7 @@ const LEAST_WIDTH: i64 = 32;
 /// Terms of a sum from which panels pay: of windows of several pixels, and of one.
 const LEAST_TERMS: i64 = 256;
 const LEAST_TERMS_OF_A_PIXEL: i64 = 192;
-/// Pixels up to which windows of one gain, and terms from which they gain whatever the pixels are.
+/// Pixels up to which windows of one gain, as an image of unknown size may have (of few pixels they gain much more than they lose of many), and terms from which they gain whatever the pixels are.
 const MOST_PIXELS: i64 = 400;
 const MANY_TERMS_OF_A_PIXEL: i64 = 512;
 
@@ -69,9 +69,10 @@ fn gains(call: &Call) -> bool {
 pub(super) fn gain(taps: i64, channels: i64, pixels: Option<i64>) -> bool {
     let terms = channels.saturating_mul(taps);
     match taps {
-        1 => pixels.is_some_and(|pixels| {
-            terms >= MANY_TERMS_OF_A_PIXEL || terms >= LEAST_TERMS_OF_A_PIXEL && pixels <= MOST_PIXELS
-        }),
+        1 => {
+            let is_small = pixels.is_none_or(|pixels| pixels <= MOST_PIXELS);
+            terms >= MANY_TERMS_OF_A_PIXEL || terms >= LEAST_TERMS_OF_A_PIXEL && is_small
+        }
         _ => terms >= LEAST_TERMS,
     }
 }

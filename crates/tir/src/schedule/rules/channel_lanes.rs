@@ -16,8 +16,8 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::dims;
 use relaxide_ir::prim::{
-    BinaryOp, BufferLoad, PrimExpr, VarMap, add, binary, constant, floordiv, floormod, ge, if_then_else, int, le, load, lt, max, min, mul,
-    ramp, sub, substitute,
+    BinaryOp, BufferLoad, PrimExpr, VarMap, add, binary, constant, floordiv, floormod, ge, if_then_else, int, le, load,
+    lt, max, min, mul, ramp, sub, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
@@ -382,13 +382,7 @@ impl Block<'_> {
     }
 
     /// The columns of a square: of each channel so many elements that follow each other, as vectors of channels.
-    fn square(
-        &self,
-        cx: &mut Cx,
-        buffer: &Ref<Buffer>,
-        first: &PrimExpr,
-        tile: &Tile,
-    ) -> (Vec<Stmt>, Vec<PrimExpr>) {
+    fn square(&self, cx: &mut Cx, buffer: &Ref<Buffer>, first: &PrimExpr, tile: &Tile) -> (Vec<Stmt>, Vec<PrimExpr>) {
         let (buffer, lanes) = (cx.views.flat(buffer), self.shape.lanes);
         let row = |lane: i64| {
             let channel = VarMap::from([(self.of.channel.var.clone(), self.channel(lane))]);
@@ -468,7 +462,8 @@ impl Block<'_> {
         }
         let steps = match image.is_padded {
             true => {
-                let there = binary(BinaryOp::And, ge(PrimExpr::from(&row), int(0)), lt(PrimExpr::from(&row), &image.rows));
+                let there =
+                    binary(BinaryOp::And, ge(PrimExpr::from(&row), int(0)), lt(PrimExpr::from(&row), &image.rows));
                 Stmt::when(there, Stmt::seq(steps))
             }
             false => Stmt::seq(steps),

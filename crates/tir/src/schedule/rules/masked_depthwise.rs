@@ -17,8 +17,8 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, BufferLoad, PrimExpr, VarMap, add, binary, broadcast, constant, floordiv, ge, int, int_of,
-    load, lt, mul, ramp, substitute,
+    BinaryOp, BufferLoad, PrimExpr, VarMap, add, binary, broadcast, constant, floordiv, ge, int, int_of, load, lt, mul,
+    ramp, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 

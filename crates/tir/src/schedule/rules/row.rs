@@ -54,6 +54,10 @@ impl Row<'_> {
                 return self.emit(cx, start, extent, &value);
             }
             let (value, binds) = Hoist::run(self.axis, value, self.map);
+            if divides_lanes(self.axis, &value) {
+                let loops = self.one_by_one(start, extent, &value);
+                return Ok(Stmt::seq(binds.into_iter().chain([loops])));
+            }
             let store = |tile: Tile| self.store(cx, &tile, &value);
             let loops = match self.tail {
                 Tail::Overlapped if start.is_int(0) => nest::overlapping_tiles(extent, self.lanes, 1, store)?,
@@ -144,6 +148,15 @@ impl Row<'_> {
         Ok(Stmt::serial(side.clone(), int(2), Stmt::seq(binds.into_iter().chain([stored]))))
     }
 
+    /// Stores elements that vectors would make one by one, too, and more of them than there are.
+    fn one_by_one(&self, start: &PrimExpr, extent: &PrimExpr, value: &PrimExpr) -> Stmt {
+        let at = Var::dim("at");
+        let mut map = self.map.clone();
+        map.insert(self.axis.clone(), add(start, PrimExpr::from(&at)));
+        let indices: Vec<PrimExpr> = self.indices.iter().map(|index| substitute(index, &map)).collect();
+        Stmt::serial(at, extent.clone(), Stmt::store(self.buffer, indices, substitute(value, &map)))
+    }
+
     fn store(&self, cx: &mut Cx, tile: &Tile, value: &PrimExpr) -> Result<Stmt, Refusal> {
         let base = tile.base.clone();
         let ahead = self.ahead.map(|ahead| ahead.of(cx, self.axis, &base, self.lanes, value, self.indices));
@@ -225,6 +238,17 @@ pub fn conjuncts(e: &PrimExpr) -> Vec<PrimExpr> {
 
 pub fn all_of(conditions: &[PrimExpr]) -> Option<PrimExpr> {
     conditions.iter().cloned().reduce(|a, b| binary(BinaryOp::And, a, b))
+}
+
+/// Whether each lane of a vector is divided by a number that nobody knows: no processor has an instruction for it.
+fn divides_lanes(axis: &Ref<Var>, value: &PrimExpr) -> bool {
+    any(value, |e| match e {
+        PrimExpr::Binary(n) => {
+            let divides = matches!(n.op, BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::Div | BinaryOp::Mod);
+            divides && n.a.dtype().is_int() && n.b.as_int().is_none() && uses(e, axis)
+        }
+        _ => false,
+    })
 }
 
 /// Gives names to what does not move along the row and costs a load.

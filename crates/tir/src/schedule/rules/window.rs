@@ -17,8 +17,8 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::{dims, gcd};
 use relaxide_ir::prim::{
-    BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, binary, constant, floordiv, floormod, if_then_else, int, lt, max,
-    min, mul, ramp, sub, substitute,
+    BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, binary, constant, floordiv, floormod, if_then_else, int,
+    lt, max, min, mul, ramp, sub, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
