@@ -15,6 +15,7 @@ mod words;
 use crate::harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};
 use relaxide_codegen::{CodegenError, CompileSettings};
 use relaxide_ir::{Buffer, Code, DataType, PrimExpr, Ref, Target, Var, prim};
+use relaxide_tir::schedule::nest;
 use relaxide_tir::{ForKind, PrimFunc, Stmt};
 
 const F32: DataType = DataType::float(32);
@@ -252,6 +253,34 @@ fn an_error_in_a_parallel_loop_ends_the_kernel() {
     }));
     assert!(failed.is_err() || failed.is_ok_and(|result| result.is_err()), "{text}");
     assert_eq!(tensor.values::<f32>(), [0.0]);
+}
+
+#[test]
+fn an_outlined_statement_is_a_function_that_is_not_inlined() {
+    let (n, i) = (Var::dim("n"), Var::dim("i"));
+    let [a, b] = ["A", "B"].map(|name| Buffer::new(name, F32, [PrimExpr::from(&n)]));
+    let scale = Var::prim("scale", F32);
+    let check = relaxide_tir::AssertStmt {
+        condition: prim::lt(PrimExpr::from(&i), 50),
+        error_kind: "ValueError".into(),
+        message: "too far".into(),
+        numbers: Vec::new(),
+    };
+    let store = Stmt::store(&b, [&i], prim::load(&a, [&i]) * PrimExpr::from(&scale));
+    let body = nest::outlined(Stmt::seq([Ref::new(check).into(), store]));
+    let body = Stmt::seq([Stmt::bind(scale, prim::load(&a, [prim::int(0)])), Stmt::for_loop(ForKind::Serial, i, &n, body)]);
+    let func = Ref::new(kernel("scaled", &[a, b], &[], body));
+    let text = relaxide_codegen::llvm_text(std::slice::from_ref(&func), &Target::default()).unwrap();
+    assert!(text.contains("noinline") && text.contains(".outlined"), "{text}");
+    let kernels = Kernels::compile(std::slice::from_ref(&*func));
+    let values = numbers(40);
+    let mut tensors = [Tensor::f32(&values, &[40]), Tensor::zeros(F32, &[40])];
+    kernels.run("scaled", &mut tensors);
+    let expected: Vec<f32> = values.iter().map(|value| value * values[0]).collect();
+    assert_eq!(tensors[1].values::<f32>(), expected);
+    let mut tensors = [Tensor::f32(&numbers(60), &[60]), Tensor::zeros(F32, &[60])];
+    let failed = kernels.call("scaled", &mut tensors, &[]).unwrap_err();
+    assert_eq!(failed, ("ValueError".to_string(), "too far".to_string()));
 }
 
 #[test]
