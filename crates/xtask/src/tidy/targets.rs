@@ -44,7 +44,9 @@ fn names_kind(line: &str) -> bool {
         line[at + name.len()..].chars().next().is_some_and(|first| first.is_ascii_uppercase())
     };
     line.match_indices(concat!("Target", "Kind::")).any(variant)
-        || ["target.kind == \"", "target.kind.name() == \"", "target.kind() == \""].iter().any(|asked| line.contains(asked))
+        || ["target.kind == \"", "target.kind.name() == \"", "target.kind() == \""]
+            .iter()
+            .any(|asked| line.contains(asked))
 }
 
 #[cfg(test)]
