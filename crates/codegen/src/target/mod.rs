@@ -158,8 +158,7 @@ impl NativeTarget {
         }
     }
 
-    /// How LLVM lays out data for the target, as modules say it. LLVM says it of an object for the target only, which takes as long to make
-    /// as to write a small kernel.
+    /// How LLVM lays out data for the target, as modules say it. LLVM says it of an object for the target only, so that is asked once.
     pub(crate) fn layout(&self) -> Result<String, CodegenError> {
         static LAYOUTS: Memo<[String; 3], String> = Memo::new();
         LAYOUTS.get([&self.triple, &self.cpu, &self.features].map(String::clone), || {
