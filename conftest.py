@@ -1,5 +1,7 @@
 """What all tests share."""
 
+import functools
+import importlib.util
 import inspect
 import linecache
 import os
@@ -25,6 +27,30 @@ def stack(context=1):
 
 
 inspect.stack = stack
+
+
+def on_one_thread(session):
+    """Has ONNX Runtime compute with the thread that asks, unless a test says another number.
+
+    Its own threads wait for more work in a loop, which takes as long as what they were asked for, and the cores are other tests' then.
+    What it gives depends on the number of threads in places, so one is also the same everywhere.
+    """
+    import onnxruntime
+
+    start = session.__init__
+
+    @functools.wraps(start)
+    def init(self, path_or_bytes, sess_options=None, *args, **named):
+        options = onnxruntime.SessionOptions() if sess_options is None else sess_options
+        if getattr(options, "intra_op_num_threads", None) == 0:
+            options.intra_op_num_threads = 1
+        start(self, path_or_bytes, options, *args, **named)
+
+    session.__init__ = init
+
+
+if importlib.util.find_spec("onnxruntime"):
+    on_one_thread(importlib.import_module("onnxruntime").InferenceSession)
 
 
 HERE = pathlib.Path(__file__).parent

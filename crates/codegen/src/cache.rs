@@ -49,6 +49,7 @@ pub struct CacheUse {
 }
 
 /// What an object is found under.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(String);
 
 impl Key {

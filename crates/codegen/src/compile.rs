@@ -21,6 +21,7 @@ use crate::{
     cache::{Cache, CacheUse, Key},
     error::CodegenError,
     llvm::{self, DebugInfo, Helpers, ModuleText, Written, global_name},
+    memo::Memo,
     rejection,
     shards::{originals, split},
     shared::ENTRY_PREFIX,
@@ -146,26 +147,27 @@ pub fn compile_with(
     let native = NativeTarget::resolve(target)?;
     let kernels = Kernels::of(funcs, settings.share)?;
     // Objects of WebAssembly are not joined here: there is one.
-    let mut shards = match native.architecture {
-        Architecture::Wasm32 | Architecture::Nvptx64 => vec![(0..funcs.len()).collect()],
-        Architecture::X86_64 | Architecture::Aarch64 => split(funcs, &kernels.originals),
-    };
+    let is_joined = matches!(native.architecture, Architecture::X86_64 | Architecture::Aarch64);
+    let mut shards = if is_joined { split(funcs, &kernels.originals) } else { vec![(0..funcs.len()).collect()] };
     // What the entries of all parts call is a part of its own, without kernels: that of the first processor, whose instructions
     // all have.
-    let several = shards.len() > 1 || settings.share != Share::Whole;
-    if several && !matches!(settings.share, Share::Other(_)) {
+    let has_common = is_joined && !funcs.is_empty();
+    if has_common && !matches!(settings.share, Share::Other(_)) {
         shards.push(Vec::new());
     }
     let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<Part, CodegenError> {
-        let helpers = match several {
+        let helpers = match has_common {
             true if indices.is_empty() => Helpers::ForAll,
             true => Helpers::Elsewhere,
             false => Helpers::Here,
         };
         let shard = write_shard(&kernels, indices, helpers, &native, settings.debug)?;
         let named = || indices.iter().map(|&index| (kernels.names[index].as_str(), &funcs[index]));
-        let (object, used) =
-            reuse(settings.cache, &shard, &native, || emit(&shard, named(), &native, FileType::Object))?;
+        let make = || emit(&shard, named(), &native, FileType::Object);
+        let (object, used) = reuse(settings.cache, &shard, &native, || match helpers {
+            Helpers::ForAll => COMMON.get(key_of(&shard, &native), make),
+            Helpers::Here | Helpers::Elsewhere => make(),
+        })?;
         Ok(Part { object, foreign: shard.foreign, slots: shard.slots, used })
     };
     let (mut objects, mut foreign, mut slots) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
@@ -184,6 +186,14 @@ pub fn compile_with(
     Ok(CompiledLib { target: native, objects, kernels: names_of(funcs)?, foreign, slots, variants: None, cached })
 }
 
+/// What the object of a part is found under.
+fn key_of(shard: &Shard, native: &NativeTarget) -> Key {
+    Key::of(&shard.text, native, &passes(native, shard.written))
+}
+
+/// The parts without kernels that this process has made.
+static COMMON: Memo<Key, Vec<u8>> = Memo::new();
+
 /// The object of a part: from the cache, or made and kept there.
 fn reuse(
     cache: Option<&Cache>,
@@ -192,7 +202,7 @@ fn reuse(
     make: impl FnOnce() -> Result<Vec<u8>, CodegenError>,
 ) -> Result<(Vec<u8>, CacheUse), CodegenError> {
     let Some(cache) = cache else { return Ok((make()?, CacheUse::default())) };
-    let key = Key::of(&shard.text, native, &passes(native, shard.written));
+    let key = key_of(shard, native);
     if let Some(object) = cache.find(&key) {
         return Ok((object, CacheUse { found: 1, ..CacheUse::default() }));
     }
@@ -292,8 +302,7 @@ fn write_shard(
             text.define(&alias, || format!("{shown} = weak alias i32 (ptr, ptr, i32, ptr), ptr {entry}"));
         }
     }
-    let layout = native.machine()?.get_target_data().get_data_layout();
-    let layout = layout.as_str().to_string_lossy().into_owned();
+    let layout = native.layout()?;
     let (foreign, slots) = (text.foreign_functions().to_vec(), text.slots().clone());
     let written = indices.iter().map(|&index| Written::of(&funcs[index].body)).min().unwrap_or(Written::Vectors);
     Ok(Shard { text: text.finish(&native.triple, &layout), foreign, slots, written })
@@ -350,8 +359,7 @@ impl CompiledLib {
     /// Compiles a module's text for the same machine, without any optimisation.
     pub(crate) fn compile_beside(&self, text: &str) -> Result<Vec<u8>, CodegenError> {
         let (machine, context) = (self.target.machine()?, Context::create());
-        let layout = machine.get_target_data().get_data_layout();
-        let layout = layout.as_str().to_string_lossy();
+        let layout = self.target.layout()?;
         let text = format!("target datalayout = \"{layout}\"\ntarget triple = \"{}\"\n\n{text}", self.target.triple);
         let module = parse(&context, &text).map_err(|error| refused(&error))?;
         write(&module, &machine, FileType::Object)

@@ -17,6 +17,7 @@ pub mod error;
 pub mod export;
 mod flat_index;
 mod llvm;
+mod memo;
 mod on_device;
 mod opencl;
 mod packed_call;

@@ -12,7 +12,7 @@ const HEAD: &str = "\
 This page is written by `cargo xtask operators` from the registry (`crates/relax/src/op`); what is tested comes from
 `tests/operators/tested.txt`. A text names an operator `R.NAME`, Python `relax.op.NAME`.
 
-*Carried out*: `kernel`, one made for each call; `operators`, a few others; `VM`, a builtin; `pass`, a pass or code
+*Executed*: `kernel`, one made for each call; `operators`, a few others; `VM`, a builtin; `pass`, a pass or code
 generation knows it. *Fused*: how freely a kernel may be fused with its neighbours. *Hooks*: **g**radient, **l**ayout,
 **m**ixed precision (`M` always in low precision, `m` where its arguments are). *Dtypes* are those that tests use.
 

@@ -5,7 +5,10 @@ mod panels;
 mod parameters;
 mod random_sizes;
 
-use relaxide_ffi::{DataType, Tensor};
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+use relaxide_ffi::{DataType, Ref, Tensor, structural_hash};
 use relaxide_ir::prim::{self, PrimExpr, VarMap, int};
 use relaxide_ir::{Target, Var};
 use relaxide_tir::interp::{self, Arg};
@@ -78,6 +81,8 @@ struct Prepared<'a> {
     inputs: Vec<Tensor>,
     shape: Vec<i64>,
     expected: Vec<f32>,
+    /// Kernels that were interpreted, by their hash: many targets and many values of a parameter make the same one.
+    interpreted: RefCell<HashSet<u64>>,
 }
 
 impl Prepared<'_> {
@@ -95,11 +100,17 @@ impl Prepared<'_> {
             .collect();
         let shape = shape_of(&output[0], &case.dims);
         let expected = execute(&func, &inputs, &shape).expect("the block form runs");
-        Prepared { case, func, inputs, shape, expected }
+        Prepared { case, func, inputs, shape, expected, interpreted: RefCell::default() }
     }
 
-    /// What is wrong with a scheduled kernel.
+    /// What is wrong with a scheduled kernel, unless it was asked of an equal one before.
     fn difference(&self, scheduled: &PrimFunc) -> Option<String> {
+        let mut plain = scheduled.clone();
+        // Schedules are interpreted, and targets are not.
+        plain.attrs.0.shift_remove("target");
+        if !self.interpreted.borrow_mut().insert(structural_hash(&Ref::new(plain), true)) {
+            return None;
+        }
         let got = match execute(scheduled, &self.inputs, &self.shape) {
             Ok(got) => got,
             Err(error) => return Some(format!("{}: {error}", self.case.name)),
@@ -434,8 +445,8 @@ fn heavy_weights_have_threads_share_a_workspace_of_named_lengths() {
 fn heavy_weights(symbolic: bool) -> Vec<Case> {
     let plain = Conv { symbolic, ..PLAIN };
     vec![
-        Conv { channels: (128, 128), image: (3, 2), ..plain }.case("conv"),
         Conv { n: 2, channels: (64, 256), image: (2, 3), stride: (2, 2), ..plain }.case("conv"),
+        Conv { channels: (128, 128), image: (2, 2), ..plain }.case("conv"),
     ]
 }
 

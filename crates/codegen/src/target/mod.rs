@@ -23,7 +23,7 @@ pub use facts::{Facts, known_architectures};
 
 use implied::Features;
 
-use crate::error::CodegenError;
+use crate::{error::CodegenError, memo::Memo};
 
 /// A target, resolved: the host's own processor is spelled out and the names are known to LLVM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,6 +156,15 @@ impl NativeTarget {
             Architecture::Wasm32 => false,
             Architecture::X86_64 => self.kernel_features().contains("fma"),
         }
+    }
+
+    /// How LLVM lays out data for the target, as modules say it. LLVM says it of an object for the target only, so that is asked once.
+    pub(crate) fn layout(&self) -> Result<String, CodegenError> {
+        static LAYOUTS: Memo<[String; 3], String> = Memo::new();
+        LAYOUTS.get([&self.triple, &self.cpu, &self.features].map(String::clone), || {
+            let layout = self.machine()?.get_target_data().get_data_layout();
+            Ok(layout.as_str().to_string_lossy().into_owned())
+        })
     }
 
     /// LLVM's object for the target.

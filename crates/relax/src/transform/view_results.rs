@@ -23,6 +23,7 @@ use super::callees::drop_uncalled;
 use super::reshape_proof::is_reshape;
 use super::rewrite_dataflow_reshape::escaping;
 use crate::functor::used_vars;
+use crate::op::MemoryUse;
 use crate::op::core::CallTir;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
 use crate::*;
@@ -115,7 +116,7 @@ impl Views<'_> {
             return call.args.first().filter(|_| copies).and_then(Expr::as_var);
         }
         match value.as_op_call() {
-            Some((call, "reshape" | "memory.view" | "memory.ensure_zero_offset")) => {
+            Some((call, name)) if op::lookup(name).is_some_and(|def| def.memory == MemoryUse::View) => {
                 call.args.first().and_then(Expr::as_var)
             }
             _ => value.as_var(),

@@ -5,7 +5,9 @@
 
 mod harness;
 mod layers;
+mod operators;
 mod sources;
+mod targets;
 mod terms;
 mod text;
 
@@ -62,7 +64,16 @@ pub fn check(root: &Path) -> Vec<Problem> {
     problems.extend(sources::check(&files));
     problems.extend(text::check(&files));
     problems.extend(terms::check(&files));
+    problems.extend(targets::check(&files));
+    problems.extend(operators::check(&files));
     problems
+}
+
+/// The lines of a source that are code, without comments and unit tests, with their numbers.
+pub(crate) fn code(file: &File) -> impl Iterator<Item = (usize, &str)> {
+    let shipped = file.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let lines = shipped.lines().enumerate().map(|(at, line)| (at + 1, line.split(" // ").next().unwrap_or_default()));
+    lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
 
 /// The text files that git knows; a folder without git is walked.

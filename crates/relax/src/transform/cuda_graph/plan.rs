@@ -10,6 +10,7 @@ use relaxide_tir::PrimFunc;
 
 use super::private;
 use crate::functor::used_vars;
+use crate::op::MemoryUse;
 use crate::shape::{substitute_type, vars_of};
 use crate::transform::bind_symbols::SymbolMutator;
 use crate::*;
@@ -146,7 +147,8 @@ impl Planner<'_> {
             (Expr::Global(g), _) => self.module.get_as::<PrimFunc>(&g.name).is_some(),
             (Expr::Extern(f), _) => !f.global_symbol.starts_with("vm.builtin."),
             (Expr::Op(_), Some(name)) => {
-                !name.starts_with("memory.") && !name.starts_with("builtin.") && name != "reshape"
+                let is_view = op::lookup(name).is_some_and(|def| def.memory == MemoryUse::View);
+                !name.starts_with("memory.") && !name.starts_with("builtin.") && !is_view
             }
             _ => return self.leave(binding.value()),
         };
