@@ -297,6 +297,8 @@ pub enum AttrDefault {
     Str(&'static str),
     /// Integers.
     Ints(&'static [i64]),
+    /// So many scalars of 32 bits, each of them zero.
+    Zeros(usize),
     /// The void dtype: it follows from the arguments.
     Void,
 }
