@@ -9,6 +9,7 @@ The text shows what ``exec_mode="compiled"`` runs; machine code is made of the p
 
 from ..ir.expr import Call, Constant, GlobalVar, Tuple, TupleGetItem, Var, is_prim_expr
 from ..ir.module import IRModule
+from ..ir.op import Op
 from ..ir.prim import StringImm
 from ..script import parse
 from ..tirx.function import PrimFunc
@@ -47,6 +48,8 @@ class _Text:
         self.lines, self.depth = [], 1
         #: What stands for a variable.
         self.values = {}
+        #: The functions outside the module that have names.
+        self.externals = {}
         self.constants, self.registers = [], 0
 
     def kernel(self, name, func):
@@ -84,6 +87,8 @@ class _Text:
         for block in seq.blocks:
             for binding in block.bindings:
                 self.values[binding.var] = self.bound(binding.value)
+                if isinstance(binding.value, ExternFunc):
+                    self.externals[binding.var] = binding.value.global_symbol
         return self.operand(seq.body)
 
     def bound(self, value):
@@ -101,18 +106,17 @@ class _Text:
         return f"T.anylist_getitem(r, {register})"
 
     def any_call(self, call):
-        args, void = [self.operand(arg) for arg in call.args], _is_void(call.ty)
-        op = call.op
+        op, void = call.op, _is_void(call.ty)
+        if isinstance(op, Op):
+            return self.builtin(op.name.removeprefix("relax."), call, void)
+        args, symbol = [self.operand(arg) for arg in call.args], self.externals.get(op)
         if isinstance(op, ExternFunc):
-            return self.called(op.global_symbol, args, void=void)
+            symbol = op.global_symbol
+        if symbol is not None:
+            return self.called(symbol, args, void=void)
         if isinstance(op, GlobalVar) and isinstance(self.mod[op], PrimFunc):
             return self.called(self.mod[op].attrs.get("global_symbol", op.name_hint), args, "cpacked", void)
-        if isinstance(op, GlobalVar):
-            args.insert(0, self.operand(op))
-            return self.called("vm.builtin.invoke_closure", ["ctx_ptr", *args], void=void)
-        if isinstance(op, Var):
-            return self.called("vm.builtin.invoke_closure", ["ctx_ptr", self.operand(op), *args], void=void)
-        return self.builtin(op.name.removeprefix("relax."), call, void)
+        return self.called("vm.builtin.invoke_closure", ["ctx_ptr", self.operand(op), *args], void=void)
 
     def builtin(self, name, call, void):
         """A call of an operator that the machine knows."""
@@ -132,7 +136,7 @@ class _Text:
     def choice(self, choice):
         condition = self.operand(choice.cond)
         register = self.register()
-        asked = f'T.call_intrin("bool", "tirx.tvm_call_packed", "vm.builtin.read_if_cond", {condition})'
+        asked = f'T.call_intrin("bool", "tirx.call_packed", "vm.builtin.read_if_cond", {condition})'
         for keyword, branch in ((f"if {asked}:", choice.true_branch), ("else:", choice.false_branch)):
             self.line(keyword)
             self.depth += 1
@@ -143,8 +147,9 @@ class _Text:
     def operand(self, value):
         if isinstance(value, Var):
             return self.values[value]
-        if isinstance(value, GlobalVar):
-            return f"T.anylist_getitem(f, {self.numbers[value.name_hint]})"
+        if isinstance(value, (GlobalVar, ExternFunc)):
+            name = value.name_hint if isinstance(value, GlobalVar) else value.global_symbol
+            return f"T.anylist_getitem(f, {self.numbers.setdefault(name, len(self.numbers))})"
         if isinstance(value, Tuple):
             return self.called("vm.builtin.make_tuple", [self.operand(field) for field in value.fields])
         if isinstance(value, StringImm):
