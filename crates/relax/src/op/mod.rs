@@ -235,9 +235,7 @@ fn default_value(attr: &AttrDef, others: &Attrs) -> Option<AttrValue> {
         AttrDefault::Float(v) => v.into(),
         AttrDefault::Str(v) => v.into(),
         AttrDefault::Ints(v) => v.to_vec().into(),
-        AttrDefault::Zeros(n) => {
-            AttrValue::List(vec![AttrValue::Prim(float_of(DataType::float(32), 0.0)); n])
-        }
+        AttrDefault::Zeros(n) => AttrValue::List(vec![AttrValue::Prim(float_of(DataType::float(32), 0.0)); n]),
         AttrDefault::Void => DataType::void().into(),
     })
 }

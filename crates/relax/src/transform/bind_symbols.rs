@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::{ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::arith::Analyzer;
+use relaxide_ir::pass::{ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
 use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{AttrValue, IRModule, Var};
 

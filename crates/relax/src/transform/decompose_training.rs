@@ -83,9 +83,8 @@ pub(super) fn batch_normalized(
     [data, gamma, beta, mean, variance]: &[Expr; 5],
 ) -> Result<Expr, BuildError> {
     let others = other_axes(bn, ndim);
-    let spread = |b: &mut BlockBuilder, v: &Expr| {
-        b.op("expand_dims", [v.clone()], Attrs::new().with("axis", others.clone()))
-    };
+    let spread =
+        |b: &mut BlockBuilder, v: &Expr| b.op("expand_dims", [v.clone()], Attrs::new().with("axis", others.clone()));
     let mean = spread(b, mean)?;
     let centred = b.op("subtract", [data.clone(), mean], Attrs::new())?;
     let variance = spread(b, variance)?;

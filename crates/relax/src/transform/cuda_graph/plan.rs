@@ -175,7 +175,10 @@ impl Planner<'_> {
             (Expr::Global(g), _) => self.module.get_as::<PrimFunc>(&g.name).is_some(),
             (Expr::Extern(f), _) => !f.global_symbol.starts_with("vm.builtin."),
             (Expr::Op(_), Some(name)) => {
-                !name.starts_with("memory.") && !name.starts_with("builtin.") && name != "reshape" && name != "null_value"
+                !name.starts_with("memory.")
+                    && !name.starts_with("builtin.")
+                    && name != "reshape"
+                    && name != "null_value"
             }
             _ => return self.leave(binding.value()),
         };
