@@ -9,17 +9,20 @@
 //!
 //! Code generation does all this itself, and does it better where it knows the signs; the pass is for who wants to see it.
 
+use relaxide_ir::BinaryOp;
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, Binary, PrimExpr, PrimMutator};
 use relaxide_ir::target::TargetKind;
-use relaxide_ir::BinaryOp;
 
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::functor::StmtMutator;
 
-pub(super) const PASS: PassInfo =
-    kernel_pass!("tirx.transform.LowerIntrin", "Divisions that round down become what machines have.", lower_intrinsics);
+pub(super) const PASS: PassInfo = kernel_pass!(
+    "tirx.transform.LowerIntrin",
+    "Divisions that round down become what machines have.",
+    lower_intrinsics
+);
 
 /// Functions whose results are exact, and thus the same from LLVM.
 const EXACT: &[&str] = &["ceil", "floor", "fma", "nearbyint", "sqrt", "trunc"];
@@ -38,7 +41,9 @@ impl PrimMutator for Lower {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         let e = self.remake_prim(e);
         match &e {
-            PrimExpr::Binary(n) if matches!(n.op, BinaryOp::FloorDiv | BinaryOp::FloorMod) && n.a.dtype().is_integer() => {
+            PrimExpr::Binary(n)
+                if matches!(n.op, BinaryOp::FloorDiv | BinaryOp::FloorMod) && n.a.dtype().is_integer() =>
+            {
                 rounded_down(n)
             }
             PrimExpr::Call(n) if self.for_llvm && n.dtype.is_float() => match n.op.strip_prefix("tirx.") {
@@ -77,7 +82,9 @@ fn rounded_down(n: &Binary) -> PrimExpr {
         prim::and(prim::lt(b.clone(), zero()), prim::le(rest.clone(), zero())),
     );
     match is_quotient {
-        true => prim::select(signs_agree, quotient.clone(), prim::binary(BinaryOp::Sub, quotient, prim::int_of(dtype, 1))),
+        true => {
+            prim::select(signs_agree, quotient.clone(), prim::binary(BinaryOp::Sub, quotient, prim::int_of(dtype, 1)))
+        }
         false => prim::select(signs_agree, rest.clone(), prim::binary(BinaryOp::Add, rest, b)),
     }
 }
