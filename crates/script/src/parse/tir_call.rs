@@ -403,6 +403,7 @@ impl Parser<'_> {
                 };
                 Some(self.dtype(e)?)
             }
+            ResultType::WrittenLast => None,
             // Older texts say what follows anyway.
             _ => match args.keyword("dtype") {
                 Some(e) => Some(self.dtype(e)?),
