@@ -336,7 +336,7 @@ fn rarer<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, PyAny>
                 return Ok(Bound::new(py, IRModule::of(module.clone()))?.into_any());
             }
             if let Some(target) = value.downcast_ref::<relaxide::ir::Target>() {
-                return Ok(Bound::new(py, Target(relaxide::Target::clone(&target)))?.into_any());
+                return Ok(Bound::new(py, Target(relaxide::Target::clone(target)))?.into_any());
             }
             let object: ObjectRef = value.as_object().cloned().ok_or_else(|| no_form(value))?;
             Object::wrap(py, object)?
