@@ -158,3 +158,15 @@ def test_programs_with_threads_maps_and_kernels_of_te():
     assert any(isinstance(func, tirx.PrimFunc) for func in Module.functions.values())
     x = relax.Var("x", R.Tensor((4, 6), "float32"))
     assert [str(dim) for dim in relax.op.layout_transform(x, index_map=lambda i, j: (j, i)).ty.shape] == ["T.int64(6)", "T.int64(4)"]
+
+
+def test_statements_alone_have_the_names_that_were_given():
+    with IRBuilder() as ib:
+        with TB.grid(4, 8) as (i, j):
+            IRBuilder.name_many(["row", "column"], [i, j])
+            TB.evaluate(i + j)
+    assert ib.get().script().strip() == "for row, column in T.grid(4, 8):\n    T.evaluate(row + column)"
+    with IRBuilder() as ib:
+        with TB.Assert(True, "never"):
+            TB.evaluate(1)
+    assert [type(part).__name__ for part in ib.get()] == ["AssertStmt", "Evaluate"]

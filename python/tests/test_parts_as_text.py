@@ -2,6 +2,9 @@
 
 import relaxide as rx
 from relaxide import relax, tirx
+from relaxide.script import ir as I
+from relaxide.script import relax as R
+from relaxide.script import tirx as T
 from relaxide.target import Target
 
 x = tirx.Var("x", "int64")
@@ -55,3 +58,30 @@ def test_targets_of_small_processors():
     assert list(Target("llvm").keys) == ["cpu"] and Target("llvm").features.has_dsp is None
     other = Target({"tag": "nvidia/nvidia-a100", "l2_cache_size_bytes": 12345})
     assert other.attrs["arch"] == "sm_80" and other.attrs["l2_cache_size_bytes"] == 12345 and other.tag == "nvidia/nvidia-a100"
+
+
+def test_a_module_has_the_name_in_its_functions_that_is_asked_for():
+    @I.ir_module
+    class Program:
+        @T.prim_func(private=True)
+        def kernel(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+        @R.function
+        def main() -> R.Tensor((4,), "float32"):
+            y = R.call_tir(Program.kernel, (), out_ty=R.Tensor((4,), "float32"))
+            return y
+
+    assert "cls = Module" in Program.script() and "cls.kernel" in Program.script()
+    plain, other = Program.script(module_alias=""), Program.script(module_alias="own")
+    assert "cls" not in plain and "R.call_tir(Module.kernel" in plain
+    assert "own = Module" in other and "own.kernel" in other
+    rx.ir.assert_structural_equal(rx.script.from_source(plain), Program)
+
+
+def test_scalars_say_what_they_define_and_tuples_of_them_are_of_kernels():
+    x = tirx.Var("x", "int32")
+    assert tirx.Let(x, 1, x + 1).script(verbose_expr=True) == "x = T.int32()\nT.Let(x + 1, where={x: 1})"
+    scalars = rx.ir.TupleType([rx.ir.PrimType("float32"), rx.ir.PrimType("int32")])
+    assert scalars.script() == "T.Tuple(T.float32, T.int32)"
+    assert rx.ir.TupleType([scalars]).script() == "R.Tuple(R.Tuple(T.float32, T.int32))"

@@ -268,7 +268,8 @@ fn an_outlined_statement_is_a_function_that_is_not_inlined() {
     };
     let store = Stmt::store(&b, [&i], prim::load(&a, [&i]) * PrimExpr::from(&scale));
     let body = nest::outlined(Stmt::seq([Ref::new(check).into(), store]));
-    let body = Stmt::seq([Stmt::bind(scale, prim::load(&a, [prim::int(0)])), Stmt::for_loop(ForKind::Serial, i, &n, body)]);
+    let body =
+        Stmt::seq([Stmt::bind(scale, prim::load(&a, [prim::int(0)])), Stmt::for_loop(ForKind::Serial, i, &n, body)]);
     let func = Ref::new(kernel("scaled", &[a, b], &[], body));
     let text = relaxide_codegen::llvm_text(std::slice::from_ref(&func), &Target::default()).unwrap();
     assert!(text.contains("noinline") && text.contains(".outlined"), "{text}");

@@ -8,7 +8,7 @@ use relaxide_ffi::{
     Any, AnyView, DataType, Error, ErrorKind, Field, FromAny, ObjectRef, Shape, StructuralEqual, StructuralHash,
 };
 
-use crate::PrimExpr;
+use crate::{PrimExpr, Target};
 
 /// The value of one attribute.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,9 +159,11 @@ impl FromAny for AttrValue {
             index::MAP => AttrValue::Map(value.to()?),
             _ => {
                 let object: ObjectRef = value.to()?;
-                match PrimExpr::try_from(object.clone()) {
-                    Ok(scalar) => AttrValue::Prim(scalar),
-                    Err(_) => AttrValue::Object(object),
+                match (PrimExpr::try_from(object.clone()), object.downcast_ref::<Target>()) {
+                    (Ok(scalar), _) => AttrValue::Prim(scalar),
+                    // Attributes hold targets as their text.
+                    (Err(_), Some(target)) => AttrValue::Str(target.to_string()),
+                    (Err(_), None) => AttrValue::Object(object),
                 }
             }
         })

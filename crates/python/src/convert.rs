@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{PyTypeInfo, intern};
-use relaxide::ffi::{self, Any, AnyView, Array, Map, ObjectRef};
+use relaxide::ffi::{self, Any, AnyView, Array, Map, ObjectRef, Ref};
 use relaxide::ir::IRModule as IrModule;
 use relaxide::relax::PrimValue;
 
@@ -20,6 +20,7 @@ use crate::function::Function;
 use crate::ir::module::IRModule;
 use crate::module::Module;
 use crate::object::Object;
+use crate::program::Target;
 use crate::tensor::Tensor;
 use crate::{classes, error, opaque};
 
@@ -165,6 +166,9 @@ fn own_class(value: &Bound<'_, PyAny>) -> Option<Any> {
     }
     if let Ok(module) = value.cast::<IRModule>() {
         return Some(module.get().get().into());
+    }
+    if let Ok(target) = value.cast::<Target>() {
+        return Some(Ref::new(target.get().0.clone()).into());
     }
     None
 }
@@ -330,6 +334,9 @@ fn rarer<'py>(py: Python<'py>, value: AnyView<'_>) -> PyResult<Bound<'py, PyAny>
             }
             if let Some(module) = value.downcast_ref::<IrModule>() {
                 return Ok(Bound::new(py, IRModule::of(module.clone()))?.into_any());
+            }
+            if let Some(target) = value.downcast_ref::<relaxide::ir::Target>() {
+                return Ok(Bound::new(py, Target(relaxide::Target::clone(target)))?.into_any());
             }
             let object: ObjectRef = value.as_object().cloned().ok_or_else(|| no_form(value))?;
             Object::wrap(py, object)?

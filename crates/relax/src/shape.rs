@@ -173,19 +173,19 @@ pub fn vars_of<'a>(types: impl IntoIterator<Item = &'a Type>) -> Vec<Ref<Var>> {
 
 /// Puts expressions in the place of symbolic variables in a type.
 pub fn substitute_type(ty: &Type, map: &VarMap) -> Type {
-    if map.is_empty() {
-        return ty.clone();
-    }
-    let dims = |list: &Option<Vec<PrimExpr>>| {
-        list.as_ref().map(|list| list.iter().map(|d| substitute(d, map)).collect::<Vec<_>>())
-    };
+    if map.is_empty() { ty.clone() } else { map_dims(ty, &|dim| substitute(dim, map)) }
+}
+
+/// A type whose dimensions are made anew.
+pub fn map_dims(ty: &Type, dim: &dyn Fn(&PrimExpr) -> PrimExpr) -> Type {
+    let dims = |list: &Option<Vec<PrimExpr>>| list.as_ref().map(|list| list.iter().map(dim).collect::<Vec<_>>());
     match ty {
         Type::Tensor(t) => {
             Ref::new(TensorType { shape: dims(&t.shape), dtype: t.dtype, ndim: t.ndim, vdevice: t.vdevice.clone() })
                 .into()
         }
         Type::Shape(t) => Ref::new(relaxide_ir::ShapeType { values: dims(&t.values), ndim: t.ndim }).into(),
-        Type::Tuple(t) => Type::tuple(t.fields.iter().map(|t| substitute_type(t, map)).collect::<Vec<_>>()),
+        Type::Tuple(t) => Type::tuple(t.fields.iter().map(|t| map_dims(t, dim)).collect::<Vec<_>>()),
         _ => ty.clone(),
     }
 }

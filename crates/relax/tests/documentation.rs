@@ -38,6 +38,7 @@ fn default(attr: &AttrDef) -> String {
         AttrDefault::Float(v) => format!("{}={v:?}", attr.name),
         AttrDefault::Str(v) => format!("{}={v:?}", attr.name),
         AttrDefault::Ints(v) => format!("{}={v:?}", attr.name),
+        AttrDefault::Zeros(n) => format!("{}={:?}", attr.name, vec![0.0; n]),
     }
 }
 

@@ -126,7 +126,11 @@ fn a_fixed_normalization_alone_becomes_arithmetic() {
     });
     let statistics = ["add", "sqrt", "divide", "multiply", "subtract", "expand_dims", "expand_dims"];
     let left: Vec<&str> = ["nn.conv2d", "nn.relu"].into_iter().chain(statistics).chain(["multiply", "add"]).collect();
-    check(module, &["DecomposeOpsForInference"], &left);
+    check(module.clone(), &["DecomposeOpsForInference(scale_first=True)"], &left);
+    let steps = ["expand_dims", "subtract", "expand_dims", "add", "sqrt", "divide"];
+    let left: Vec<&str> = ["nn.conv2d", "nn.relu"].into_iter().chain(steps).collect();
+    let ends = ["expand_dims", "multiply", "expand_dims", "add"];
+    check(module, &["DecomposeOpsForInference"], &left.into_iter().chain(ends).collect::<Vec<_>>());
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(crate) enum ResultType {
     Void,
     /// Written first, as text.
     Written,
+    /// Written behind the arguments.
+    WrittenLast,
 }
 
 use ResultType::*;
@@ -100,6 +102,8 @@ const TABLE: &[(&str, ResultType)] = &[
     ("trunc", First),
     ("tvm_access_ptr", Handle),
     ("tvm_bmma_sync", Void),
+    ("tvm_call_cpacked_lowered", Int32),
+    ("tvm_call_packed_lowered", Int32),
     ("tvm_fill_fragment", Void),
     ("tvm_load_matrix_sync", Void),
     ("tvm_mma_sync", Void),
@@ -108,7 +112,7 @@ const TABLE: &[(&str, ResultType)] = &[
     ("tvm_stack_make_shape", Handle),
     ("tvm_storage_sync", Void),
     ("tvm_store_matrix_sync", Void),
-    ("tvm_struct_get", Written),
+    ("tvm_struct_get", WrittenLast),
     ("tvm_struct_set", Int32),
     ("tvm_thread_allreduce", Void),
     ("tvm_thread_invariant", First),
@@ -154,7 +158,7 @@ pub(crate) fn infer(rule: ResultType, args: &[PrimExpr]) -> Option<DataType> {
         Int32 => Some(DataType::int(32)),
         Handle => Some(DataType::handle()),
         Void => Some(DataType::void()),
-        Written => None,
+        Written | WrittenLast => None,
     }
 }
 

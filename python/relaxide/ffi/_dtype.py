@@ -33,7 +33,9 @@ class dtype(str):
     __slots__ = ("_data_type",)
 
     def __new__(cls, content):
-        data_type = _core.DataType(content)
+        # The type of a scalar is that of its elements.
+        of = getattr(content, "dtype", None)
+        data_type = _core.DataType(of if isinstance(of, dtype) else content)
         self = str.__new__(cls, data_type)
         self._data_type = data_type
         return self

@@ -29,6 +29,9 @@ def declarations(node):
 def _of_kernel(stmt):
     from ..tirx import analysis
 
+    # What a `T.Let` defines is named before the text that defines it.
+    for var in _let(stmt):
+        yield _scalar(var)
     buffers = analysis.used_buffers(stmt)
     addresses = {buffer.data for buffer in (*buffers, *_made(stmt))}
     for var in analysis.undefined_vars(stmt):
@@ -36,6 +39,15 @@ def _of_kernel(stmt):
             yield _scalar(var)
     for buffer in buffers:
         yield declared_buffer(buffer)
+
+
+def _let(stmt):
+    """The variables that scalars in a statement define."""
+    from ..tirx import Let
+    from ..tirx._walk import scalars, walk, walk_scalar
+
+    parts = (part for one in walk(stmt) for value in scalars(one) for part in walk_scalar(value))
+    return list(dict.fromkeys(part.var for part in parts if isinstance(part, Let)))
 
 
 def _made(stmt):

@@ -1,5 +1,7 @@
 """What all nodes share: text, places in sources, comparison, and JSON."""
 
+import re
+
 from .. import _core
 from ..error import InternalError
 from ..ffi import Object, get_first_structural_mismatch, register_object, serialization
@@ -19,6 +21,8 @@ class Scriptable:
         ``verbose_expr`` writes in front of a scalar or statement what the variables and buffers in it are, ``indent_spaces`` is by how
         many spaces a block is indented, ``print_line_numbers`` writes the number of each line.
 
+        ``module_alias`` is the name that functions have for their module, ``cls`` if nothing is said; without one they say ``Module``.
+
         ``path_to_underline`` and ``obj_to_underline`` are lists of what is underlined, ``path_to_annotate`` and ``obj_to_annotate`` give
         remarks by path and by object; around underlined lines, ``num_context_lines`` are shown. The paths stand in front of the text,
         unless ``extra_config`` has ``render_invisible_path_info`` as False. Other options about the look have no effect.
@@ -27,6 +31,8 @@ class Scriptable:
         if _MARKS.intersection(name for name, value in style.items() if value):
             return _marked(self, show_meta, print_line_numbers, num_context_lines, style)
         text = _api.ir.Script(self)
+        if style.get("module_alias") is not None:
+            text = _with_alias(text, style["module_alias"])
         if verbose_expr:
             from ._declarations import declarations
 
@@ -44,6 +50,13 @@ class Scriptable:
 
         _known_style(dict.fromkeys(("style", "black_format")[: len(args)]))
         show(self.script(**{name: value for name, value in options.items() if name not in ("style", "black_format")}))
+
+
+def _with_alias(text, alias):
+    """A text whose functions have another name for their module, or none."""
+    lines = [line for line in text.split("\n") if alias or line.strip() != "cls = Module"]
+    named = re.sub(r"\bcls\b(?= = Module$|\.)", alias or "Module", "\n".join(lines), flags=re.MULTILINE)
+    return named
 
 
 def _laid_out(text, indent, numbers):

@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from .. import _core
 from . import _api
 from .attrs import DictAttrs
 from .expr import Expr
@@ -13,7 +14,10 @@ class BaseFunc(Expr):
     @property
     def attrs(self):
         """The attributes by name."""
-        return DictAttrs(self._field("attrs"))
+        attrs = DictAttrs(self._field("attrs"))
+        if isinstance(attrs.get("target"), str):
+            attrs["target"] = _core.Target(attrs["target"])
+        return attrs
 
     def with_attr(self, attr_key_or_dict, attr_value=None):
         """The function with one attribute more, or with those of a dictionary."""

@@ -3,7 +3,7 @@
 from .. import _core
 from .._core import IRModule
 from .._extend import methods_of
-from .base import _MARKS, _known_style, _marked
+from .base import _MARKS, _known_style, _marked, _with_alias
 from .supply import UniqueNameSupply
 
 
@@ -16,7 +16,8 @@ class _Methods:
         if _MARKS.intersection(name for name, value in style.items() if value):
             options = (style.pop("print_line_numbers", False), style.pop("num_context_lines", -1))
             return _marked(self, show_meta, *options, style)
-        return self._script(show_meta)
+        text = self._script(show_meta)
+        return text if style.get("module_alias") is None else _with_alias(text, style["module_alias"])
 
     def show(self, style=None, black_format=None, *, show_meta=False, **options):
         """Print the module as TVMScript, coloured where the output shows colours."""

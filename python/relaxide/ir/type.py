@@ -110,6 +110,12 @@ class TupleType(Type):
     def __init__(self, fields: Sequence["Type"], span: Any = None) -> None:
         self.__init_handle_by_constructor__(_api.ir.TupleType, list(fields))
 
+    def script(self, **options):
+        """The type as TVMScript; one of scalars alone is a type of kernels."""
+        text = super().script(**options)
+        scalars = len(self.fields) and all(isinstance(field, PrimType) for field in self.fields)
+        return text.replace("R.Tuple(", "T.Tuple(", 1) if scalars else text
+
 
 @register_object("relax.AnyType")
 class AnyType(Type):

@@ -342,7 +342,13 @@ def VMBuiltinLower():
 
 
 #: What builds on this module, by the files that it is in.
-_ELSEWHERE = {"FastMathCodeGenerator": ".fast_math", "clip_cast": ".quantized_values", "is_const_scalar": ".quantized_values"}
+_ELSEWHERE = {
+    "FastMathCodeGenerator": ".fast_math",
+    "IPCAllReduceRewrite": "._gpu_memory",
+    "LowerGPUIPCAllocStorage": "._gpu_memory",
+    "clip_cast": ".quantized_values",
+    "is_const_scalar": ".quantized_values",
+}
 
 
 def __getattr__(name):

@@ -2,15 +2,17 @@
 
 from ..compiler import compile as _compile
 from . import build
+from ._machine_kernels import as_kernels
 from .executable import VMExecutable
 
 
 def _vmcodegen(builder, mod, exec_mode="bytecode"):
-    """Take a module that is lowered for the machine into a builder. Its kernels are compiled by :func:`_vmlink`."""
+    """Take a module that is lowered for the machine into a builder. Its kernels are compiled by :func:`_vmlink`. What comes
+    back are the module's kernels; with ``exec_mode="compiled"``, a kernel stands for each function of Relax, too."""
     if exec_mode not in ("bytecode", "compiled"):
         raise ValueError(f"Unknown exec_mode {exec_mode}: expected 'bytecode' or 'compiled'")
     builder._lowered = mod, exec_mode
-    return mod
+    return as_kernels(mod) if exec_mode == "compiled" else mod
 
 
 def _vmlink(builder, target, tir_mod=None, tir_pipeline="default", ext_libs=(), params=None, *, system_lib=None):

@@ -89,4 +89,31 @@ def walk_scalar(scalar):
         pending.extend(reversed(operands(one)))
 
 
-__all__ = ["children", "operands", "scalars", "walk", "walk_scalar"]
+def rebuilt(stmt, change):
+    """A statement with what ``change`` gives in the place of each statement inside, outer ones first; nothing keeps one."""
+    made = change(stmt)
+    if made is not None:
+        return made
+    if isinstance(stmt, statements.SeqStmt):
+        parts = [rebuilt(part, change) for part in stmt.seq]
+        return stmt if _same(parts, stmt.seq) else statements.SeqStmt([p for one in parts for p in statements.stmt_list(one)])
+    if isinstance(stmt, statements.IfThenElse):
+        parts = [None if case is None else rebuilt(case, change) for case in (stmt.then_case, stmt.else_case)]
+        return stmt if _same(parts, (stmt.then_case, stmt.else_case)) else statements.IfThenElse(stmt.condition, *parts)
+    if not isinstance(stmt, (statements.For, statements.While, statements.AttrStmt)):
+        return stmt
+    body = rebuilt(stmt.body, change)
+    if body.same_as(stmt.body):
+        return stmt
+    if isinstance(stmt, statements.While):
+        return statements.While(stmt.condition, body)
+    if isinstance(stmt, statements.AttrStmt):
+        return statements.AttrStmt(stmt.node, stmt.attr_key, stmt.value, body)
+    return statements.For(stmt.loop_var, stmt.min, stmt.extent, stmt.kind, body, stmt.thread_tag or None, stmt.annotations)
+
+
+def _same(made, stmts):
+    return all((a is None and b is None) or (a is not None and a.same_as(b)) for a, b in zip(made, stmts))
+
+
+__all__ = ["children", "operands", "rebuilt", "scalars", "walk", "walk_scalar"]

@@ -8,6 +8,7 @@ from ..ffi import dtype as _dtype
 from ..ir import _api
 from ..ir.expr import Expr, bits_of, check_divisor
 from ..ir.prim import Broadcast, FloatImm, IntImm, Ramp, StringImm, const
+from ..ir.type import PointerType
 
 
 #: Functions that are known of a literal, but of infinities and what is no number.
@@ -213,7 +214,18 @@ def logaddexp(x, y, span=None):
 def call_intrin(dtype, func_name, *args, attrs=None, span=None):
     """A call of an intrinsic by its name."""
     name = getattr(func_name, "name", func_name)
-    return _api.prim.call(_dtype(dtype), name, [const(a) if isinstance(a, (int, float)) else a for a in args])
+    dtype = "handle" if isinstance(dtype, PointerType) else dtype
+    return _api.prim.call(_dtype(dtype), _ONE_NAME.get(name, name), [_operand(a) for a in args])
+
+
+#: Calls that have two names, by the one that is not used.
+_ONE_NAME = {"tirx.tvm_call_packed": "tirx.call_packed", "tirx.tvm_call_cpacked": "tirx.call_cpacked"}
+
+
+def _operand(value):
+    if isinstance(value, str):
+        return StringImm(value)
+    return const(value) if isinstance(value, (int, float)) else value
 
 
 def call_extern(dtype, func_name, *args, span=None):

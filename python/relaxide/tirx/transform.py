@@ -51,13 +51,21 @@ def BindTarget(target):
     return Pass(_core.make_pass("tirx.transform.BindTarget", {"target": str(target)}), BindTarget.__doc__)
 
 
+#: What builds on this module, by the files that it is in.
+_ELSEWHERE = {"LowerTVMBuiltin": ".lowered_calls", "MakePackedAPI": ".packed_api"}
+
+
 def __getattr__(name):
+    if name in _ELSEWHERE:
+        import importlib
+
+        return getattr(importlib.import_module(_ELSEWHERE[name], __package__), name)
     made = globals()[name] = _passes.function(name)
     return made
 
 
 def __dir__():
-    return sorted({*names(), *globals()})
+    return sorted({*names(), *_ELSEWHERE, *globals()})
 
 
 __all__ = ["Apply", "BindTarget", "Filter", "HoistExpressionConfig", "HoistIfThenElseConfig", "HoistedConditionals", "HoistedLetBindings"]

@@ -33,6 +33,10 @@ done:
   ret i64 %result
 }";
 
+/// The functions of LLVM whose names say the type of the result in front of that of the operand.
+const RESULT_IN_NAME: [&str; 6] =
+    ["llvm.fptosi.sat", "llvm.fptoui.sat", "llvm.llrint", "llvm.llround", "llvm.lrint", "llvm.lround"];
+
 impl Body<'_, '_> {
     pub fn eval_call(&mut self, n: &PrimCall) -> Result<Val, CodegenError> {
         let name = n.op.strip_prefix("tirx.").or_else(|| n.op.strip_prefix("tir.")).unwrap_or(&n.op);
@@ -342,7 +346,11 @@ impl Body<'_, '_> {
         let values = args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
         let result = self.kernel.ty(n.dtype)?;
         let of = values.first().map_or(result, |value| value.ty);
-        let suffix = of.mangled();
+        // Conversions are told apart by what they give, too.
+        let suffix = match RESULT_IN_NAME.contains(&function) {
+            true => format!("{}.{}", result.mangled(), of.mangled()),
+            false => of.mangled(),
+        };
         let name = match function.ends_with(&format!(".{suffix}")) {
             true => function.to_string(),
             false => format!("{function}.{suffix}"),

@@ -207,19 +207,47 @@ impl Analyzer {
             (Head::Call(name, _), [a, by]) if name == "tirx.shift_left" => {
                 self.bounds_of_shifted(a, by, dtype).unwrap_or_else(|| Bounds::of_dtype(dtype))
             }
-            (Head::Cast(_), [a]) => {
-                let from = self.atoms.dtype_of(a);
-                let (inner, outer) = (self.bounds_of_value(a), Bounds::of_dtype(dtype));
-                let whole = from.is_integer() || from.is_bool();
-                // A value that the type holds is converted unchanged; any other may become anything.
-                let held = |v: Option<i64>| v.is_some_and(|v| prim::holds(dtype, v));
-                let signs = from.is_int() == dtype.is_int();
-                let widens = !dtype.is_bool() && (dtype.bits > from.bits || signs && dtype.bits == from.bits);
-                let fits = held(inner.min) && held(inner.max) || widens && (signs || dtype.is_int());
-                if whole && fits { inner } else { outer }
-            }
+            (Head::Cast(_), [a]) => self.bounds_of_log2(a).unwrap_or_else(|| self.bounds_of_cast(a, dtype)),
             _ => Bounds::of_dtype(dtype),
         }
+    }
+
+    fn bounds_of_cast(&self, a: &Value, dtype: DataType) -> Bounds {
+        let from = self.atoms.dtype_of(a);
+        let (inner, outer) = (self.bounds_of_value(a), Bounds::of_dtype(dtype));
+        let whole = from.is_integer() || from.is_bool();
+        // A value that the type holds is converted unchanged; any other may become anything.
+        let held = |v: Option<i64>| v.is_some_and(|v| prim::holds(dtype, v));
+        let signs = from.is_int() == dtype.is_int();
+        let widens = !dtype.is_bool() && (dtype.bits > from.bits || signs && dtype.bits == from.bits);
+        let fits = held(inner.min) && held(inner.max) || widens && (signs || dtype.is_int());
+        if whole && fits { inner } else { outer }
+    }
+
+    /// Of the number of bits that count so far, `ceil(log2(x))` of an integer, in double precision and thus exact.
+    fn bounds_of_log2(&self, a: &Value) -> Option<Bounds> {
+        let called = |value: &Value, wanted: &str| match value {
+            Value::Other(atom) => match self.atoms.get(*atom) {
+                Atom::Node(Head::Call(name, dtype), args) if name == wanted && *dtype == DataType::float(64) => {
+                    args.first().cloned()
+                }
+                _ => None,
+            },
+            Value::Index(_) => None,
+        };
+        let Value::Other(of) = called(&called(a, "tirx.ceil")?, "tirx.log2")? else { return None };
+        let bounds = match self.atoms.get(of) {
+            Atom::Node(Head::Float(_, bits), _) => {
+                Bounds::point(Some(f64::from_bits(*bits)).filter(|v| v.fract() == 0.0 && v.abs() < 1e12)? as i64)
+            }
+            Atom::Node(Head::Cast(_), args) => match args.as_slice() {
+                [Value::Index(sum)] => self.bounds_of(sum),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let bits = |v: i64| (1..1 << 40).contains(&v).then(|| 64 - i64::from((v - 1).leading_zeros()));
+        Some(Bounds::between(bits(bounds.min?)?, bits(bounds.max?)?))
     }
 
     /// Of a number that is not negative, shifted to the left by one that is not, where the type holds what that gives.

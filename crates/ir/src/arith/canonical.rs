@@ -4,6 +4,7 @@ use relaxide_ffi::{DataType, Ref};
 
 use super::Analyzer;
 use super::atom::{Atom, Head, Value};
+use super::bounds::Bounds;
 use super::sum::{Sum, is_index, without};
 use crate::prim::{self, Binary, PrimCall};
 use crate::{BinaryOp, PrimExpr, Var};
@@ -108,7 +109,12 @@ impl Analyzer {
         {
             return Value::Index(Sum::constant(dtype, constant));
         }
-        self.node(Head::Cast(dtype), vec![value], dtype)
+        let cast = self.node(Head::Cast(dtype), vec![value], dtype);
+        let Value::Index(sum) = &cast else { return cast };
+        match self.bounds_of(sum) {
+            Bounds { min: Some(min), max: Some(max) } if min == max => Value::Index(Sum::constant(dtype, min)),
+            _ => cast,
+        }
     }
 
     fn convert_call(&mut self, call: &Ref<PrimCall>, dtype: DataType) -> Value {

@@ -2,6 +2,7 @@
 
 use super::Analyzer;
 use super::atom::{Atom, Head, Value};
+use super::bounds::Bounds;
 use super::sum::{Product, Sum};
 use crate::{BinaryOp, PrimExpr};
 use relaxide_ffi::DataType;
@@ -48,6 +49,9 @@ impl Analyzer {
     /// A comparison: `Lt`, `Le`, `Eq` or `Ne`.
     pub(super) fn compare(&mut self, op: BinaryOp, a: &Sum, b: &Sum) -> Value {
         if self.atoms.sum_is_data(a) || self.atoms.sum_is_data(b) {
+            if let Some(truth) = self.decide_apart(op, a, b) {
+                return self.atoms.boolean(truth);
+            }
             let args = vec![Value::Index(a.clone()), Value::Index(b.clone())];
             return self.node(Head::Binary(op), args, DataType::bool());
         }
@@ -67,6 +71,30 @@ impl Analyzer {
             BinaryOp::Lt => self.decide_order(&less.offset(-1)?, &more),
             BinaryOp::Eq => self.decide_equal(&less, &more),
             BinaryOp::Ne => self.decide_equal(&less, &more).map(|equal| !equal),
+            _ => None,
+        }
+    }
+
+    /// The truth of a comparison of single values, neither of them computed here, that lie apart.
+    fn decide_apart(&self, op: BinaryOp, a: &Sum, b: &Sum) -> Option<bool> {
+        let is_single = |sum: &Sum| match sum.terms.as_slice() {
+            [] => true,
+            [(product, 1)] => product.len() == 1 && sum.constant == 0,
+            _ => false,
+        };
+        if !is_single(a) || !is_single(b) {
+            return None;
+        }
+        let (a, b) = (self.bounds_of(a), self.bounds_of(b));
+        let least = |low: Bounds, high: Bounds| Some((low.max?, high.min?));
+        let (below, above) = (least(a, b), least(b, a));
+        let holds = |pair: Option<(i64, i64)>, asked: fn(i64, i64) -> bool| pair.is_some_and(|(x, y)| asked(x, y));
+        let (less, not_more) = (|x, y| x < y, |x, y| x <= y);
+        match op {
+            BinaryOp::Le => holds(below, not_more).then_some(true).or(holds(above, less).then_some(false)),
+            BinaryOp::Lt => holds(below, less).then_some(true).or(holds(above, not_more).then_some(false)),
+            BinaryOp::Eq => (holds(below, less) || holds(above, less)).then_some(false),
+            BinaryOp::Ne => (holds(below, less) || holds(above, less)).then_some(true),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use relaxide::ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, FromAny, Map, ObjectRef, Ref, Shape, Tensor};
 use relaxide::ir::prim::{self, PrimExpr};
-use relaxide::ir::{AttrValue, Attrs, Code, Diagnostic, Span, Type};
+use relaxide::ir::{AttrValue, Attrs, Code, Diagnostic, Span, Target, Type};
 use relaxide::relax::{self, AnyVar, Expr, nesting};
 
 /// The arguments of one call.
@@ -242,6 +242,9 @@ pub fn attr_value(value: AnyView<'_>) -> Result<AttrValue, Error> {
     let Some(object) = value.as_object() else { return wrong("an attribute", value) };
     if let Some(text) = object.downcast_ref::<prim::StringImm>() {
         return Ok(AttrValue::Str(text.value.clone()));
+    }
+    if let Some(target) = object.downcast_ref::<Target>() {
+        return Ok(AttrValue::Str(target.to_string()));
     }
     if let Ok(scalar) = prim_expr(value) {
         return Ok(AttrValue::Prim(scalar));

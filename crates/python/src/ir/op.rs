@@ -48,6 +48,7 @@ fn default_text(attr: &AttrDef) -> Option<String> {
         AttrDefault::Float(value) if value.is_finite() => format!("{value:?}"),
         AttrDefault::Float(value) => format!("float('{value}')"),
         AttrDefault::Str(value) => format!("{value:?}"),
+        AttrDefault::Zeros(count) => format!("({})", vec!["0.0"; count].join(", ")),
         AttrDefault::Ints(values) => {
             let items: Vec<String> = values.iter().map(i64::to_string).collect();
             format!("({}{})", items.join(", "), if items.len() == 1 { "," } else { "" })

@@ -257,6 +257,7 @@ pub static TABLE: &[OpDef] = &[
     .memory(MemoryUse::Reads),
     OpDef {
         lower: Lowering::Compute(lower_shape_to_tensor),
+        at_run_time: Some("relax.run.shape_to_tensor"),
         ..row(
             "shape_to_tensor",
             &[ArgDef::shape("expr", "The dimensions.")],

@@ -60,6 +60,8 @@ pub struct OpDef {
     pub divide: Option<Decompose>,
     /// Other operators that do the same faster, for the calls that they can serve.
     pub instead: Option<Instead>,
+    /// The function that serves calls whose dimensions are not known before the program runs.
+    pub at_run_time: Option<&'static str>,
     /// The same block by block, as TVM writes it, for [`KernelForm::Plain`](super::KernelForm) where it differs.
     pub steps: Option<Compute>,
 }
@@ -82,6 +84,7 @@ impl OpDef {
         gradient: None,
         divide: None,
         instead: None,
+        at_run_time: None,
         steps: None,
     };
 
@@ -297,6 +300,8 @@ pub enum AttrDefault {
     Str(&'static str),
     /// Integers.
     Ints(&'static [i64]),
+    /// So many scalars of 32 bits, each of them zero.
+    Zeros(usize),
     /// The void dtype: it follows from the arguments.
     Void,
 }

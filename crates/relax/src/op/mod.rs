@@ -70,6 +70,7 @@ pub mod unary;
 pub mod window;
 
 use relaxide_ffi::{DataType, Object, Ref};
+use relaxide_ir::prim::float_of;
 use relaxide_ir::{AttrValue, Attrs, Type};
 
 pub use cx::{CallCx, KernelForm, TensorInfo, tensor_type};
@@ -234,6 +235,7 @@ fn default_value(attr: &AttrDef, others: &Attrs) -> Option<AttrValue> {
         AttrDefault::Float(v) => v.into(),
         AttrDefault::Str(v) => v.into(),
         AttrDefault::Ints(v) => v.to_vec().into(),
+        AttrDefault::Zeros(n) => AttrValue::List(vec![AttrValue::Prim(float_of(DataType::float(32), 0.0)); n]),
         AttrDefault::Void => DataType::void().into(),
     })
 }

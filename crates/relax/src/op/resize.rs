@@ -18,8 +18,10 @@ const MODE: AttrDef = AttrDef::str(
     "half_pixel",
     "half_pixel, align_corners, asymmetric, pytorch_half_pixel or tf_half_pixel_for_nn.",
 );
-const ROI: AttrDef =
-    AttrDef::absent("roi", AttrKind::Any, "The region that is resized; only the whole image is implemented.");
+const fn roi_attr(bounds: usize) -> AttrDef {
+    let doc = "The region that is resized; only the whole image, which zeros stand for, is implemented.";
+    AttrDef::new("roi", AttrKind::Any, AttrDefault::Zeros(bounds), doc)
+}
 const METHOD: AttrDef = AttrDef::str("method", "linear", "nearest_neighbor, linear or cubic.");
 const ALPHA: AttrDef = AttrDef::float("cubic_alpha", -0.75, "The parameter of the cubic.");
 const EXCLUDE: AttrDef =
@@ -46,7 +48,7 @@ pub static TABLE: &[OpDef] = &[
     OpDef::compute(
         "image.resize2d",
         &[DATA, ArgDef::shape("size", "Height and width of the result.")],
-        &[ROI, layout_attr("NCHW"), METHOD, MODE, rounding_attr("round"), ALPHA, EXCLUDE, EXTRAPOLATION, OUT_DTYPE],
+        &[roi_attr(4), layout_attr("NCHW"), METHOD, MODE, rounding_attr("round"), ALPHA, EXCLUDE, EXTRAPOLATION, OUT_DTYPE],
         |cx| resize_type(cx, "NCHW"),
         |cx, t| resize(cx, t, "NCHW"),
         "An image at another height and width. ONNX: Resize; ATen: upsample_nearest2d, upsample_bilinear2d and their like.",
@@ -57,7 +59,7 @@ pub static TABLE: &[OpDef] = &[
     OpDef::compute(
         "image.resize3d",
         &[DATA, ArgDef::shape("size", "Depth, height and width of the result.")],
-        &[ROI, layout_attr("NCDHW"), METHOD, MODE, rounding_attr(""), ALPHA, EXCLUDE, EXTRAPOLATION, OUT_DTYPE],
+        &[roi_attr(6), layout_attr("NCDHW"), METHOD, MODE, rounding_attr(""), ALPHA, EXCLUDE, EXTRAPOLATION, OUT_DTYPE],
         |cx| resize_type(cx, "NCDHW"),
         |cx, t| resize(cx, t, "NCDHW"),
         "A volume at another depth, height and width. ONNX: Resize; ATen: upsample_trilinear3d and its like.",

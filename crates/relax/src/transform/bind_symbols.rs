@@ -9,12 +9,13 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
+use relaxide_ir::arith::Analyzer;
 use relaxide_ir::pass::{ParamKind, Pass, PassError, PassInfo, PassParam, PassResult};
-use relaxide_ir::prim::{self, PrimExpr, VarMap, substitute};
+use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{AttrValue, IRModule, Var};
 
 use crate::functor::ExprMutator;
-use crate::shape::{substitute_type, vars_of};
+use crate::shape::{map_dims, vars_of};
 use crate::*;
 
 const NAME: &str = "BindSymbolicVars";
@@ -121,7 +122,7 @@ pub fn bind_symbolic_vars(
         }
     }
     let mut module = module.clone();
-    module.insert(name, SymbolMutator::new(bound).function(&func));
+    module.insert(name, SymbolMutator { simplifies: true, ..SymbolMutator::new(bound) }.function(&func));
     Ok(module)
 }
 
@@ -131,11 +132,13 @@ pub(super) struct SymbolMutator {
     vars: HashMap<AnyVar, AnyVar>,
     /// Whether variables become new ones even where no type changes.
     renew: bool,
+    /// Whether dimensions that change are simplified.
+    simplifies: bool,
 }
 
 impl SymbolMutator {
     pub fn new(symbols: VarMap) -> Self {
-        SymbolMutator { symbols, vars: HashMap::new(), renew: false }
+        SymbolMutator { symbols, vars: HashMap::new(), renew: false, simplifies: false }
     }
 
     /// One that makes every variable that is bound a new one, too.
@@ -171,11 +174,19 @@ impl SymbolMutator {
     }
 
     fn ty(&self, ty: &relaxide_ir::Type) -> relaxide_ir::Type {
-        substitute_type(ty, &self.symbols)
+        if self.symbols.is_empty() { ty.clone() } else { map_dims(ty, &|dim| self.dim(dim)) }
     }
 
+    /// A dimension of the new variables.
     fn dim(&self, dim: &PrimExpr) -> PrimExpr {
-        substitute(dim, &self.symbols)
+        let new = self.scalar(dim);
+        let changes = self.simplifies && free_vars(dim).iter().any(|var| self.symbols.contains_key(var));
+        if changes { Analyzer::new().simplify(&new) } else { new }
+    }
+
+    /// A scalar that is computed while the program runs.
+    fn scalar(&self, e: &PrimExpr) -> PrimExpr {
+        substitute(e, &self.symbols)
     }
 
     fn var(&mut self, var: &AnyVar) -> AnyVar {
@@ -192,11 +203,11 @@ impl ExprMutator for SymbolMutator {
             Expr::Var(_) | Expr::DataflowVar(_) => match e.as_var().and_then(|v| self.vars.get(&v)) {
                 Some(new) => new.clone().into(),
                 None => match e {
-                    Expr::Var(v) if self.symbols.contains_key(v) => Expr::prim(self.dim(&PrimExpr::Var(v.clone()))),
+                    Expr::Var(v) if self.symbols.contains_key(v) => Expr::prim(self.scalar(&PrimExpr::Var(v.clone()))),
                     _ => e.clone(),
                 },
             },
-            Expr::Prim(p) => Expr::prim(self.dim(&p.value)),
+            Expr::Prim(p) => Expr::prim(self.scalar(&p.value)),
             Expr::Shape(s) => Expr::shape(s.values.iter().map(|d| self.dim(d))),
             Expr::Call(c) => {
                 let op = self.mutate_expr(&c.op);

@@ -23,6 +23,7 @@ use relaxide_ir::prim::{PrimExpr, VarMap};
 use relaxide_ir::{IRModule, Type, Var};
 
 use super::bind_symbols::SymbolMutator;
+use super::convert_layout::refined;
 use super::promote_outputs::promote_outputs;
 use crate::rewrite::{Action, ExprMap, Rewrite, in_function, replace, rewrite_function};
 use crate::shape::{bind_dims, same_dims, same_type, substitute_type, vars_of};
@@ -48,12 +49,19 @@ pub(super) fn run(pass: &str, module: IRModule) -> PassResult {
 /// A function whose names that only rename are resolved.
 pub fn canonicalize_function(b: &mut BlockBuilder, func: &Ref<Function>) -> Result<Ref<Function>, BuildError> {
     let params: Vec<Type> = func.params.iter().map(|p| p.ty.clone()).collect();
+    let original = func;
     let mut func = func.clone();
     for _ in 0..MAX_ROUNDS {
         let mut canonicalize = Canonicalize { bound: vars_of(&params), ..Canonicalize::default() };
         let new = rewrite_function(b, &func, &mut canonicalize)?;
         if canonicalize.symbols.is_empty() {
-            return Ok(promote_outputs(&new));
+            let new = promote_outputs(&new);
+            if func == *original {
+                return Ok(new);
+            }
+            // What is known of the result now was not when the function was written.
+            let ret_ty = refined(&new.ret_ty, &new.body.body.ty());
+            return Ok(Ref::new(Function { ret_ty, ..Function::clone(&new) }));
         }
         // What a variable stands for is put everywhere before casts go: a value whose cast is gone and one that still has the
         // variable in its type would be strangers to each other, and what is computed of both would lose its shape.

@@ -118,7 +118,7 @@ fn run(module: IRModule, wanted: &Wanted) -> PassResult {
 }
 
 /// What a function gives: the shapes that its body has where it says none.
-fn refined(said: &Type, found: &Type) -> Type {
+pub(super) fn refined(said: &Type, found: &Type) -> Type {
     match (said, found) {
         (Type::Tensor(a), Type::Tensor(b)) if a.shape.is_none() && a.dtype == b.dtype && b.shape.is_some() => {
             found.clone()

@@ -39,7 +39,7 @@ impl Rewrite for Decompose {
 }
 
 /// Rank and element type of a floating-point tensor.
-fn known(data: &Expr) -> Option<(i64, DataType)> {
+pub(super) fn known(data: &Expr) -> Option<(i64, DataType)> {
     let ty = data.ty();
     let tensor = ty.as_tensor().filter(|t| t.ndim > 0 && t.dtype.is_float())?;
     Some((tensor.ndim, tensor.dtype))
@@ -52,15 +52,13 @@ fn number(dtype: DataType, value: f64) -> Result<Expr, BuildError> {
 fn batch_norm(b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildError> {
     let [data, gamma, beta, mean, variance] = bn.args.as_slice() else { return Ok(None) };
     let Some((ndim, dtype)) = known(data) else { return Ok(None) };
-    let axis = bn.attrs.int("axis").unwrap_or(1).rem_euclid(ndim);
-    let others: Vec<i64> = (0..ndim).filter(|i| *i != axis).collect();
-    let over = || Attrs::new().with("axis", others.clone()).with("keepdims", false);
+    let over = || Attrs::new().with("axis", other_axes(bn, ndim)).with("keepdims", false);
     let own_mean = b.op("mean", [data.clone()], over())?;
     let own_variance = b.op("variance", [data.clone()], over())?;
-    let mut spread = |v: &Expr| b.op("expand_dims", [v.clone()], Attrs::new().with("axis", others.clone()));
-    let (m, v) = (spread(&own_mean)?, spread(&own_variance)?);
-    let (g, c) = (spread(gamma)?, spread(beta)?);
-    let result = normalized(b, bn, dtype, [data.clone(), m, v, g, c])?;
+    let own = [data, gamma, beta, &own_mean, &own_variance].map(Expr::clone);
+    let result = batch_normalized(b, bn, (ndim, dtype), &own)?;
+    let inner = b.emit(Expr::tuple([result, own_mean.clone(), own_variance.clone()]))?;
+    let result = b.emit(Expr::field(inner, 0))?;
     let momentum = bn.attrs.float("momentum").unwrap_or(0.1);
     let mut moved = |old: &Expr, new: Expr| {
         let old = b.op("multiply", [number(dtype, 1.0 - momentum)?, old.clone()], Attrs::new())?;
@@ -71,25 +69,54 @@ fn batch_norm(b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildErro
     Ok(Some(Expr::tuple([result, new_mean, new_variance])))
 }
 
-/// `(data - mean) / sqrt(variance + epsilon) * gamma + beta`, without what the call switches off.
-fn normalized(
+/// The axes over which a `batch_norm` has its statistics.
+fn other_axes(bn: &Call, ndim: i64) -> Vec<i64> {
+    let axis = bn.attrs.int("axis").unwrap_or(1).rem_euclid(ndim);
+    (0..ndim).filter(|i| *i != axis).collect()
+}
+
+/// `(data - mean) / sqrt(variance + epsilon) * gamma + beta` along the axis of a `batch_norm`.
+pub(super) fn batch_normalized(
     b: &mut BlockBuilder,
-    call: &Call,
-    dtype: DataType,
-    [data, mean, variance, gamma, beta]: [Expr; 5],
+    bn: &Call,
+    (ndim, dtype): (i64, DataType),
+    [data, gamma, beta, mean, variance]: &[Expr; 5],
 ) -> Result<Expr, BuildError> {
-    let flag = |name: &str| call.attrs.bool(name) != Some(false);
-    let centred = b.op("subtract", [data, mean], Attrs::new())?;
-    let shifted = b.op("add", [variance, number(dtype, call.attrs.float("epsilon").unwrap_or(1e-5))?], Attrs::new())?;
-    let spread = b.op("sqrt", [shifted], Attrs::new())?;
-    let mut out = b.op("divide", [centred, spread], Attrs::new())?;
-    if flag("scale") {
+    let others = other_axes(bn, ndim);
+    let spread =
+        |b: &mut BlockBuilder, v: &Expr| b.op("expand_dims", [v.clone()], Attrs::new().with("axis", others.clone()));
+    let mean = spread(b, mean)?;
+    let centred = b.op("subtract", [data.clone(), mean], Attrs::new())?;
+    let variance = spread(b, variance)?;
+    let mut out = over_deviation(b, bn, dtype, centred, variance)?;
+    if is_on(bn, "scale") {
+        let gamma = spread(b, gamma)?;
         out = b.op("multiply", [out, gamma], Attrs::new())?;
     }
-    if flag("center") {
+    if is_on(bn, "center") {
+        let beta = spread(b, beta)?;
         out = b.op("add", [out, beta], Attrs::new())?;
     }
     Ok(out)
+}
+
+/// Whether a normalization has not switched off a part of it.
+fn is_on(call: &Call, flag: &str) -> bool {
+    call.attrs.bool(flag) != Some(false)
+}
+
+/// `centred / sqrt(variance + epsilon)`.
+fn over_deviation(
+    b: &mut BlockBuilder,
+    call: &Call,
+    dtype: DataType,
+    centred: Expr,
+    variance: Expr,
+) -> Result<Expr, BuildError> {
+    let epsilon = number(dtype, call.attrs.float("epsilon").unwrap_or(1e-5))?;
+    let shifted = b.op("add", [variance, epsilon], Attrs::new())?;
+    let spread = b.op("sqrt", [shifted], Attrs::new())?;
+    b.op("divide", [centred, spread], Attrs::new())
 }
 
 fn layer_norm(b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
@@ -98,6 +125,17 @@ fn layer_norm(b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildEr
     let axes = call.attrs.ints("axes").unwrap_or_else(|| vec![-1]);
     let over = || Attrs::new().with("axis", axes.clone()).with("keepdims", true);
     let mean = b.op("mean", [data.clone()], over())?;
+    let centred = b.op("subtract", [data.clone(), mean], Attrs::new())?;
     let variance = b.op("variance", [data.clone()], over())?;
-    normalized(b, call, dtype, [data.clone(), mean, variance, gamma.clone(), beta.clone()]).map(Some)
+    let mut out = over_deviation(b, call, dtype, centred, variance)?;
+    // The last step has the name of the call.
+    let (scaled, centred) = (is_on(call, "scale"), is_on(call, "center"));
+    if scaled {
+        let product = op::call("multiply", [out, gamma.clone()], Attrs::new())?;
+        out = if centred { b.emit(product)? } else { product };
+    }
+    if centred {
+        out = op::call("add", [out, beta.clone()], Attrs::new())?;
+    }
+    Ok(Some(out))
 }

@@ -249,6 +249,10 @@ impl Rewrite for Legalize<'_> {
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
         let Some(def) = lookup(name) else { return Err(OpError::Unknown(name.to_string()).into()) };
         let has_kernel = matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_));
+        if let Some(function) = def.at_run_time.filter(|_| !is_known(call) && !self.skip.contains(def.name)) {
+            let args = [vec![Expr::external(function)], call.args.clone()].concat();
+            return Ok(Action::Bind(op::call_typed("call_pure_packed", args, Attrs::new(), vec![call.ty.clone()])?));
+        }
         let is_left = self.form == KernelForm::Plain && is_left_to_device(call);
         if !has_kernel || !is_known(call) || self.skip.contains(def.name) || is_left {
             return Ok(Action::Bind(value));

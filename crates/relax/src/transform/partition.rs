@@ -27,17 +27,24 @@ impl Groups {
         Groups { group: vec![None; uses.len()], uses, members: Vec::new() }
     }
 
-    /// Makes a group, unless a member is in one or the groups would need each other in a circle.
+    /// Makes a group, which takes the place of those that are wholly inside of it; unless a member is in another one or the
+    /// groups would need each other in a circle.
     pub fn add(&mut self, members: &[usize]) -> Option<usize> {
-        if members.iter().any(|m| self.group.get(*m).is_none_or(Option::is_some)) {
+        let inside: HashSet<usize> = members.iter().filter_map(|m| self.of_binding(*m)).collect();
+        let is_inside = |group: &usize| {
+            let own = self.bindings(Item::Group(*group));
+            own.len() < members.len() && own.iter().all(|m| members.contains(m))
+        };
+        if members.iter().any(|m| *m >= self.group.len()) || !inside.iter().all(is_inside) {
             return None;
         }
+        let before = (self.group.clone(), self.members.clone());
         let id = self.members.len();
+        inside.iter().for_each(|group| self.members[*group].clear());
         self.members.push(members.to_vec());
         members.iter().for_each(|m| self.group[*m] = Some(id));
         if self.has_circle() {
-            self.members.pop();
-            members.iter().for_each(|m| self.group[*m] = None);
+            (self.group, self.members) = before;
             return None;
         }
         Some(id)

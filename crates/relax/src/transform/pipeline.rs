@@ -53,7 +53,7 @@ const BEST: &[&str] = &[
     "FoldBatchnormToConv2D",
     "CanonicalizeBindings",
     "FoldScaleToConv2D",
-    "DecomposeOpsForInference",
+    "DecomposeOpsForInference(scale_first=True)",
     "CanonicalizeBindings",
     "DeadCodeElimination(keep_packed_calls=True)",
     "ReadPermutedMatrix",

@@ -168,9 +168,11 @@ fn rewrite_of(kernel: &PrimFunc, root: &SBlock, block: &SBlock) -> Result<Rewrit
 }
 
 fn known_type(buffer: &Buffer) -> Result<Type, Inseparable> {
-    match buffer.shape.iter().all(|d| d.as_int().is_some()) {
-        true => Ok(Type::tensor(buffer.shape.clone(), buffer.dtype)),
-        false => Err(Inseparable::UnknownDimensions(buffer.name.clone())),
+    // Dimensions of tensors have 64 bits, whatever the kernel counts in.
+    let dims: Option<Vec<i64>> = buffer.shape.iter().map(|dim| dim.as_int()).collect();
+    match dims {
+        Some(dims) => Ok(Type::tensor(dims, buffer.dtype)),
+        None => Err(Inseparable::UnknownDimensions(buffer.name.clone())),
     }
 }
 
@@ -226,6 +228,7 @@ impl Rewrite for Calls {
             }
         }
         let args = vec![compute.into(), Expr::tuple(tir.args)];
-        Ok(Action::Bind(call.with_args(args, call.ty.clone()).into()))
+        let computed: Expr = call.with_args(args, call.ty.clone()).into();
+        Ok(Action::Bind(b.emit(computed)?))
     }
 }

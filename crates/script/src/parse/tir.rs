@@ -1,8 +1,8 @@
 //! Kernels: signatures and statements.
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::prim::{self, Binary};
-use relaxide_ir::{Attrs, BinaryOp, Buffer, PrimExpr, Type, Var};
+use relaxide_ir::prim;
+use relaxide_ir::{Attrs, Buffer, PrimExpr, Type, Var};
 use relaxide_tir::tile::DEVICE_ENTRY;
 use relaxide_tir::{AssertStmt, AttrStmt, Evaluate, For, ForKind, PrimFunc, Stmt, While};
 use ruff_python_ast::{self as ast, Expr, Stmt as Py};
@@ -63,7 +63,7 @@ impl Parser<'_> {
             }
             // A body that is one block without axes is the root itself.
             let is_root = matches!(&body, Stmt::Block(n) if n.block.iter_vars.is_empty()) && root.is_empty();
-            let body = if rooted && !is_root { root.root(body) } else { body };
+            let body = if rooted && !is_root { root.root(body.or_evaluated()) } else { body };
             let Kernel { params, attrs, .. } = std::mem::take(&mut p.kernel);
             if symbol.is_none() && attrs.get("global_symbol").is_some() {
                 let message = "a private kernel has no `global_symbol`: leave out either";
@@ -150,7 +150,7 @@ impl Parser<'_> {
         self.kernel.stmts.push(Vec::new());
         let result = self.scoped(|p| p.tir_stmts(body));
         let list = self.kernel.stmts.pop().unwrap_or_default();
-        result.map(|()| Stmt::seq(list))
+        result.map(|()| Stmt::seq(without_zeros(list)))
     }
 
     /// Statements in a row. What is launched, or said of what follows, has the rest inside.
@@ -459,9 +459,10 @@ impl Parser<'_> {
         self.push(Ref::new(AssertStmt { condition, error_kind, message, numbers: Vec::new() }));
         Ok(())
     }
+}
 
-    /// A comparison with a Python-only condition would have been computed; conditions are scalars.
-    pub(super) fn conjunction(a: PrimExpr, b: PrimExpr) -> PrimExpr {
-        if a.is_int(1) { b } else { Ref::new(Binary { op: BinaryOp::And, a, b }).into() }
-    }
+/// Statements without those that evaluate zero, which stand for no statement where there are others.
+fn without_zeros(list: Vec<Stmt>) -> Vec<Stmt> {
+    let is_zero = |stmt: &Stmt| matches!(stmt, Stmt::Evaluate(n) if n.value.is_int(0));
+    if list.iter().all(is_zero) { list } else { list.into_iter().filter(|stmt| !is_zero(stmt)).collect() }
 }

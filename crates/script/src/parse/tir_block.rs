@@ -103,8 +103,10 @@ impl Parser<'_> {
     pub(super) fn init(&mut self, body: &[Py], range: TextRange) -> Parsed<()> {
         self.open_block(range)?;
         let init = self.in_head(Part::Buffers, |p| p.tir_body(body))?;
-        self.open_block(range)?.init = Some(init);
-        Ok(())
+        match self.open_block(range)?.init.replace(init) {
+            Some(_) => Err(self.error(Code::Structure, "a block has one T.init", range)),
+            None => Ok(()),
+        }
     }
 
     /// `T.reads`, `T.writes`, `T.where`, `T.sblock_attr`.
@@ -115,10 +117,10 @@ impl Parser<'_> {
             "where" => {
                 let e = args.required(self, "predicate")?;
                 let predicate = self.scalar_expr(e)?;
-                let block = self.open_block(range)?;
-                let before = block.predicate.take().unwrap_or_else(|| prim::boolean(true));
-                let both = Parser::conjunction(before, predicate);
-                self.open_block(range)?.predicate = Some(both);
+                if self.open_block(range)?.predicate.replace(predicate).is_some() {
+                    let message = "T.where stands twice in a block: join both conditions with T.And";
+                    return Err(self.error(Code::Structure, message, range));
+                }
             }
             "reads" | "writes" => {
                 let mut regions = Vec::new();

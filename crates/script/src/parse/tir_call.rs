@@ -368,8 +368,15 @@ impl Parser<'_> {
         let name = match name {
             "tvm_call_packed" => "call_packed",
             "tvm_call_cpacked" => "call_cpacked",
+            "call_packed_lowered" => "tvm_call_packed_lowered",
+            "call_cpacked_lowered" => "tvm_call_cpacked_lowered",
             name => name,
         };
+        // LLVM's functions have names here, and no numbers.
+        if name == "llvm_lookup_intrinsic_id" {
+            let function = args.required(self, "name")?;
+            return self.scalar_expr(function);
+        }
         if name == "call_intrin" {
             let (dtype, op) = (args.required(self, "dtype")?, args.required(self, "op")?);
             let (dtype, op) = (self.dtype(dtype)?, self.text(op)?);
@@ -396,14 +403,22 @@ impl Parser<'_> {
                 };
                 Some(self.dtype(e)?)
             }
+            ResultType::WrittenLast => None,
             // Older texts say what follows anyway.
             _ => match args.keyword("dtype") {
                 Some(e) => Some(self.dtype(e)?),
                 None => None,
             },
         };
+        let mut written = written;
         let args = match name {
             "call_packed" | "call_cpacked" => self.packed_arguments(args)?,
+            _ if rule == ResultType::WrittenLast => {
+                let given = ["arr", "index", "field"].map(|name| args.required(self, name).cloned());
+                let dtype = args.required(self, "dtype")?;
+                written = Some(self.dtype(dtype)?);
+                given.into_iter().map(|e| self.scalar_expr(&e?)).collect::<Parsed<Vec<_>>>()?
+            }
             "address_of" => self.addressed(args)?,
             _ => self.scalars(args)?,
         };

@@ -194,13 +194,19 @@ impl Parser<'_> {
     }
 
     fn handle_type(&mut self, args: &mut Args) -> Parsed<Type> {
-        let Some(dtype) = args.take("dtype") else { return Ok(Type::prim(DataType::handle())) };
-        let element = Type::prim(self.dtype(dtype)?);
+        let element = match args.take("dtype") {
+            Some(dtype) => self.dtype(dtype)?,
+            None => DataType::void(),
+        };
         let scope = match args.take("scope").or_else(|| args.keyword("storage_scope")) {
             Some(e) => self.text(e)?,
             None => "global".into(),
         };
-        Ok(Ref::new(PointerType { element, scope }).into())
+        // An address of nothing in particular is that of any memory.
+        if element.is_void() && scope == "global" {
+            return Ok(Type::prim(DataType::handle()));
+        }
+        Ok(Ref::new(PointerType { element: Type::prim(element), scope }).into())
     }
 
     /// The dimensions that are written, and how many they are: none and -1 for `None`, and for a value that is a shape what its type says.

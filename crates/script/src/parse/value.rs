@@ -1,7 +1,7 @@
 //! What an expression of a text stands for while it is being read.
 
 use relaxide_ffi::{Any, DataType, ObjectRef, Ref};
-use relaxide_ir::{AttrValue, Buffer, PrimExpr, Type};
+use relaxide_ir::{AttrValue, Buffer, PrimExpr, Target, Type};
 use relaxide_relax::Expr;
 use relaxide_tir::Range;
 
@@ -114,6 +114,11 @@ impl Value {
             }
             Value::Prim(e) => AttrValue::Prim(e),
             Value::Object(o) => AttrValue::Object(o),
+            // Attributes hold targets as their text.
+            Value::Host(value) => match value.downcast_ref::<Target>() {
+                Some(target) => AttrValue::Str(target.to_string()),
+                None => return Err(Value::Host(value)),
+            },
             Value::Buffer(b) => AttrValue::Object(b.into()),
             Value::Relax(Expr::Str(s)) => AttrValue::Str(s.value.clone()),
             Value::Relax(Expr::DType(d)) => AttrValue::DType(d.value),

@@ -214,6 +214,10 @@ impl Printer<'_> {
             Some(ResultType::Written) if c.op.starts_with("tirx.") => {
                 self.named(name, &[quoted(&c.dtype.to_string())], &c.args)
             }
+            Some(ResultType::WrittenLast) if c.op.starts_with("tirx.") => {
+                let args: Vec<String> = c.args.iter().map(|arg| self.prim(arg)).collect();
+                self.named(name, &[args, vec![quoted(&c.dtype.to_string())]].concat(), &[])
+            }
             Some(rule) if c.op.starts_with("tirx.") && intrinsics::infer(rule, &c.args) == Some(c.dtype) => {
                 self.named(name, &[], &c.args)
             }

@@ -3,6 +3,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{PrimVisitor, add, free_vars};
 use relaxide_ir::{AttrValue, Buffer, PrimExpr, Type, Var};
+use relaxide_tir::kernel_call::CALL_KERNEL;
 use relaxide_tir::tile::DEVICE_ENTRY;
 use relaxide_tir::{AllocBuffer, AttrStmt, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt, StmtVisitor};
 
@@ -318,7 +319,7 @@ impl Printer<'_> {
         let text = self.prim(value);
         // A call is a statement of its own; what reads as anything else is no statement of a kernel.
         match value {
-            PrimExpr::Call(_) if self.begins_with(&text, "T.") => self.line(text),
+            PrimExpr::Call(call) if self.begins_with(&text, "T.") || call.op == CALL_KERNEL => self.line(text),
             _ => self.line(format!("T.evaluate({text})")),
         }
     }

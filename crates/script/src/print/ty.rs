@@ -17,6 +17,8 @@ impl Printer<'_> {
             Type::Pointer(t) => {
                 self.uses_tir = true;
                 match &t.element {
+                    Type::Prim(e) if e.dtype.is_void() && t.scope == "global" => "T.handle".into(),
+                    Type::Prim(e) if e.dtype.is_void() => format!("T.handle(storage_scope={})", quoted(&t.scope)),
                     Type::Prim(e) => format!("T.handle({}, {})", quoted(&e.dtype.to_string()), quoted(&t.scope)),
                     _ => "T.handle".into(),
                 }

@@ -41,6 +41,7 @@ mod irregular_loop;
 mod launch;
 mod loop_partition;
 mod loops;
+mod lower_intrin;
 mod magnitude;
 mod match_buffer;
 mod narrow;

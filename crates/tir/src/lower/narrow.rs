@@ -32,7 +32,7 @@ pub(super) const PASS: PassInfo = kernel_pass_with!(
 .params(&[PassParam::required(
     "target_bits",
     ParamKind::Int,
-    "How many bits are enough: 32, or 64 to change nothing.",
+    "How many bits are enough: 16 or 32, or 64 to change nothing.",
 )]);
 
 /// The operator whose result is one of its arguments.
@@ -41,11 +41,12 @@ const CHOICE: &str = "tirx.if_then_else";
 /// A kernel that counts in as many bits where they do.
 fn narrow(func: &PrimFunc, target_bits: i64) -> Result<PrimFunc, LowerError> {
     let dtype = match target_bits {
+        16 => DataType::int(16),
         32 => DataType::int(32),
         64 => return Ok(func.clone()),
         other => {
             let given = other.to_string();
-            return Err(LowerError::Option { option: "target_bits", given, known: "32 and 64" });
+            return Err(LowerError::Option { option: "target_bits", given, known: "16, 32 and 64" });
         }
     };
     if blocks::has_blocks(func) {

@@ -17,10 +17,10 @@
 //! The analyzer's form is expanded, which is not always cheaper than what stood there; an expression is replaced only where
 //! the new one costs less.
 
-use relaxide_ffi::Ref;
+use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::arith::{Analyzer, same, solver};
 use relaxide_ir::pass::PassInfo;
-use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Select, VarMap};
+use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Select, VarMap, substitute};
 use relaxide_ir::{BinaryOp, Var};
 
 use super::and_of_ors::and_of_ors;
@@ -38,7 +38,7 @@ pub(super) const PASS: PassInfo = kernel_pass_with!(
         let under_each_other = entry("apply_constraints_to_boolean_branches");
         let by_cases = entry("transitively_prove_inequalities");
         let and_of_ors = entry("convert_boolean_to_and_of_ors");
-        Ok(simplify_more(func, Conditions { under_each_other, by_cases, and_of_ors }))
+        Ok(simplify_more(func, Conditions { under_each_other, by_cases, and_of_ors, written_out: true }))
     }
 );
 
@@ -63,12 +63,14 @@ struct Conditions {
     by_cases: bool,
     /// Whether they become an `and` of `or`s.
     and_of_ors: bool,
+    /// Whether a condition stands where its name is used.
+    written_out: bool,
 }
 
 fn simplify_more(func: &PrimFunc, conditions: Conditions) -> PrimFunc {
     let mut analyzer = Analyzer::new();
     analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
-    let body = Simplify { analyzer, facts: Vec::new(), conditions }.mutate_stmt(&func.body);
+    let body = Simplify { analyzer, facts: Vec::new(), named: VarMap::default(), conditions }.mutate_stmt(&func.body);
     func.with_body(body.or_evaluated())
 }
 
@@ -76,11 +78,14 @@ struct Simplify {
     analyzer: Analyzer,
     /// Conditions that were passed, as they stood: the analyzer knows ranges, and not every condition is one.
     facts: Vec<PrimExpr>,
+    /// The conditions that have names.
+    named: VarMap,
     conditions: Conditions,
 }
 
 impl Simplify {
     fn under<T>(&mut self, condition: &PrimExpr, f: impl FnOnce(&mut Self) -> T) -> T {
+        let condition = without_hint(condition);
         let (mark, known) = (self.analyzer.assume(condition), self.facts.len());
         facts_of(condition, &mut self.facts);
         let result = f(self);
@@ -110,6 +115,10 @@ impl Simplify {
             PrimExpr::Binary(n) if n.op == BinaryOp::And => prim::and(self.decided(&n.a), self.decided(&n.b)),
             PrimExpr::Binary(n) if n.op == BinaryOp::Or => prim::or(self.decided(&n.a), self.decided(&n.b)),
             PrimExpr::Not(n) => prim::not(self.decided(&n.a)),
+            PrimExpr::Call(n) if n.op == LIKELY => match n.args.as_slice() {
+                [hinted] => Some(self.decided(hinted)).filter(|v| v.as_int().is_some()).unwrap_or_else(|| e.clone()),
+                _ => e.clone(),
+            },
             _ => e.clone(),
         }
     }
@@ -199,6 +208,9 @@ impl Simplify {
     fn bind(&mut self, var: &Ref<Var>, value: &PrimExpr) {
         match value {
             PrimExpr::Int(_) | PrimExpr::Var(_) => self.analyzer.bind_value(var, value),
+            _ if self.conditions.written_out && value.dtype() == DataType::bool() && is_lasting(value) => {
+                self.named.insert(var.clone(), value.clone());
+            }
             // The name stays, since it is cheaper than its value; what follows from the value is known of it.
             _ => self.analyzer.bind(var, value, prim::int_of(value.dtype(), 1)),
         }
@@ -208,6 +220,8 @@ impl Simplify {
 impl PrimMutator for Simplify {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         let dtype = e.dtype();
+        let written_out = if dtype.is_bool() { substitute(e, &self.named) } else { e.clone() };
+        let e = &written_out;
         if dtype.lanes == 1 && (dtype.is_bool() || dtype.is_int() && dtype.bits >= 32) {
             let known = if dtype.is_bool() && !self.facts.is_empty() { self.decided(e) } else { e.clone() };
             let known = if dtype.is_bool() { self.condition(&known) } else { known };
@@ -318,6 +332,17 @@ fn negated(condition: &PrimExpr) -> Option<PrimExpr> {
             }
         }
         _ => None,
+    }
+}
+
+/// The call that says which way a condition mostly goes.
+const LIKELY: &str = "tirx.likely";
+
+/// A condition without saying which way it mostly goes.
+fn without_hint(condition: &PrimExpr) -> &PrimExpr {
+    match condition {
+        PrimExpr::Call(n) if n.op == LIKELY => n.args.first().map_or(condition, without_hint),
+        _ => condition,
     }
 }
 

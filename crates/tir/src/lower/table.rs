@@ -58,6 +58,7 @@ pub static PASSES: &[PassInfo] = &[
     rewritten_weights::PASS,
     split_device::PASS,
     inline_kernels::PASS,
+    lower_intrin::PASS,
 ];
 
 /// Why a pass of TVM is not here, and what to do instead.
@@ -69,7 +70,7 @@ pub fn absent(name: &str) -> Option<&'static str> {
 /// Passes of TVM that have no row, and why.
 const ABSENT: &[(&[&str], &str)] = &[
     (
-        &["MakePackedAPI", "LowerTVMBuiltin", "LowerIntrin", "PointerValueTypeRewrite"],
+        &["MakePackedAPI", "LowerTVMBuiltin", "PointerValueTypeRewrite"],
         "code generation does this itself: `compile` or `build` takes the kernel as it is",
     ),
     (

@@ -382,7 +382,28 @@ impl Vectorize<'_> {
         Some(prim::call(n.dtype.with_lanes(self.lanes as u16), n.op.clone(), args))
     }
 
+    /// An operation of LLVM's that every machine has, on all lanes at once; a whole number beside its operands is one for all.
+    fn llvm_call(&mut self, n: &PrimCall) -> Option<PrimExpr> {
+        let [PrimExpr::Str(name), args @ ..] = n.args.as_slice() else { return None };
+        let is_of_one_machine = |part: &str| matches!(part, "x86" | "aarch64" | "arm" | "nvvm" | "amdgcn" | "riscv");
+        // A name that says its type is that of one lane.
+        let is_type = |part: &str| part.strip_prefix(['f', 'i']).is_some_and(|bits| bits.parse::<u32>().is_ok());
+        if !name.value.starts_with("llvm.") || name.value.split('.').any(|p| is_of_one_machine(p) || is_type(p)) {
+            return None;
+        }
+        let args = args.iter().map(|a| self.expr(a)).collect::<Option<Vec<_>>>()?;
+        let is_vector = args.iter().any(|a| self.is_vector(a));
+        let lanes = if is_vector { self.lanes as u16 } else { 1 };
+        let whole = |a: &PrimExpr| !is_vector || matches!(a, PrimExpr::Int(_));
+        let args = args.into_iter().map(|a| if whole(&a) { a } else { self.widen(a) });
+        let args = std::iter::once(n.args[0].clone()).chain(args).collect();
+        Some(prim::call(n.dtype.with_lanes(lanes), n.op.clone(), args))
+    }
+
     fn call(&mut self, n: &PrimCall) -> Option<PrimExpr> {
+        if n.op == "tirx.call_llvm_pure_intrin" {
+            return self.llvm_call(n);
+        }
         let intrinsic = Intrinsic::of_call(&n.op)?;
         if let (Intrinsic::IfThenElse, [condition, yes, no]) = (intrinsic, n.args.as_slice()) {
             let condition = self.expr(condition)?;

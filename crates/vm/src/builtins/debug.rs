@@ -18,7 +18,7 @@ fn assert_op(args: &Args<'_, '_>) -> Result<Any, Error> {
     }
     let format: String = args.get(1, "format")?;
     let message = formatted(&format, args.rest(2));
-    let message = if message.is_empty() { "an assertion does not hold".into() } else { message };
+    let message = if message.is_empty() { "Assertion Failed".into() } else { message };
     Err(Error::new(ErrorKind::AssertionError, message))
 }
 

@@ -28,6 +28,7 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.make_prim_value", make_prim_value),
     Builtin::plain(SHAPE_OF, shape_of),
     Builtin::plain("vm.builtin.tensor_to_shape", tensor_to_shape),
+    Builtin::plain("relax.run.shape_to_tensor", shape_to_tensor),
     Builtin::plain("vm.builtin.reshape", reshape),
 ];
 
@@ -218,6 +219,13 @@ fn shape_of(args: &Args<'_, '_>) -> Result<Any, Error> {
         Some((dims, _)) => Ok(Shape::new(dims).into()),
         None => Ok(Shape::new(args.get::<Tensor>(0, "x")?.shape()).into()),
     }
+}
+
+/// `(shape)`: its dimensions as a tensor.
+fn shape_to_tensor(args: &Args<'_, '_>) -> Result<Any, Error> {
+    let shape: Shape = args.get(0, "shape")?;
+    let dims = shape.to_vec();
+    Ok(Tensor::from_slice(&dims, &[dims.len() as i64])?.into())
 }
 
 /// `(x)`: a tensor of integers of rank one.

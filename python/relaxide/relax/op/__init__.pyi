@@ -352,10 +352,10 @@ class image:
     def grid_sample(data: Expr, grid: Expr, method: str = "bilinear", layout: str = "NCHW", padding_mode: str = "zeros", align_corners: bool = False) -> Call:
         """The image's elements at the places of a grid. ONNX: GridSample; ATen: grid_sampler."""
     @staticmethod
-    def resize2d(data: Expr, size: Expr | Sequence[int | PrimExpr], roi: Any | None = None, layout: str = "NCHW", method: str = "linear", coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round", cubic_alpha: float = -0.75, cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: str | None = None) -> Call:
+    def resize2d(data: Expr, size: Expr | Sequence[int | PrimExpr], roi: Any = (0.0, 0.0, 0.0, 0.0), layout: str = "NCHW", method: str = "linear", coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round", cubic_alpha: float = -0.75, cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: str | None = None) -> Call:
         """An image at another height and width. ONNX: Resize; ATen: upsample_nearest2d, upsample_bilinear2d and their like."""
     @staticmethod
-    def resize3d(data: Expr, size: Expr | Sequence[int | PrimExpr], roi: Any | None = None, layout: str = "NCDHW", method: str = "linear", coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", cubic_alpha: float = -0.75, cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: str | None = None) -> Call:
+    def resize3d(data: Expr, size: Expr | Sequence[int | PrimExpr], roi: Any = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0), layout: str = "NCDHW", method: str = "linear", coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", cubic_alpha: float = -0.75, cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: str | None = None) -> Call:
         """A volume at another depth, height and width. ONNX: Resize; ATen: upsample_trilinear3d and its like."""
 class inspect:
     @staticmethod

@@ -1,5 +1,6 @@
 """Steps that move, copy, divide and lay out anew what blocks touch."""
 
+from ...ir.expr import is_prim_expr
 from ...ir.prim import const
 from ...tirx import IndexMap
 
@@ -127,7 +128,7 @@ class RegionSteps:
     def _padding(self, block, value, dtype, rank):
         if isinstance(value, IndexMap):
             return value
-        if callable(value):
+        if callable(value) and not is_prim_expr(value):
             return self._map(block, value, rank)
         kinds = {int: ("int", "uint"), float: ("float", "bfloat")}.get(type(value), ())
         if str(dtype).startswith(kinds) and kinds:

@@ -13,7 +13,7 @@
 //!
 //! **Model.** A value is *static* where every run has it at the same address with the same shape: storages of known size,
 //! tensors inside them, weights (the parameters behind the function's attribute `num_input`), constants, and what is computed
-//! of static values only. Storages move to one function that is called once (all functions of the module share it: their
+//! of static values only; not so what holds the result, which the caller keeps. Storages move to one function that is called once (all functions of the module share it: their
 //! storages are paired by size). From a static call of a kernel on, static bindings go to a *region*, which ends at the first
 //! one that is not static, at a branch and at the end of the function; what is used behind it is its result.
 //!
@@ -121,14 +121,13 @@ fn alloc_function(storages: &[Storage]) -> Ref<Function> {
     let ty = Type::tuple(vec![Type::any(); storages.len()]);
     let result = Var::new("gv", ty);
     bindings.push(Ref::new(VarBinding { var: result.clone().into(), value: Expr::tuple(fields) }).into());
-    Ref::new(private(Vec::new(), bindings, result))
+    Ref::new(private(Vec::new(), bindings, result.clone().into(), result.ty.clone()))
 }
 
 /// A private function of plain bindings. It has effects, and callers treat it as pure.
-fn private(params: Vec<Ref<Var>>, bindings: Vec<Binding>, result: Ref<Var>) -> Function {
-    let ret_ty = result.ty.clone();
+fn private(params: Vec<Ref<Var>>, bindings: Vec<Binding>, body: Expr, ret_ty: Type) -> Function {
     let block = Ref::new(BindingBlock { bindings, dataflow: false });
-    let body = Ref::new(SeqExpr { blocks: vec![block], body: result.into() });
+    let body = Ref::new(SeqExpr { blocks: vec![block], body });
     let attrs = Attrs::new().with("relax.force_pure", true);
     Function { params, body, ret_ty, pure: true, attrs, span: None }
 }

@@ -67,6 +67,7 @@ pub(super) fn plan(module: &IRModule, func: &Function) -> CapturePlan {
         module,
         fixed: func.params.iter().skip(weights).map(|p| AnyVar::Var(p.clone())).collect(),
         dims: dims.collect(),
+        returned: returned(func),
         plan: CapturePlan::default(),
         region_of: HashMap::new(),
         open: None,
@@ -75,11 +76,37 @@ pub(super) fn plan(module: &IRModule, func: &Function) -> CapturePlan {
     planner.plan
 }
 
+/// The variables behind the result of a function, as far as they name the same memory: a caller keeps that, and the next run
+/// must not write to it.
+fn returned(func: &Function) -> HashSet<AnyVar> {
+    let mut held: HashSet<AnyVar> = used_vars(&func.body.body).into_iter().collect();
+    let bindings: Vec<&Binding> = func.body.blocks.iter().flat_map(|block| &block.bindings).collect();
+    for binding in bindings.into_iter().rev().filter(|b| !matches!(b.value(), Expr::If(_) | Expr::Function(_))) {
+        if !held.contains(binding.var()) {
+            continue;
+        }
+        let Expr::Call(call) = binding.value() else {
+            held.extend(used_vars(binding.value()));
+            continue;
+        };
+        let names_memory = match (&call.op, call.op_name().map(|name| name.trim_start_matches("relax."))) {
+            (Expr::Extern(f), _) => f.global_symbol == "vm.builtin.reshape",
+            (_, name) => matches!(name, Some("memory.alloc_tensor" | "memory.view" | "reshape")),
+        };
+        if let (true, Some(memory)) = (names_memory, call.args.first()) {
+            held.extend(used_vars(memory));
+        }
+    }
+    held
+}
+
 struct Planner<'a> {
     module: &'a IRModule,
     /// Variables whose values are static.
     fixed: HashSet<AnyVar>,
     dims: HashSet<Ref<Var>>,
+    /// What holds the function's result.
+    returned: HashSet<AnyVar>,
     plan: CapturePlan,
     region_of: HashMap<AnyVar, usize>,
     /// The region that takes bindings.
@@ -126,7 +153,9 @@ impl Planner<'_> {
             Expr::Function(_) => self.leave(value),
             Expr::Call(call) => match call.op_name().map(|name| name.trim_start_matches("relax.")) {
                 Some("memory.alloc_storage") => {
-                    if let Some(storage) = self.storage(var, value, call) {
+                    if !self.returned.contains(var)
+                        && let Some(storage) = self.storage(var, value, call)
+                    {
                         self.fixed.insert(var.clone());
                         self.plan.storages.push(storage);
                     }
@@ -148,7 +177,7 @@ impl Planner<'_> {
             (Expr::Extern(f), _) => !f.global_symbol.starts_with("vm.builtin."),
             (Expr::Op(_), Some(name)) => {
                 let is_view = op::lookup(name).is_some_and(|def| def.memory == MemoryUse::View);
-                !name.starts_with("memory.") && !name.starts_with("builtin.") && !is_view
+                !name.starts_with("memory.") && !name.starts_with("builtin.") && !is_view && name != "null_value"
             }
             _ => return self.leave(binding.value()),
         };
@@ -229,7 +258,8 @@ impl Region {
         let result = Var::new("gv", self.result_type());
         let mut bindings = self.bindings.clone();
         bindings.push(Ref::new(VarBinding { var: result.clone().into(), value: Expr::tuple(fields) }).into());
-        let func = private(params, bindings, result);
+        let body = if self.outputs.is_empty() { Expr::tuple([]) } else { result.clone().into() };
+        let func = private(params, bindings, body, result.ty.clone());
         let body = functor::VarReplacer(replace).mutate_seq(&func.body);
         let func = Ref::new(Function { body, ..func });
         Ok((SymbolMutator::renewing(own).function_body(&func), symbols))

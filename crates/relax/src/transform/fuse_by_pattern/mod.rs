@@ -19,7 +19,7 @@
 //! **Works on** dataflow blocks only; `ConvertToDataflow` makes them. Functions that carry `Primitive`, `Composite` or
 //! `Codegen` are left alone.
 //!
-//! **Refuses** a match that shares a binding with an earlier match, one whose function would need its own result (an
+//! **Refuses** a match that shares a binding with an earlier match of which it does not take all, one whose function would need its own result (an
 //! operation outside stands between two inside), and what the pattern's check refuses.
 //!
 //! **Differs from TVM**: there, a match that shares bindings with an earlier one of the same pattern still makes a

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
-use relaxide_ir::{IRModule, TensorType, Type, same_place};
+use relaxide_ir::{IRModule, TensorType, Type, VDevice};
 use relaxide_tir::PrimFunc;
 
 use super::super::annotate_op_pattern::{PATTERN_ATTR, rows};
@@ -160,6 +160,15 @@ fn is_field(binding: &Binding, tuples: &HashSet<AnyVar>) -> bool {
     }
 }
 
+/// Whether two values are on one device, in whatever of its memory.
+fn same_device(a: Option<&VDevice>, b: Option<&VDevice>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.is_same(&VDevice { target: b.target.clone(), id: b.id, scope: a.scope.clone() }),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
 /// The call of a kernel of tensors, scalars and constants on one device, that a binding makes.
 fn fusible<'a>(binding: &Binding, kernels: &'a Kernels) -> Option<(CallTir, &'a Kernel)> {
     let Binding::Var(bound) = binding else { return None };
@@ -167,13 +176,13 @@ fn fusible<'a>(binding: &Binding, kernels: &'a Kernels) -> Option<(CallTir, &'a 
     let kernel = kernels.0.get(&call.func.name)?;
     let outs = tensors(bound.var.ty())?;
     let device = outs.first()?.vdevice.clone();
-    if outs.iter().any(|out| out.shape.is_none() || !same_place(out.vdevice.as_deref(), device.as_deref())) {
+    if outs.iter().any(|out| out.shape.is_none() || !same_device(out.vdevice.as_deref(), device.as_deref())) {
         return None;
     }
     let takes = |arg: &Expr| match arg {
         Expr::Prim(_) => true,
         Expr::Var(_) | Expr::DataflowVar(_) | Expr::Constant(_) => match arg.ty() {
-            Type::Tensor(ty) => ty.shape.is_some() && same_place(ty.vdevice.as_deref(), device.as_deref()),
+            Type::Tensor(ty) => ty.shape.is_some() && same_device(ty.vdevice.as_deref(), device.as_deref()),
             Type::Prim(_) => true,
             _ => false,
         },

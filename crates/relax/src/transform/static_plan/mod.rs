@@ -62,7 +62,16 @@ fn run(module: IRModule, least: bool) -> PassResult {
         let outputs = f.attrs.bool(PLAN_OUTPUT_ATTR) == Some(true);
         let mut plan = MemoryPlanner { kernels: &kernels, bounds, least, outputs, error: None };
         let f = plan.mutate_function(f);
-        plan.error.map_or(Ok(f), |e| Err(in_function(PASS.name, name, e)))
+        if let Some(e) = plan.error {
+            return Err(in_function(PASS.name, name, e));
+        }
+        if f.attrs.get(PLAN_OUTPUT_ATTR).is_none() {
+            return Ok(f);
+        }
+        // It asks this pass for something, and that is done.
+        let mut attrs = f.attrs.clone();
+        attrs.0.shift_remove(PLAN_OUTPUT_ATTR);
+        Ok(Ref::new(Function { attrs, ..Function::clone(&f) }))
     })
 }
 

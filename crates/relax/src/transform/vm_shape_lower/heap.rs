@@ -109,7 +109,7 @@ impl ShapeHeap {
         let body = Stmt::seq(stores);
         self.known.extend(ready.iter().map(|(slot, _)| *slot));
         let mut func = PrimFunc::over_buffers(&[heap], &[], body);
-        func.attrs = Attrs::new().with(relaxide_tir::HOST_FUNC, true);
+        func.attrs = Attrs::new().with(relaxide_tir::HOST_FUNC, true).with("s_tir", true);
         Some(func)
     }
 }

@@ -25,7 +25,8 @@ pub fn check(value: &Expr, ty: &Type, context: &str, out: &mut Vec<Binding>, pen
     };
     match ty {
         Type::Tensor(t) => {
-            info("tensor", tensor_args(t), out);
+            let args = tensor_args(t, out);
+            info("tensor", args, out);
             if let Some(dims) = &t.shape {
                 pending.push(Pending {
                     value: value.clone(),
@@ -59,7 +60,7 @@ pub fn check(value: &Expr, ty: &Type, context: &str, out: &mut Vec<Binding>, pen
                 if matches!(field, Type::Any(_) | Type::Missing(_)) {
                     continue;
                 }
-                let item = emit(out, "gv", field.clone(), Expr::field(value.clone(), i));
+                let item = item(value, i, field, out);
                 check(&item, field, context, out, pending);
             }
         }
@@ -92,12 +93,23 @@ pub fn check_cast(
     }
 }
 
-fn tensor_args(t: &TensorType) -> Vec<Expr> {
-    let mut args = vec![Expr::prim(t.ndim)];
-    if t.dtype != DataType::void() {
-        args.push(Expr::dtype(t.dtype));
+/// A field of a tuple; one of which no type says that it is a tuple is asked while the program runs.
+fn item(tuple: &Expr, index: usize, ty: &Type, out: &mut Vec<Binding>) -> Expr {
+    if matches!(tuple.ty(), Type::Tuple(_)) {
+        return emit(out, "gv", ty.clone(), Expr::field(tuple.clone(), index));
     }
-    args
+    let args = vec![tuple.clone(), Expr::prim(index as i64)];
+    emit(out, "gv", Type::any(), call_packed("vm.builtin.tuple_getitem", args, Type::any()))
+}
+
+/// Rank and dtype; the null value stands for a dtype that nothing is said of.
+fn tensor_args(t: &TensorType, out: &mut Vec<Binding>) -> Vec<Expr> {
+    let dtype = if t.dtype == DataType::void() {
+        emit(out, "gv", Type::any(), call_op("null_value", Vec::new(), Type::any()))
+    } else {
+        Expr::dtype(t.dtype)
+    };
+    vec![Expr::prim(t.ndim), dtype]
 }
 
 impl Pending {

@@ -184,7 +184,7 @@ def interpolate(
         coordinates = "asymmetric"
     else:
         coordinates = "align_corners" if align_corners else "half_pixel"
-    how = {"method": _METHODS.get(mode, mode), "coordinate_transformation_mode": coordinates, "layout": data_layout, "roi": [0.0] * 4}
+    how = {"method": _METHODS.get(mode, mode), "coordinate_transformation_mode": coordinates, "layout": data_layout}
     return wrap_nested(_op.image.resize2d(x._expr, list(size), **how), name)
 
 

@@ -22,7 +22,7 @@ def put(stmt):
     builder = IRBuilder.current()
     frame = builder.find(TIRFrame)
     if frame is None:
-        builder.finish(stmt)
+        builder.finish(named(stmt, builder._names))
     else:
         frame.stmts.append(stmt)
 
@@ -159,6 +159,8 @@ class AssertFrame(TIRFrame):
 
     def exit(self):
         """The check, and the statements behind it."""
+        if IRBuilder.current().find(TIRFrame) is None:
+            return put(stmt_seq(self.check, *self.stmts))
         for stmt in (self.check, *self.stmts):
             put(stmt)
 
