@@ -43,8 +43,9 @@ fn network(body: impl FnOnce(&mut BlockBuilder, Expr) -> Result<Expr, BuildError
 
 fn apply(mut module: IRModule, passes: &[&str]) -> IRModule {
     for name in passes {
-        let pass = transform::pass(name).expect("the pass exists");
-        module = pass.run(module, &PassContext::default()).expect("the pass succeeds");
+        for pass in transform::parse_passes(name).expect("the pass exists") {
+            module = pass.run(module, &PassContext::default()).expect("the pass succeeds");
+        }
         let broken = wellformed::check_module(&module);
         assert!(broken.is_empty(), "behind {name}: {broken:?}");
     }

@@ -43,6 +43,7 @@ mod prefetch;
 mod quotients;
 mod record;
 mod recurrence;
+mod requantize;
 pub mod rows;
 mod rules;
 mod separate;
@@ -205,7 +206,7 @@ fn lay_out(mut program: Program, target: &Target, record: &mut Record<'_>) -> Re
     let work = column_panels::run(channel_groups::run(work));
     let work = compact::run(&mut program, work);
     let machine = Machine::of(target);
-    let work = if target.is_gpu() { work } else { periods::run(work, &machine) };
+    let work = if target.is_gpu() { work } else { periods::run(requantize::run(work, &machine), &machine) };
     let work = back_to_back::join(&program, work, &machine, record)?;
     let work = rows::join(&program, work, &machine, record)?;
     let private = private(&program, &work);

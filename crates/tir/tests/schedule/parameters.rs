@@ -237,7 +237,7 @@ fn what_does_not_fit_is_refused_with_what_would() {
         (of("cov", "conv", &[]), "it has no stage \"cov\"; did you mean \"conv\"?"),
         (
             of("conv", "convolution", &[]),
-            "stage \"conv\" is served by no rule \"convolution\"; there are \"conv\", \"masked_depthwise\", \"depthwise\"",
+            "stage \"conv\" is served by no rule \"convolution\"; there are \"conv\", \"channel_lanes\", \"masked_depthwise\", \"depthwise\"",
         ),
         (of("conv", "depthwise", &[]), "rule depthwise does not take stage \"conv\": "),
     ];

@@ -8,6 +8,10 @@ const OWNERS: &[&str] = &["crates/ir/src/target/", "crates/codegen/src/"];
 /// Other files that name a kind, each with the reason.
 const NAMED: &[(&str, &str)] = &[
     ("crates/relax/src/transform/pipeline.rs", "TVM's choice of a default pipeline is by kind"),
+    (
+        "crates/tir/src/lower/lower_intrin.rs",
+        "calls of LLVM's functions are for its kind, as in TVM's pass of this name",
+    ),
     ("crates/tir/src/lower/promote_floats.rs", "types that generations of NVIDIA's devices compute in"),
     ("crates/tir/src/schedule/machine.rs", "what a machine can do follows from its kind"),
 ];

@@ -97,6 +97,8 @@ pub(super) struct Node {
     pub(super) args: Vec<Option<usize>>,
     /// The lengths of its value, where it is one tensor and all are known.
     pub(super) lengths: Option<Vec<i64>>,
+    /// Whether it is a tensor in a wider type, element by element: twice the memory of what it is made of, or more.
+    pub(super) widens: bool,
 }
 
 /// The values of a block in order, by the place of their bindings.
@@ -143,7 +145,9 @@ impl Graph {
             let args = call.as_ref().map_or_else(Vec::new, |(call, _)| call.args.iter().map(given).collect());
             let dims = binding.var().ty().as_tensor().and_then(|ty| ty.shape.clone());
             let lengths = dims.and_then(|dims| dims.iter().map(PrimExpr::as_int).collect());
-            nodes.push(Node { pattern, uses: Vec::new(), tensors, open, escapes, rows, args, lengths });
+            let widens = pattern <= OpPattern::Broadcast
+                && call.as_ref().is_some_and(|(call, _)| is_widened(call, binding.var().ty()));
+            nodes.push(Node { pattern, uses: Vec::new(), tensors, open, escapes, rows, args, lengths, widens });
         }
         Graph { nodes }
     }
@@ -189,6 +193,19 @@ fn fusible<'a>(binding: &Binding, kernels: &'a Kernels) -> Option<(CallTir, &'a 
         _ => false,
     };
     call.args.iter().all(takes).then_some((call, kernel))
+}
+
+/// Whether a call gives its only tensor of the result's shape in a type of twice the width or more.
+fn is_widened(call: &CallTir, out: &Type) -> bool {
+    let Some(out) = out.as_tensor() else { return false };
+    let whole = |arg: &Expr| {
+        let ty = arg.ty();
+        let ty =
+            ty.as_tensor().filter(|ty| ty.shape.as_ref().zip(out.shape.as_ref()).is_some_and(|(a, b)| same_dims(a, b)));
+        ty.map(|ty| i64::from(ty.dtype.bits))
+    };
+    let widths: Vec<i64> = call.args.iter().filter_map(whole).collect();
+    matches!(widths.as_slice(), [own] if own * 2 <= i64::from(out.dtype.bits))
 }
 
 /// How many tensors of a call have lengths with names that are not those of its result.

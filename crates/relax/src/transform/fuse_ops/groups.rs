@@ -5,7 +5,7 @@
 //!
 //! | group of the node | joins its dominator where | in round |
 //! | --- | --- | --- |
-//! | out-fusable | used element by element at equal shape, and all on the way and there is at most broadcast | 0 |
+//! | out-fusable | used element by element at equal shape, and all on the way and there is at most broadcast, and there is not where a narrow tensor becomes a wide one for another anchor's epilogue | 0 |
 //! | reduction | as above; or all on the way and there is at most broadcast or reduces along the same rows | 0 |
 //! | element-wise, broadcast | all on the way is at most injective, and there is no anchor there that it would go in front of, save a reduction | 0 |
 //! | injective | all on the way and there is at most injective | 1 |
@@ -123,7 +123,9 @@ impl<'a> Groups<'a> {
         }
         let Some(between) = self.between(node, sink) else { return };
         let joins = match (own, round) {
-            (OutFusable, 0) => used == Elemwise && self.all(&between, sink, Broadcast, |p| p <= Broadcast),
+            (OutFusable, 0) => {
+                used == Elemwise && self.all(&between, sink, Broadcast, |p| p <= Broadcast) && !self.goes_on(sink)
+            }
             (Reduce, 0) => {
                 used == Elemwise && self.all(&between, sink, Broadcast, |p| p <= Broadcast)
                     || self.along_rows(node, &between, sink)
@@ -135,6 +137,13 @@ impl<'a> Groups<'a> {
         if joins && self.joint_size(node, &between, sink).fits(self.limit) {
             self.merge(node, &between, sink);
         }
+    }
+
+    /// Whether a node that widens its tensor is used in the epilogue of another anchor, which it joins: what lies in memory between both is
+    /// the narrow tensor then.
+    fn goes_on(&self, node: usize) -> bool {
+        let Some((user, used)) = self.tree.parent(node).filter(|_| self.graph.nodes[node].widens) else { return false };
+        used <= Broadcast && self.pattern_of(user) == OutFusable && self.root(user) != self.root(node)
     }
 
     /// Makes one group of the products and the rows of a chain that ends with a node.

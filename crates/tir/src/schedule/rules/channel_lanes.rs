@@ -49,7 +49,7 @@ impl Rule for ShortRows {
     type Found<'w> = Windowed;
     type Decided = Shape;
 
-    fn find<'w>(machine: &Machine, reduce: &'w Reduce) -> Result<Windowed, Refusal> {
+    fn find(machine: &Machine, reduce: &Reduce) -> Result<Windowed, Refusal> {
         let contraction = Contraction::of(reduce)?;
         if !contraction.rows.is_empty() {
             return Err(Refusal::new("an axis belongs to the weights alone"));
@@ -213,7 +213,7 @@ impl<'w> ChannelLanes<'w> {
             behind,
             outputs,
         };
-        body.extend([&block.weights, &block.image, &block.sums].map(|buffer| Stmt::alloc(buffer)));
+        body.extend([&block.weights, &block.image, &block.sums].map(Stmt::alloc));
         body.extend([block.turn_weights(cx)?, block.turn_image(cx)?, block.sum(cx)?, block.store(cx)?]);
         let reduce = &self.window.c.reduce;
         let extents = reduce.stage.spatial.iter().chain(&reduce.stage.reduce).map(|axis| &axis.extent);

@@ -320,8 +320,7 @@ impl RegisterTile<'_> {
         let done = Buffer::scoped("done", acc.dtype, acc.shape.clone(), "local");
         let copies = self.cells().map(|(i, j)| Stmt::store(&done, [self.cell(i, j)], load(acc, [self.cell(i, j)])));
         let mut list: Vec<Stmt> = [Stmt::alloc(&done)].into_iter().chain(copies).collect();
-        let rows = self.emit_epilogue_by_row(cx, &Sums { buffer: done, start: int(0) })?;
-        list.push(if cost(&self.reduce.epilogue) < LONG { rows } else { nest::outlined(rows) });
+        list.push(self.emit_epilogue_by_row(cx, &Sums { buffer: done, start: int(0) })?);
         Ok(list)
     }
 
@@ -347,7 +346,7 @@ impl RegisterTile<'_> {
             stores.push(store(int(j), self.tile.mask.as_ref())?);
         }
         let rows = self.rows.present.clone().unwrap_or_else(|| int(self.rows.count));
-        Ok(Stmt::serial(i, rows, Stmt::seq(stores)))
+        Ok(apart_if_long(&self.reduce.epilogue, Stmt::serial(i, rows, Stmt::seq(stores))))
     }
 
     /// The epilogue and the store of one vector.
@@ -375,6 +374,11 @@ impl RegisterTile<'_> {
             &self.reduce.epilogue,
         )
     }
+}
+
+/// What computes an epilogue, as a function of its own where that is long: its constants would take the registers of the sums.
+pub fn apart_if_long(epilogue: &PrimExpr, computes: Stmt) -> Stmt {
+    if cost(epilogue) < LONG { computes } else { nest::outlined(computes) }
 }
 
 /// A value by a name of its own.

@@ -21,7 +21,7 @@ use super::super::super::affine::{ceil_div, product};
 use super::super::super::inline::freshen_lets;
 use super::super::super::nest::Tile;
 use super::super::super::{Axis, Cx, Refusal, nest};
-use super::super::register_tile::{self, MOST_ROWS, RegisterTile, Rows, Shape};
+use super::super::register_tile::{self, MOST_ROWS, RegisterTile, Rows, Shape, apart_if_long};
 use super::super::window::{Window, Windowed, Workspace};
 use super::decide::{Nest, Products};
 use super::panels;
@@ -242,7 +242,8 @@ impl Block<'_> {
             let sum = Ref::new(BufferLoad { buffer: sums.buffer.clone(), indices, predicate }).into();
             self.register_tile(rows, &tile, &at).emit_epilogue(cx, PrimExpr::from(&i), 0, sum)
         })?;
-        Ok(Stmt::serial(i, int(rows.count), Stmt::serial(line, lines.count.clone(), row)))
+        let rows = Stmt::serial(i, int(rows.count), Stmt::serial(line, lines.count.clone(), row));
+        Ok(apart_if_long(&self.window.c.reduce.epilogue, rows))
     }
 
     /// What the axis across rows stands for in a row of the block.

@@ -31,7 +31,7 @@ use crate::schedule::nest::{self, Tile};
 use crate::schedule::parameters::{Choices, Domain, Guess};
 use crate::schedule::prefetch::request;
 use crate::schedule::quotients::Quotients;
-use crate::schedule::rules::register_tile::{RegisterTile, Rows};
+use crate::schedule::rules::register_tile::{RegisterTile, Rows, apart_if_long};
 use crate::schedule::rules::window::{Window, Windowed};
 use crate::schedule::{Axis, Cx, Machine, Refusal, square};
 
@@ -447,6 +447,7 @@ impl Panels<'_> {
             _ => max(min(int(lanes), sub(all, add(first, &from))), int(0)),
         };
         let rows = Stmt::serial(i, channels, Stmt::serial(line, chunk.lines.clone(), row));
+        let rows = apart_if_long(&block.window.c.reduce.epilogue, rows);
         let slices = Stmt::serial(slice, int(self.width / lanes), Stmt::seq([turn, rows]));
         Ok(Stmt::seq([Stmt::alloc(&turned), slices]))
     }
