@@ -91,7 +91,11 @@ fn returned(func: &Function) -> HashSet<AnyVar> {
         };
         let names_memory = match (&call.op, call.op_name().map(|name| name.trim_start_matches("relax."))) {
             (Expr::Extern(f), _) => f.global_symbol == "vm.builtin.reshape",
-            (_, name) => matches!(name, Some("memory.alloc_tensor" | "memory.view" | "reshape")),
+            (_, Some(name)) => {
+                let is_view = || op::lookup(name).is_some_and(|def| def.memory == MemoryUse::View);
+                name == "memory.alloc_tensor" || is_view()
+            }
+            (_, None) => false,
         };
         if let (true, Some(memory)) = (names_memory, call.args.first()) {
             held.extend(used_vars(memory));
