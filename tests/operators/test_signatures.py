@@ -84,6 +84,9 @@ def test_an_operator_takes_what_tvms_takes(name):
         # A dtype that is not said is that of the operands, or float32, in both.
         if parameter.name == "dtype" and own[parameter.name].default in (None, parameter.default):
             continue
+        # Where TVM's function makes a region of zeros of none, that is the default here.
+        if parameter.name == "roi" and parameter.default is None and not any(own[parameter.name].default):
+            continue
         if own[parameter.name].default is None and parameter.name == "variances":
             continue
         assert _default(own[parameter.name].default) == _default(parameter.default), parameter.name
