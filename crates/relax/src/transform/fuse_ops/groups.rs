@@ -5,10 +5,13 @@
 //!
 //! | group of the node | joins its dominator where | in round |
 //! | --- | --- | --- |
-//! | out-fusable | used element by element at equal shape, and all on the way and there is at most broadcast, and there is not where a narrow tensor becomes a wide one for another anchor's epilogue | 0 |
+//! | out-fusable | used element by element at equal shape, and all on the way and there is at most broadcast | 0 |
 //! | reduction | as above; or all on the way and there is at most broadcast or reduces along the same rows | 0 |
 //! | element-wise, broadcast | all on the way is at most injective, and there is no anchor there that it would go in front of, save a reduction | 0 |
 //! | injective | all on the way and there is at most injective | 1 |
+//!
+//! What gives a narrow tensor does not join what widens it for the epilogue of another anchor: that joins the other, and what lies in memory
+//! between both is the narrow tensor.
 //!
 //! With `products`, [chains](super::back_to_back) are joined when all that is done.
 //!

@@ -23,7 +23,8 @@ const LEAST_WIDTH: i64 = 32;
 /// Terms of a sum from which panels pay: of windows of several pixels, and of one.
 const LEAST_TERMS: i64 = 256;
 const LEAST_TERMS_OF_A_PIXEL: i64 = 192;
-/// Pixels up to which windows of one gain, as an image of unknown size may have (of few pixels they gain much more than they lose of many), and terms from which they gain whatever the pixels are.
+/// Pixels up to which windows of one gain, and terms from which they gain whatever the pixels are. An image of unknown size is taken to be small: of few
+/// pixels they gain much more than they lose of many.
 const MOST_PIXELS: i64 = 400;
 const MANY_TERMS_OF_A_PIXEL: i64 = 512;
 
