@@ -21,14 +21,13 @@ use relaxide_ir::prim::{
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
-use super::super::affine::{ceil_div, coefficient, cost, flat_index, linear, loads, product, uses};
+use super::super::affine::{ceil_div, coefficient, cost, flat_index, linear, product, uses};
 use super::super::lanes::{multiply_add, splat};
 use super::super::nest::Tile;
 use super::super::parameters::{Choices, Domain, Guess};
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest, square};
-use super::contraction::{Contraction, is_zero};
+use super::contraction::Contraction;
 use super::register_tile::{LONG, RegisterTile, Rows};
-use super::row::{choice, conjuncts};
 use super::rule::{self, Rule};
 use super::window::{Window, Windowed};
 use crate::Stmt;
@@ -249,20 +248,10 @@ impl Weights {
 
 impl Plane {
     fn of(window: &Windowed, y: &Window) -> Result<Plane, Refusal> {
-        let (image, image_x, image_y) = window.image();
-        let (guard, pixel) = match choice(image) {
-            Some((guard, pixel, zero)) if is_zero(zero) => (conjuncts(guard), pixel),
-            Some(_) => return Err(Refusal::new("the padding is not zero")),
-            None => (Vec::new(), image),
-        };
-        let PrimExpr::Load(of) = pixel else { return Err(Refusal::new("pixels are computed")) };
-        let flat = flat_index(&of.buffer, &of.indices);
-        let (Some(1), Some((columns, _))) = (coefficient(&flat, image_x), linear(&flat, image_y)) else {
+        let ((_, image_x, image_y), (guard, of, flat)) = (window.image(), window.pixel()?);
+        let Some((columns, _)) = linear(&flat, image_y) else {
             return Err(Refusal::new("rows of the image are not contiguous"));
         };
-        if !loads(&flat).is_empty() {
-            return Err(Refusal::new("pixels are gathered"));
-        }
         let mut frame = [Side::default(), Side::default()];
         for condition in &guard {
             let side = match (uses(condition, image_y), uses(condition, image_x)) {

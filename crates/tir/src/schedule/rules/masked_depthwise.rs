@@ -22,15 +22,14 @@ use relaxide_ir::prim::{
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
-use super::super::affine::{coefficient, flat_index, loads, product, uses};
+use super::super::affine::{coefficient, product, uses};
 use super::super::inline::freshen_lets;
 use super::super::lanes::{Mask, multiply_add, splat};
 use super::super::nest::Tile;
 use super::super::parameters::{Choices, Domain, Guess};
 use super::super::{Cx, Machine, Reduce, Refusal, nest};
-use super::contraction::{Contraction, is_zero};
+use super::contraction::Contraction;
 use super::register_tile::{RegisterTile, Rows};
-use super::row::{choice, conjuncts};
 use super::rule::{self, Rule};
 use super::window::{Window, Windowed};
 use crate::Stmt;
@@ -160,20 +159,10 @@ impl Rule for MaskedDepthwise {
 impl Image {
     /// The image of a window: one tensor, with zeros around it.
     fn of(window: &Windowed, y: &Window, height: i64, width: i64) -> Result<Image, Refusal> {
-        let (image, image_x, image_y) = window.image();
-        let (guard, pixel) = match choice(image) {
-            Some((guard, pixel, zero)) if is_zero(zero) => (conjuncts(guard), pixel),
-            Some(_) => return Err(Refusal::new("the padding is not zero")),
-            None => (Vec::new(), image),
-        };
-        let PrimExpr::Load(n) = pixel else { return Err(Refusal::new("pixels are computed")) };
-        let flat = flat_index(&n.buffer, &n.indices);
-        let (Some(1), Some(pitch)) = (coefficient(&flat, image_x), coefficient(&flat, image_y)) else {
+        let ((_, image_x, image_y), (guard, n, flat)) = (window.image(), window.pixel()?);
+        let Some(pitch) = coefficient(&flat, image_y) else {
             return Err(Refusal::new("rows of the image are not contiguous"));
         };
-        if !loads(&flat).is_empty() {
-            return Err(Refusal::new("pixels are gathered"));
-        }
         let first = VarMap::from([(image_x.clone(), int(0)), (image_y.clone(), int(0))]);
         let reach = |window: &Window, extent: i64| (extent - 1) * window.stride + window.reach;
         let rows = inside(&guard, image_y, image_x, reach(y, height))?;

@@ -17,18 +17,18 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::{dims, gcd};
 use relaxide_ir::prim::{
-    BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, binary, constant, floordiv, floormod, if_then_else, int,
-    lt, max, min, mul, ramp, sub, substitute,
+    BinaryOp, BufferLoad, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, binary, constant, floordiv, floormod,
+    if_then_else, int, lt, max, min, mul, ramp, sub, substitute,
 };
 use relaxide_ir::{Buffer, DataType, Var};
 
-use super::super::affine::{ceil_div, flat_index, linear, loads, product, same, uses};
+use super::super::affine::{ceil_div, coefficient, flat_index, linear, loads, product, same, uses};
 use super::super::lanes::splat;
 use super::super::nest::Tail;
 use super::super::parameters::{Choices, Domain, Guess};
 use super::super::{Axis, Cx, Refusal};
-use super::contraction::Contraction;
-use super::row::Row;
+use super::contraction::{Contraction, is_zero};
+use super::row::{Row, choice, conjuncts};
 use crate::Stmt;
 
 /// How an axis of the output moves over an axis of the image.
@@ -128,6 +128,25 @@ impl Windowed {
         };
         let read = loads(&reduce.epilogue).into_iter().all(|n| follows(flat_index(&n.buffer, &n.indices)));
         read && follows(flat_index(&reduce.output, &reduce.indices)) && !counts(&reduce.epilogue, [&x.var, y])
+    }
+
+    /// The image as one tensor with zeros around it: the conditions under which a pixel is there, its load, and the load's flat index, which moves
+    /// by one element with the column.
+    pub fn pixel(&self) -> Result<(Vec<PrimExpr>, Ref<BufferLoad>, PrimExpr), Refusal> {
+        let (guard, pixel) = match choice(&self.image) {
+            Some((guard, pixel, zero)) if is_zero(zero) => (conjuncts(guard), pixel),
+            Some(_) => return Err(Refusal::new("the padding is not zero")),
+            None => (Vec::new(), &self.image),
+        };
+        let PrimExpr::Load(of) = pixel else { return Err(Refusal::new("pixels are computed")) };
+        let flat = flat_index(&of.buffer, &of.indices);
+        if coefficient(&flat, &self.image_x) != Some(1) {
+            return Err(Refusal::new("rows of the image are not contiguous"));
+        }
+        if !loads(&flat).is_empty() {
+            return Err(Refusal::new("pixels are gathered"));
+        }
+        Ok((guard, of.clone(), flat))
     }
 
     /// Elements of a workspace row, one phase of it, in which every row begins at a vector: the output's row in whole vectors,
