@@ -25,6 +25,8 @@ const BYTES: i64 = 4;
 /// Columns of a panel at most, and what they are a multiple of.
 const PANEL: i64 = 64;
 const VECTOR: i64 = 16;
+/// Filters of a panel at least: the tiles of fewer are read as they lie.
+const LEAST_FILTERS: i64 = 32;
 /// Elements up to which one thread lays them out.
 const FEW: usize = 1 << 16;
 /// The largest number that what is multiplied becomes.
@@ -52,6 +54,11 @@ impl Panels {
     /// The same, as wide as leaves nothing empty; none where no width does.
     pub fn whole(columns: i64) -> Option<Panels> {
         can_be_counted(columns).then(|| Panels::with_empty(columns, 0)).flatten()
+    }
+
+    /// The panels of a convolution's filters; none where panels of few are all that would leave little of the last one empty.
+    pub fn of_filters(filters: i64) -> Option<Panels> {
+        Panels::new(filters).filter(|panels| panels.width() >= LEAST_FILTERS)
     }
 
     /// The widest that leave at most so many columns of the last one empty.

@@ -31,9 +31,8 @@ type Result<T> = std::result::Result<T, NodeError>;
 const BYTES: i64 = 4;
 /// Channels from which words of them have more bytes in use than not.
 const LEAST_CHANNELS: i64 = 3;
-/// Words of a sum from which filters lie in panels, and filters of a panel at least. As was measured (`docs/performance.md`, "Filters in panels").
+/// Words of a sum from which filters lie in panels. As was measured (`docs/performance.md`, "Filters in panels").
 const LEAST_WORDS: i64 = 256;
-const LEAST_WIDTH: i64 = 32;
 const U8: DataType = DataType::uint(8);
 const I32: DataType = DataType::int(32);
 const U32: DataType = DataType::uint(32);
@@ -391,8 +390,7 @@ impl Slide {
     /// The panels of filters, where sums have so many words that their way through memory, back to rows of pixels, costs little.
     fn panels(&self, filters: usize) -> Option<Panels> {
         let words = words_in(self.channels) * self.kernel[0] * self.kernel[1];
-        let panels = if words < LEAST_WORDS { None } else { Panels::new(filters as i64) };
-        panels.filter(|panels| panels.width() >= LEAST_WIDTH)
+        if words < LEAST_WORDS { None } else { Panels::of_filters(filters as i64) }
     }
 
     /// The kernel: words of the image with its padding, which is the zero point, and the products.

@@ -18,8 +18,6 @@ use crate::transform::dispatch::kind_of;
 use crate::transform::plain_conv::is_plain;
 use crate::*;
 
-/// Filters of a panel at least.
-const LEAST_WIDTH: i64 = 32;
 /// Terms of a sum from which panels pay: of windows of several pixels, and of one.
 const LEAST_TERMS: i64 = 256;
 const LEAST_TERMS_OF_A_PIXEL: i64 = 192;
@@ -78,16 +76,11 @@ pub(super) fn gain(taps: i64, channels: i64, pixels: Option<i64>) -> bool {
     }
 }
 
-/// The panels of so many filters; none where panels of few are all that would leave little of the last one empty.
-pub(super) fn panels(filters: i64) -> Option<Panels> {
-    Panels::new(filters).filter(|panels| panels.width() >= LEAST_WIDTH)
-}
-
 /// The panels of filters, `[panels, channels, height, width, filters of a panel]`, with zeros behind the last one; none where they are
 /// to stay.
 fn in_panels(filters: &Tensor) -> Option<Tensor> {
     let [count, channels, height, across] = *filters.shape() else { return None };
-    let panels = panels(count)?;
+    let panels = Panels::of_filters(count)?;
     if filters.dtype() != F32 {
         return None;
     }

@@ -91,7 +91,7 @@ pub(super) fn in_panels(matrix: &Tensor) -> Option<Tensor> {
 /// The panels of the rows of some matrices, `[.., panels, columns, rows of a panel]`, with zeros behind the last row; none where they are to stay.
 pub(super) fn rows_in_panels(matrices: &Tensor) -> Option<Tensor> {
     let [batch @ .., rows, columns] = matrices.shape() else { return None };
-    let panels = filters::panels(*rows)?;
+    let panels = Panels::of_filters(*rows)?;
     if matrices.dtype() != F32 {
         return None;
     }
