@@ -55,8 +55,7 @@ class Scriptable:
 def _with_alias(text, alias):
     """A text whose functions have another name for their module, or none."""
     lines = [line for line in text.split("\n") if alias or line.strip() != "cls = Module"]
-    named = re.sub(r"\bcls\b(?= = Module$|\.)", alias or "Module", "\n".join(lines), flags=re.MULTILINE)
-    return named
+    return re.sub(r"\bcls\b(?= = Module$|\.)", alias or "Module", "\n".join(lines), flags=re.MULTILINE)
 
 
 def _laid_out(text, indent, numbers):

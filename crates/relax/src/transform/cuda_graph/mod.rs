@@ -13,7 +13,8 @@
 //!
 //! **Model.** A value is *static* where every run has it at the same address with the same shape: storages of known size,
 //! tensors inside them, weights (the parameters behind the function's attribute `num_input`), constants, and what is computed
-//! of static values only; not so what holds the result, which the caller keeps. Storages move to one function that is called once (all functions of the module share it: their
+//! of static values only; not so what holds the result, which the caller keeps. Storages move to one function that is called once (all
+//! functions of the module share it: their
 //! storages are paired by size). From a static call of a kernel on, static bindings go to a *region*, which ends at the first
 //! one that is not static, at a branch and at the end of the function; what is used behind it is its result.
 //!

@@ -19,7 +19,8 @@
 //! storage of its own.
 //!
 //! Which tensors share is decided by [`assign`]: storages of constant size as TVM's pass does it, which shares among tensors
-//! of one element type, or, with `least_memory`, among all of them, in order or by size, whichever needs less; those of symbolic size are shared where the sizes are provably equal. With `tir_var_upper_bound` among a function's attributes, dimensions are taken
+//! of one element type, or, with `least_memory`, among all of them, in order or by size, whichever needs less; those of symbolic size are
+//! shared where the sizes are provably equal. With `tir_var_upper_bound` among a function's attributes, dimensions are taken
 //! at their largest (a difference is largest where what is taken away is least: `tir_var_lower_bound`) and are constant.
 
 mod assign;
