@@ -14,6 +14,7 @@
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::workers;
+use relaxide_tir::schedule::Machine;
 use relaxide_tir::te;
 
 const F32: DataType = DataType::float(32);
@@ -22,11 +23,6 @@ const U32: DataType = DataType::uint(32);
 /// Bits and bytes of a word.
 const BITS: i64 = 32;
 const BYTES: i64 = 4;
-/// Columns of a panel at most, and what they are a multiple of.
-const PANEL: i64 = 64;
-const VECTOR: i64 = 16;
-/// Filters of a panel at least: the tiles of fewer are read as they lie.
-const LEAST_FILTERS: i64 = 32;
 /// Elements up to which one thread lays them out.
 const FEW: usize = 1 << 16;
 /// The largest number that what is multiplied becomes.
@@ -37,6 +33,35 @@ const ONES: i64 = 0x0101_0101;
 /// What stands for zero where a matrix of 4 bits says nothing else.
 pub const MIDDLE: u8 = 8;
 
+/// How wide panels may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Widths {
+    /// Columns at most.
+    most: i64,
+    /// What columns are a multiple of: a vector.
+    vector: i64,
+}
+
+impl Widths {
+    /// Those of the longest vectors, of which shorter ones read a part at a time: for whom no processor is known.
+    pub const LONGEST: Widths = Widths { most: 64, vector: 16 };
+
+    /// Those that a processor's tiles of registers read from the beginning to the end.
+    pub fn of(machine: &Machine, dtype: DataType) -> Widths {
+        Widths { most: machine.tile_columns(dtype), vector: machine.lanes(dtype) }
+    }
+
+    /// Columns of a panel at least, of which tiles have registers enough to be worth it: the most but a quarter, or but half where several
+    /// rows of pixels share them.
+    pub fn least(self) -> i64 {
+        self.most * 3 / 4
+    }
+
+    fn least_filters(self) -> i64 {
+        (self.most / 2).max(2 * self.vector)
+    }
+}
+
 /// Columns of a matrix in panels, side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panels {
@@ -46,24 +71,24 @@ pub struct Panels {
 
 impl Panels {
     /// Of so many columns, as wide as leaves little of the last one empty; none where there are no columns, or too many.
-    pub fn new(columns: i64) -> Option<Panels> {
-        let narrowest = Panels { columns, width: VECTOR };
-        can_be_counted(columns).then(|| Panels::with_empty(columns, columns / 16).unwrap_or(narrowest))
+    pub fn new(columns: i64, widths: Widths) -> Option<Panels> {
+        let narrowest = Panels { columns, width: widths.vector };
+        can_be_counted(columns).then(|| Panels::with_empty(columns, widths, columns / 16).unwrap_or(narrowest))
     }
 
     /// The same, as wide as leaves nothing empty; none where no width does.
-    pub fn whole(columns: i64) -> Option<Panels> {
-        can_be_counted(columns).then(|| Panels::with_empty(columns, 0)).flatten()
+    pub fn whole(columns: i64, widths: Widths) -> Option<Panels> {
+        can_be_counted(columns).then(|| Panels::with_empty(columns, widths, 0)).flatten()
     }
 
     /// The panels of a convolution's filters; none where panels of few are all that would leave little of the last one empty.
-    pub fn of_filters(filters: i64) -> Option<Panels> {
-        Panels::new(filters).filter(|panels| panels.width() >= LEAST_FILTERS)
+    pub fn of_filters(filters: i64, widths: Widths) -> Option<Panels> {
+        Panels::new(filters, widths).filter(|panels| panels.width() >= widths.least_filters())
     }
 
     /// The widest that leave at most so many columns of the last one empty.
-    fn with_empty(columns: i64, most: i64) -> Option<Panels> {
-        let widths = (1..=PANEL / VECTOR).rev().map(|vectors| vectors * VECTOR);
+    fn with_empty(columns: i64, Widths { most: widest, vector }: Widths, most: i64) -> Option<Panels> {
+        let widths = (1..=widest / vector).rev().map(|vectors| vectors * vector);
         widths.map(|width| Panels { columns, width }).find(|panels| panels.padded() - columns <= most)
     }
 
@@ -141,7 +166,12 @@ impl Blocks {
     fn of_bits(bits: i64, rows: i64, columns: i64, block: i64) -> Option<Blocks> {
         let is_sound = rows > 0 && block > 0 && block % (BITS / bits) == 0;
         let fits = rows.checked_add(block).is_some_and(|n| n < i64::from(i32::MAX));
-        Panels::new(columns).filter(|_| is_sound && fits).map(|panels| Blocks { rows, block, panels, bits })
+        Panels::new(columns, Widths::LONGEST).filter(|_| is_sound && fits).map(|panels| Blocks {
+            rows,
+            block,
+            panels,
+            bits,
+        })
     }
 
     /// Whether numbers have 8 bits.
@@ -318,7 +348,7 @@ impl Blocks {
 }
 
 fn can_be_counted(columns: i64) -> bool {
-    (1..i64::from(i32::MAX) - PANEL).contains(&columns)
+    (1..i64::from(i32::MAX) - Widths::LONGEST.most).contains(&columns)
 }
 
 fn up(n: i64, by: i64) -> i64 {

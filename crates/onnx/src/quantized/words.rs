@@ -14,7 +14,7 @@
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
-use relaxide_relax::blocks::Panels;
+use relaxide_relax::blocks::{Panels, Widths};
 use relaxide_tir::te;
 
 use super::integer::{Integers, per_channel};
@@ -390,7 +390,7 @@ impl Slide {
     /// The panels of filters, where sums have so many words that their way through memory, back to rows of pixels, costs little.
     fn panels(&self, filters: usize) -> Option<Panels> {
         let words = words_in(self.channels) * self.kernel[0] * self.kernel[1];
-        if words < LEAST_WORDS { None } else { Panels::of_filters(filters as i64) }
+        if words < LEAST_WORDS { None } else { Panels::of_filters(filters as i64, Widths::LONGEST) }
     }
 
     /// The kernel: words of the image with its padding, which is the zero point, and the products.

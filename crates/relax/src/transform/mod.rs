@@ -62,6 +62,7 @@ mod pipeline;
 mod plain_conv;
 mod private_calls;
 mod promote_outputs;
+mod propagate_constants;
 mod redundant_reshape;
 mod remove_purity_checking;
 mod remove_unused_parts;
@@ -155,6 +156,7 @@ pub static PASSES: &[PassInfo] = &[
     copy_returned_aliases::PASS,
     convert_to_dataflow::PASS,
     expand_tuple_arguments::PASS,
+    propagate_constants::PASS,
     remove_unused_parts::PARAMETERS,
     remove_unused_parts::OUTPUTS,
     inline_private::PASS,

@@ -58,6 +58,7 @@ const BEST: &[&str] = &[
     "DeadCodeElimination(keep_packed_calls=True)",
     "ReadPermutedMatrix",
     "FoldConstant",
+    "PropagateConstants",
     "WinogradConv2D",
     "DecomposeOps(fast=True)",
     "FoldConstant",

@@ -51,6 +51,26 @@ pub struct Reduce {
     pub indices: Vec<PrimExpr>,
 }
 
+impl Reduce {
+    /// The same with other axes in place of one, which is `at` of them.
+    pub(super) fn with_axes(&self, x: &Axis, axes: &[Axis], at: &PrimExpr) -> Reduce {
+        let map: VarMap = [(x.var.clone(), at.clone())].into();
+        let all = |list: &[PrimExpr]| list.iter().map(|e| substitute(e, &map)).collect::<Vec<_>>();
+        let mut reduce = self.clone();
+        let stage = &mut reduce.stage;
+        stage.spatial =
+            (stage.spatial.iter()).flat_map(|a| if a.var == x.var { axes.to_vec() } else { vec![a.clone()] }).collect();
+        stage.value = substitute(&stage.value, &map);
+        stage.indices = all(&stage.indices);
+        if let Some(reduction) = &mut stage.reduction {
+            reduction.init = substitute(&reduction.init, &map);
+        }
+        reduce.epilogue = substitute(&reduce.epilogue, &map);
+        reduce.indices = all(&reduce.indices);
+        reduce
+    }
+}
+
 fn names(pieces: &[Work]) -> String {
     pieces.iter().map(Work::name).collect::<Vec<_>>().join(", ")
 }

@@ -77,6 +77,21 @@ fn panels_that_are_too_few_tasks_divide_pixels() {
 }
 
 #[test]
+fn pixels_lie_tile_by_tile_for_many_panels() {
+    let plain = Conv { channels: (9, 96), kernel: (1, 1), pad: (0, 0), panel: Some(16), ..PLAIN };
+    check(vec![
+        plain.case("conv"),
+        Conv { image: (13, 13), n: 2, ..plain }.case("conv"),
+        Conv { image: (9, 15), stride: (2, 2), ..plain }.case("conv"),
+        Conv { image: (6, 31), channels: (11, 75), n: 5, ..plain }.case("conv"),
+        // Pixels beside a border, and chunks of an image that is larger than a cache.
+        Conv { pad: (1, 1), stride: (2, 1), ..plain }.case("conv"),
+        Conv { image: (7, 7), channels: (1500, 32), panel: Some(8), ..plain }.case("conv"),
+        Conv { symbolic: true, ..plain }.case("conv"),
+    ]);
+}
+
+#[test]
 fn panels_that_vectors_do_not_fill_are_read_as_rows() {
     check(vec![
         Conv { channels: (3, 18), panel: Some(6), ..PLAIN }.case("conv"),

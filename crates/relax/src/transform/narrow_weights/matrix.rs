@@ -8,7 +8,7 @@ use relaxide_tir::te;
 use super::notes::Stays;
 use super::stored::{PAIR, Stored, constant, stored};
 use super::{Along, Form};
-use crate::blocks::Panels;
+use crate::blocks::{Panels, Widths};
 use crate::*;
 
 const F32: DataType = DataType::float(32);
@@ -34,7 +34,7 @@ impl Matrix {
             Along::Rows => stored([rows, columns], form, |row, column| host[column * stride + row]),
             Along::Columns => stored([rows, columns], form, |row, column| host[row * stride + column]),
         }?;
-        let panels = Panels::new(columns).ok_or(Stays::Size)?;
+        let panels = Panels::new(columns, Widths::LONGEST).ok_or(Stays::Size)?;
         let places: Vec<u8> = (0..columns as i32).flat_map(i32::to_le_bytes).collect();
         Ok(Matrix { rows, panels, stored, places: constant(&places, &[columns], I32)? })
     }

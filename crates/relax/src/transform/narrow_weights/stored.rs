@@ -10,7 +10,7 @@ use super::Form;
 use super::notes::Stays;
 use super::quantize::{BLOCK, quantized, rounded};
 use crate::Expr;
-use crate::blocks::{Blocks, Panels};
+use crate::blocks::{Blocks, Panels, Widths};
 
 /// Steps of an integer of 8 bits to each side of zero.
 const STEPS: f32 = 127.0;
@@ -34,7 +34,7 @@ pub fn stored(
     form: Form,
     element: impl Fn(usize, usize) -> f32 + Sync,
 ) -> Result<Stored, Stays> {
-    let panels = Panels::new(columns).ok_or(Stays::Size)?;
+    let panels = Panels::new(columns, Widths::LONGEST).ok_or(Stays::Size)?;
     if form.dtype == DataType::int(4) || form.dtype == DataType::int(8) && form.products {
         return in_blocks([rows, columns], form.dtype, element);
     }

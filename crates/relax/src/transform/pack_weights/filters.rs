@@ -11,7 +11,7 @@ use relaxide_ir::prim::PrimExpr;
 
 use super::matrix::floats;
 use super::{F32, Layout, Pack};
-use crate::blocks::Panels;
+use crate::blocks::{Panels, Widths};
 use crate::op::convolve::convolve_in_panels;
 use crate::op::{CallCx, lookup};
 use crate::transform::dispatch::kind_of;
@@ -78,9 +78,9 @@ pub(super) fn gain(taps: i64, channels: i64, pixels: Option<i64>) -> bool {
 
 /// The panels of filters, `[panels, channels, height, width, filters of a panel]`, with zeros behind the last one; none where they are
 /// to stay.
-fn in_panels(filters: &Tensor) -> Option<Tensor> {
+fn in_panels(filters: &Tensor, widths: Widths) -> Option<Tensor> {
     let [count, channels, height, across] = *filters.shape() else { return None };
-    let panels = Panels::of_filters(count)?;
+    let panels = Panels::of_filters(count, widths)?;
     if filters.dtype() != F32 {
         return None;
     }
@@ -97,11 +97,12 @@ mod tests {
     fn filters_of_a_panel_follow_each_other() {
         let (filters, channels) = (100, 3);
         let elements: Vec<f32> = (0..filters * channels * 2).map(|i| i as f32).collect();
-        let panels = in_panels(&Tensor::from_slice(&elements, &[filters, channels, 2, 1]).unwrap());
+        let panels = in_panels(&Tensor::from_slice(&elements, &[filters, channels, 2, 1]).unwrap(), Widths::LONGEST);
         assert!(panels.is_none(), "panels of 16 alone leave little of the last one empty");
         let filters = 126;
         let elements: Vec<f32> = (0..filters * channels * 2).map(|i| i as f32).collect();
-        let panels = in_panels(&Tensor::from_slice(&elements, &[filters, channels, 2, 1]).unwrap()).unwrap();
+        let panels =
+            in_panels(&Tensor::from_slice(&elements, &[filters, channels, 2, 1]).unwrap(), Widths::LONGEST).unwrap();
         assert_eq!(panels.shape(), [2, channels, 2, 1, 64]);
         let packed = panels.to_vec::<f32>().unwrap();
         for (filter, channel, tap) in [(0, 0, 0), (63, 2, 1), (64, 1, 0), (125, 2, 1)] {

@@ -11,15 +11,13 @@ use relaxide_ir::prim::{floordiv, floormod};
 use relaxide_tir::te;
 
 use super::{F32, Layout, Pack, filters};
-use crate::blocks::Panels;
+use crate::blocks::{Panels, Widths};
 use crate::shape::prove_equal;
 use crate::transform::dispatch::kind_of;
 use crate::*;
 
 /// Elements from which a matrix is packed: smaller ones stay in a cache however they lie.
 const LEAST_ELEMENTS: i64 = 64 * 128;
-/// Columns of a panel at least: about as many as a tile of registers has.
-const LEAST_WIDTH: i64 = 48;
 
 /// A product with a constant matrix as one with its panels.
 pub(super) fn product(pack: &mut Pack<'_>, b: &mut BlockBuilder, call: &Ref<Call>) -> Result<Option<Expr>, BuildError> {
@@ -76,10 +74,12 @@ fn left_product(pack: &mut Pack<'_>, b: &mut BlockBuilder, call: &Ref<Call>) -> 
     .map(Some)
 }
 
-/// The panels of a matrix, `[panels, rows, columns of a panel]`; none where it is to stay.
-pub(super) fn in_panels(matrix: &Tensor) -> Option<Tensor> {
+/// The panels of a matrix, `[panels, rows, columns of a panel]`, with zeros behind the last column; none where it is to stay.
+pub(super) fn in_panels(matrix: &Tensor, widths: Widths) -> Option<Tensor> {
     let [rows, columns] = *matrix.shape() else { return None };
-    let panels = Panels::whole(columns).filter(|panels| panels.width() >= LEAST_WIDTH && panels.count() > 1)?;
+    let fits = |panels: &Panels| panels.width() >= widths.least() && panels.count() > 1;
+    let padded = || Panels::new(columns, widths).filter(fits);
+    let panels = Panels::whole(columns, widths).filter(fits).or_else(padded)?;
     if matrix.dtype() != F32 || rows * columns < LEAST_ELEMENTS {
         return None;
     }
@@ -89,9 +89,9 @@ pub(super) fn in_panels(matrix: &Tensor) -> Option<Tensor> {
 }
 
 /// The panels of the rows of some matrices, `[.., panels, columns, rows of a panel]`, with zeros behind the last row; none where they are to stay.
-pub(super) fn rows_in_panels(matrices: &Tensor) -> Option<Tensor> {
+pub(super) fn rows_in_panels(matrices: &Tensor, widths: Widths) -> Option<Tensor> {
     let [batch @ .., rows, columns] = matrices.shape() else { return None };
-    let panels = Panels::of_filters(*rows)?;
+    let panels = Panels::of_filters(*rows, widths)?;
     if matrices.dtype() != F32 {
         return None;
     }
@@ -115,7 +115,7 @@ mod tests {
     fn columns_of_a_panel_follow_each_other() {
         let (rows, columns) = (70, 128);
         let elements: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
-        let panels = in_panels(&Tensor::from_slice(&elements, &[rows, columns]).unwrap()).unwrap();
+        let panels = in_panels(&Tensor::from_slice(&elements, &[rows, columns]).unwrap(), Widths::LONGEST).unwrap();
         assert_eq!(panels.shape(), [2, rows, 64]);
         let packed = panels.to_vec::<f32>().unwrap();
         for (row, column) in [(0, 0), (3, 63), (3, 64), (69, 127)] {
@@ -125,11 +125,15 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_whole_panels_stays() {
+    fn what_would_leave_much_of_a_panel_empty_stays() {
         let of = |rows: i64, columns: i64| {
-            in_panels(&Tensor::from_slice(&vec![0f32; (rows * columns) as usize], &[rows, columns]).unwrap()).is_some()
+            in_panels(
+                &Tensor::from_slice(&vec![0f32; (rows * columns) as usize], &[rows, columns]).unwrap(),
+                Widths::LONGEST,
+            )
+            .is_some()
         };
-        assert!(of(256, 96) && of(256, 192));
+        assert!(of(256, 96) && of(256, 192) && of(256, 1000));
         assert!(!of(256, 64) && !of(256, 100) && !of(2, 128));
     }
 
@@ -137,7 +141,9 @@ mod tests {
     fn rows_of_a_panel_of_each_matrix_follow_each_other() {
         let (matrices, rows, columns) = (2, 126, 5);
         let elements: Vec<f32> = (0..matrices * rows * columns).map(|i| i as f32).collect();
-        let panels = rows_in_panels(&Tensor::from_slice(&elements, &[matrices, rows, columns]).unwrap()).unwrap();
+        let panels =
+            rows_in_panels(&Tensor::from_slice(&elements, &[matrices, rows, columns]).unwrap(), Widths::LONGEST)
+                .unwrap();
         assert_eq!(panels.shape(), [matrices, 2, columns, 64]);
         let packed = panels.to_vec::<f32>().unwrap();
         for (matrix, row, column) in [(0, 0, 0), (0, 63, 4), (1, 64, 0), (1, 125, 4)] {

@@ -20,7 +20,9 @@ use std::collections::HashMap;
 use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::IRModule;
 use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_tir::schedule::Machine;
 
+use crate::blocks::Widths;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
 use crate::*;
 
@@ -28,18 +30,21 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     "PackWeights",
     "Constant matrices of products and filters of convolutions lie in panels.",
     |module, context, _| {
-        if context.target.is_gpu() { Ok(module) } else { run(module) }
+        if context.target.is_gpu() {
+            return Ok(module);
+        }
+        run(module, Widths::of(&Machine::of(&context.target), F32))
     },
 );
 
 const F32: DataType = DataType::float(32);
 
-fn run(module: IRModule) -> PassResult {
+fn run(module: IRModule, widths: Widths) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     let mut packed = HashMap::new();
     for (name, func) in functions {
-        let mut pack = Pack { values: HashMap::new(), packed: &mut packed, changed: false };
+        let mut pack = Pack { widths, values: HashMap::new(), packed: &mut packed, changed: false };
         let refused = |e| in_function(PASS.name, &name, e);
         let new = rewrite_function(&mut b, &func, &mut pack).map_err(refused)?;
         if pack.changed {
@@ -62,6 +67,7 @@ enum Layout {
 }
 
 struct Pack<'a> {
+    widths: Widths,
     values: HashMap<AnyVar, Expr>,
     /// Constants that were looked at, with their panels if they have some.
     packed: &'a mut HashMap<(Ref<Constant>, Layout), Option<Expr>>,
@@ -91,12 +97,12 @@ impl Pack<'_> {
         &mut self,
         operand: &Expr,
         layout: Layout,
-        laid_out: impl FnOnce(&Tensor) -> Option<Tensor>,
+        laid_out: impl FnOnce(&Tensor, Widths) -> Option<Tensor>,
     ) -> Option<Expr> {
         let constant = operand.as_var().and_then(|var| self.values.get(&var)).unwrap_or(operand);
         let Expr::Constant(constant) = constant else { return None };
         let packed = self.packed.entry((constant.clone(), layout));
-        packed.or_insert_with(|| laid_out(&constant.value).map(Expr::constant)).clone()
+        packed.or_insert_with(|| laid_out(&constant.value, self.widths).map(Expr::constant)).clone()
     }
 }
 
@@ -108,7 +114,7 @@ mod tests {
     fn a_matrix_on_both_sides_has_panels_of_columns_and_of_rows() {
         let matrix = Expr::constant(Tensor::from_slice(&vec![1f32; 192 * 256], &[192, 256]).unwrap());
         let mut packed = HashMap::new();
-        let mut pack = Pack { values: HashMap::new(), packed: &mut packed, changed: false };
+        let mut pack = Pack { widths: Widths::LONGEST, values: HashMap::new(), packed: &mut packed, changed: false };
         let shape = |panels: Option<Expr>| match panels {
             Some(Expr::Constant(panels)) => panels.value.shape().to_vec(),
             _ => Vec::new(),

@@ -20,7 +20,7 @@ mod masked_depthwise;
 mod matmul;
 mod merge;
 mod reduction;
-mod register_tile;
+pub(super) mod register_tile;
 mod row;
 mod rowwise;
 mod rule;

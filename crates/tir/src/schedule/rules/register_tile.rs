@@ -34,6 +34,19 @@ const MANY: i64 = 16;
 /// Rows that a tile has at most: as many as registers have room for.
 pub const MOST_ROWS: i64 = 14;
 
+/// The same of matrix products. Each step reads all of them, often a power of two apart: then their lines share one set of
+/// the first-level cache, which has room for eight.
+pub const MOST_ROWS_OF_PRODUCT: i64 = 8;
+
+/// Registers from which tiles leave instructions free for other things.
+pub const FULL_REGISTERS: i64 = 32;
+
+/// Vectors of a tile of one row: as many accumulators as cover the latency of multiply-adds.
+pub const ONE_ROW_VECTORS: i64 = 8;
+
+/// Vectors that a tile of several rows has at most.
+const MOST_VECTORS: i64 = 4;
+
 /// Cost of an epilogue from which it is a loop over the rows: it holds a function such as `exp`.
 pub(super) const LONG: i64 = 16;
 
@@ -72,6 +85,11 @@ pub fn lean_shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors:
     leanest(machine, most_rows, rows, vectors, 1.0)
 }
 
+/// The tile of a product with many rows and columns.
+pub fn usual_shape(machine: &Machine) -> Shape {
+    lean_shape(machine, MOST_ROWS_OF_PRODUCT, None, Some(MANY * MOST_VECTORS))
+}
+
 /// The same where vectors begin at any element and a second-level cache holds them, as those of an image: one is two lines, which
 /// come from afar, so that it is worth more broadcasts.
 pub fn image_shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors: Option<i64>) -> Shape {
@@ -89,7 +107,7 @@ fn leanest(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors: Option
         rows * vectors / (rows * vectors + rows + load * vectors + LOOP)
     };
     match machine.vector_registers {
-        ..32 => shape(machine, most_rows, rows, vectors),
+        ..FULL_REGISTERS => shape(machine, most_rows, rows, vectors),
         _ => best(machine, most_rows, rows, vectors, |tile| part(tile) * ends(tile)),
     }
 }
@@ -116,7 +134,7 @@ impl TileGuess {
             limit: "a tile has no more rows than the output, and no more than registers or the ways of a cache have room for",
         });
         // A row of vectors and a broadcast have registers beside the accumulators.
-        let fitting = ((machine.vector_registers - 1) / (rows + 1)).clamp(1, 4);
+        let fitting = ((machine.vector_registers - 1) / (rows + 1)).clamp(1, MOST_VECTORS);
         let vectors = choices.choose(Guess {
             name: "vectors",
             value: shape.vectors.min(fitting),
@@ -140,7 +158,7 @@ fn best(
         _ => 1.0,
     };
     let mut best = (0.0, Shape { rows: 1, vectors: 1 });
-    for v in 1..=4 {
+    for v in 1..=MOST_VECTORS {
         for r in 1..=most_rows {
             if r * v + v + 1 > machine.vector_registers || rows.is_some_and(|m| r > m) || vectors.is_some_and(|n| v > n)
             {

@@ -13,20 +13,33 @@ use relaxide_ir::prim::{PrimExpr, add, floordiv, int, max, min, mul, sub};
 use super::decide::BlockRows;
 use super::height_of;
 use crate::Stmt;
-use crate::schedule::Refusal;
-use crate::schedule::affine::ceil_div;
+use crate::schedule::affine::{ceil_div, product};
 use crate::schedule::parameters::{Choices, Domain, Guess};
 use crate::schedule::rules::register_tile::{self, Rows};
 use crate::schedule::rules::window::Windowed;
+use crate::schedule::{Machine, Refusal};
 
 /// Tasks that threads share at least, and what their number is a multiple of: two threads, or four, have equally many.
 const LEAST_TASKS: i64 = 8;
-const EVEN: i64 = 4;
+pub(super) const EVEN: i64 = 4;
 /// Pixels of a chunk at least: weights are read once for all of them.
 const LEAST_PIXELS: i64 = 18;
 
-/// Asks into how many chunks the pixels of a block are divided, beside so many parts of the channels.
-pub(super) fn decide(window: &Windowed, block: BlockRows, pixels: i64, parts: i64, choices: &mut Choices<'_>) -> i64 {
+/// Chunks of an image of which each fits half of the second-level cache.
+pub(super) fn that_fit(machine: &Machine, window: &Windowed) -> i64 {
+    let elements = product([&window.depth(), &window.x.axis.extent, &height_of(window)]).as_int();
+    let bytes = i64::from(window.c.column.dtype().bits / 8).max(1);
+    elements.map_or(1, |elements| (elements * bytes + machine.l2_block() - 1) / machine.l2_block())
+}
+
+/// Asks into how many chunks the pixels of a block are divided, beside so many parts of the channels; `least` where more do not fit a cache.
+pub(super) fn decide(
+    window: &Windowed,
+    block: BlockRows,
+    pixels: i64,
+    (parts, least): (i64, i64),
+    choices: &mut Choices<'_>,
+) -> i64 {
     let extent = window.x.axis.extent.as_int();
     let height = height_of(window).as_int();
     let rows = match block {
@@ -42,7 +55,7 @@ pub(super) fn decide(window: &Windowed, block: BlockRows, pixels: i64, parts: i6
     let most = units.unwrap_or(LEAST_TASKS);
     let fits = |n: i64| n <= most && each.is_none_or(|each| most / n * each >= LEAST_PIXELS);
     let is_even = |n: &i64| parts * n >= LEAST_TASKS && parts * n % EVEN == 0;
-    let wanted = (1..=LEAST_TASKS).find(is_even).unwrap_or(1);
+    let wanted = (1..=LEAST_TASKS).find(is_even).unwrap_or(1).max(least);
     choices.choose(Guess {
         name: "chunks",
         value: (1..=wanted).rev().find(|n| fits(*n)).unwrap_or(1),

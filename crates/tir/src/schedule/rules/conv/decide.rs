@@ -118,17 +118,19 @@ impl Nest {
             () if BlockRows::are_uneven(machine, window, &pitch) => Division::UnevenRows,
             () => Division::Rows,
         };
-        let panels = panels::decide(machine, channel, window, choices);
+        let panels = panels::decide(machine, channel, window, is_heavy, choices);
         let width = panels.as_ref().map_or(1, |panels| panels.width);
-        let parts = parts(channel, width, division, choices);
         let has_chunks = panels.is_some() && division.is_of_blocks();
+        let in_tiles = panels.as_ref().is_some_and(|panels| panels.image == panels::ImageForm::InTiles) && has_chunks;
+        let least_chunks = if in_tiles { chunks::that_fit(machine, window) } else { 1 };
+        let parts = parts(channel, width, division, least_chunks, choices);
         let is_divided = parts > 1 || has_chunks || division == Division::Images;
         let block = BlockRows::decide(machine, window, &pitch, division, is_divided, choices);
         let chunks = match &panels {
-            Some(panels) if has_chunks => chunks::decide(window, block, panels.pixels, parts, choices),
+            Some(panels) if has_chunks => chunks::decide(window, block, panels.pixels, (parts, least_chunks), choices),
             _ => 1,
         };
-        let is_copied = panels.as_ref().is_none_or(|panels| panels.copies);
+        let is_copied = panels.as_ref().is_none_or(|panels| panels.image == panels::ImageForm::Copied);
         let is_shared = is_copied && parts * chunks > 1 && is_shared(division, has_chunks, choices);
         let channels = channel.extent.as_int().map(|channels| channels / parts);
         let products = match panels {
@@ -144,7 +146,7 @@ impl Products {
     pub(super) fn copy_image(&self) -> bool {
         match self {
             Products::RowByRow(_) | Products::LongRows { .. } => true,
-            Products::InPanels(decided) => decided.copies,
+            Products::InPanels(decided) => decided.image == panels::ImageForm::Copied,
         }
     }
 
@@ -215,15 +217,20 @@ fn numbers_of_parts(channel: &Axis, width: i64) -> impl Iterator<Item = i64> {
     numbers.iter().copied().filter(move |parts| panels.is_some_and(|n| n % parts == 0 && n >= *parts))
 }
 
-/// Into how many parts the channels are divided, all of as many panels of `width`, so that they share one kernel.
-fn parts(channel: &Axis, width: i64, division: Division, choices: &mut Choices<'_>) -> i64 {
+/// Into how many parts the channels are divided, all of as many panels of `width`, so that they share one kernel. Where so many chunks of the
+/// pixels are tasks as well, parts are as few as threads need: each copies its chunk.
+fn parts(channel: &Axis, width: i64, division: Division, chunks: i64, choices: &mut Choices<'_>) -> i64 {
     let channels = channel.extent.as_int();
     let least = match division {
         Division::UnevenRows => LEAST_CHANNELS_OF_WHOLE_IMAGES,
         _ => LEAST_CHANNELS,
     };
     let fits = |parts: &i64| channels.is_some_and(|n| n / parts >= least);
-    let fitting = numbers_of_parts(channel, width).find(fits).filter(|_| division.is_of_blocks());
+    let fitting = match chunks {
+        1 => numbers_of_parts(channel, width).find(fits),
+        _ => numbers_of_parts(channel, width).chain([1]).filter(|n| n * chunks >= chunks::EVEN).last(),
+    };
+    let fitting = fitting.filter(|_| division.is_of_blocks());
     choices.choose(Guess {
         name: "parts",
         value: fitting.unwrap_or(1),

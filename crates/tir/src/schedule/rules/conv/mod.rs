@@ -21,6 +21,7 @@ mod chunks;
 mod decide;
 mod panels;
 mod pieces;
+mod tiles;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;

@@ -23,6 +23,7 @@ use relaxide_ir::{Buffer, Var};
 
 use super::block::Block;
 use super::chunks::Chunk;
+use super::tiles::Tiles;
 use crate::Stmt;
 use crate::schedule::affine::{ceil_div, coefficient, flat_index, loads, product, same};
 use crate::schedule::lanes::{Lanes, splat};
@@ -31,7 +32,7 @@ use crate::schedule::nest::{self, Tile};
 use crate::schedule::parameters::{Choices, Domain, Guess};
 use crate::schedule::prefetch::request;
 use crate::schedule::quotients::Quotients;
-use crate::schedule::rules::register_tile::{RegisterTile, Rows, apart_if_long};
+use crate::schedule::rules::register_tile::{FULL_REGISTERS, RegisterTile, Rows, apart_if_long};
 use crate::schedule::rules::window::{Window, Windowed};
 use crate::schedule::{Axis, Cx, Machine, Refusal, square};
 
@@ -53,11 +54,26 @@ pub struct Decided {
     pub(super) pixels: i64,
     /// Channels of the image whose weights are used for all pixels before the next ones.
     depth: i64,
-    /// Whether a copy of the image is read.
-    pub(super) copies: bool,
+    /// How the image is read.
+    pub(super) image: ImageForm,
     /// Whether the weights that come next are asked for.
     asks: bool,
 }
+
+/// How the image is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ImageForm {
+    /// Where it lies.
+    InPlace,
+    /// From a copy of a block's rows.
+    Copied,
+    /// From a copy of a chunk, tile by tile.
+    InTiles,
+}
+
+/// Panels that share a chunk's tiles at least: fewer do not pay for the copy. Tiles in many registers have more to do for each pixel that they
+/// read, and wait less for it.
+const LEAST_PANELS: i64 = 4;
 
 /// Weights in panels: the operand over the number of a panel and a channel of it.
 struct Weights {
@@ -85,11 +101,12 @@ pub(super) fn width(window: &Windowed, channel: &Axis) -> Option<i64> {
     Weights::of(window, channel).map(|(_, width)| width)
 }
 
-/// Whether vectors lie along channels, and how.
+/// Whether vectors lie along channels, and how; `is_heavy` says that the second-level cache does not keep the weights.
 pub(super) fn decide(
     machine: &Machine,
     channel: &Axis,
     window: &Windowed,
+    is_heavy: bool,
     choices: &mut Choices<'_>,
 ) -> Option<Decided> {
     let dtype = window.c.reduce.stage.output.dtype;
@@ -121,8 +138,11 @@ pub(super) fn decide(
         reason: "so many sums of a pixel's channels fit the registers beside a row of weights",
         limit: "a tile has a pixel, and no more than registers have room for",
     });
+    let image = image_form(machine, channel, window, width, choices);
     let taps = product(window.taps().map(|tap| &tap.extent)).as_int().unwrap_or(1);
-    let bytes = taps * width * i64::from(dtype.bits / 8);
+    // Of an image that is read where it lies, each channel has a line of the cache.
+    let line = if image == ImageForm::InPlace { elements_in_line(dtype) } else { 0 };
+    let bytes = (taps * width + line) * i64::from(dtype.bits / 8);
     let fitting = (machine.l1_block() * 3 / 4 / bytes.max(1)).max(1);
     let depth = choices.choose(Guess {
         name: "depth",
@@ -131,25 +151,55 @@ pub(super) fn decide(
         reason: "the weights of so many channels of the image stay in the first-level cache beside pixels and sums",
         limit: "less than a channel is no sum, and weights of more leave the caches",
     });
-    let is_plain = matches!(window.c.column, PrimExpr::Load(_));
-    let copies = choices.choose(Guess {
-        name: "copied",
-        value: i64::from(taps > 1 || !is_plain),
-        domain: if is_plain { Domain::flag() } else { Domain::list([1]) },
-        reason: match taps > 1 || !is_plain {
-            true => "windows read each pixel several times, or it has to be computed first",
-            false => "each pixel is read once for each panel",
-        },
-        limit: "pixels are read where they are (0), if they are elements of memory, or from a copy (1)",
-    });
+    let pays = machine.vector_registers >= FULL_REGISTERS || is_heavy;
     let asks = choices.choose(Guess {
         name: "ahead",
-        value: 1,
+        value: i64::from(pays),
         domain: Domain::flag(),
-        reason: "weights come from memory when a network runs, which takes as long as a few tiles",
+        reason: match pays {
+            true => "weights come from memory when a network runs, which takes as long as a few tiles",
+            false => {
+                "the second-level cache keeps the weights, and tiles in few registers leave no instructions free to ask for those that \
+                 come next"
+            }
+        },
         limit: "the weights that come next are asked for with those at hand (1), or come when they are read (0)",
     });
-    Some(Decided { width, vectors, pixels, depth, copies: copies == 1, asks: asks == 1 })
+    Some(Decided { width, vectors, pixels, depth, image, asks: asks == 1 })
+}
+
+/// Asks how the image is read.
+fn image_form(
+    machine: &Machine,
+    channel: &Axis,
+    window: &Windowed,
+    width: i64,
+    choices: &mut Choices<'_>,
+) -> ImageForm {
+    let is_plain = matches!(window.c.column, PrimExpr::Load(_));
+    let has_tiles = Tiles::can_be(window);
+    let panels = channel.extent.as_int().map_or(0, |filters| (filters + width - 1) / width);
+    let pay = panels >= LEAST_PANELS && machine.vector_registers < FULL_REGISTERS;
+    let (value, reason) = match () {
+        () if has_tiles && pay => (2, "a tile's pixels lie side by side for all panels that read them"),
+        () if window.count_taps() > 1 || !is_plain => {
+            (1, "windows read each pixel several times, or it has to be computed first")
+        }
+        () => (0, "each pixel is read once for each panel"),
+    };
+    let forms = [(0, is_plain && window.count_taps() == 1), (1, true), (2, has_tiles)];
+    let chosen = choices.choose(Guess {
+        name: "copied",
+        value,
+        domain: Domain::list(forms.into_iter().filter(|(_, can)| *can).map(|(form, _)| form)),
+        reason,
+        limit: "pixels are read where they are (0), if they are elements of memory, from a copy (1), or from one tile by tile (2)",
+    });
+    match chosen {
+        0 => ImageForm::InPlace,
+        1 => ImageForm::Copied,
+        _ => ImageForm::InTiles,
+    }
 }
 
 /// The nest of a block.
@@ -161,7 +211,11 @@ pub(super) fn emit(cx: &mut Cx, block: &Block<'_>, decided: &Decided) -> Result<
     let (mut list, chunk) = Chunk::of(window, (block.count, block.most), decided.pixels, block.chunk);
     let width = decided.width;
     let sums = Buffer::new("sums", window.c.reduce.stage.output.dtype, [mul(chunk.most(), int(width))]);
-    let panels = Panels { block, decided, weights, depth, chunk, sums: sums.clone(), width };
+    let tiles = (decided.image == ImageForm::InTiles).then(|| Tiles::of(window, depth, &chunk));
+    if let Some(tiles) = &tiles {
+        list.extend([Stmt::alloc(&tiles.buffer), tiles.fill(cx, block, depth, &chunk, decided.pixels)?]);
+    }
+    let panels = Panels { block, decided, weights, depth, chunk, tiles, sums: sums.clone(), width };
     let panel = Var::dim("panel");
     let nest = panels.emit(cx, &PrimExpr::from(&panel))?;
     list.push(Stmt::alloc(&sums));
@@ -178,6 +232,8 @@ struct Panels<'a> {
     depth: &'a Axis,
     /// The pixels.
     chunk: Chunk,
+    /// Them tile by tile, if they are copied so.
+    tiles: Option<Tiles>,
     /// The sums, pixel by pixel.
     sums: Ref<Buffer>,
     width: i64,
@@ -281,7 +337,11 @@ impl Panels<'_> {
         let kernel = RegisterTile { row_axis: None, ..self.block.register_tile(pixels, &tile, &none) };
         let element = |i: i64, map: &VarMap| {
             let mut map = moved(map);
-            if !self.decided.copies {
+            if let Some(tiles) = &self.tiles {
+                let channel = substitute(&PrimExpr::from(&self.depth.var), &map);
+                return tiles.element(&self.chunk, line, pixels, &channel, i);
+            }
+            if self.decided.image == ImageForm::InPlace {
                 map.extend(self.block.at_row(&below_first));
                 map.insert(window.x.axis.var.clone(), add(&pixels.first, int(i)));
                 return substitute(&window.c.column, &map);
@@ -364,7 +424,7 @@ impl Panels<'_> {
     /// in another line, which another core may have written.
     fn image_ahead(&self, cx: &mut Cx, line: &PrimExpr, pixels: &Rows) -> Option<Asked> {
         let window = self.block.window;
-        let of = loads(&window.c.column).into_iter().next().filter(|_| !self.decided.copies)?;
+        let of = loads(&window.c.column).into_iter().next().filter(|_| self.decided.image == ImageForm::InPlace)?;
         let place = flat_index(&of.buffer, &of.indices);
         let step = coefficient(&place, &self.depth.var)?;
         let buffer = cx.views.flat(&of.buffer);

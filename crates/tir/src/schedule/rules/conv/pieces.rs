@@ -9,7 +9,7 @@
 //! the few lines of one set.
 
 use relaxide_ir::Var;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, ge, gt, int, mul, sub, substitute};
+use relaxide_ir::prim::{PrimExpr, add, floordiv, ge, gt, int, mul, sub};
 
 use super::super::super::parameters::{Choices, Domain, Guess};
 use super::super::super::{Axis, Cx, Machine, Reduce, Refusal};
@@ -77,10 +77,10 @@ impl Cut {
         let (piece, within, behind) = (Var::dim("piece"), Var::dim("x"), Var::dim("x"));
         let at = add(mul(PrimExpr::from(&piece), int(length)), PrimExpr::from(&within));
         let axes = [Axis { var: piece, extent: count.clone() }, Axis { var: within, extent: int(length) }];
-        let pieces = moved(reduce, x, &axes, &at);
+        let pieces = reduce.with_axes(x, &axes, &at);
         let rest = (!left.is_int(0)).then(|| {
             let at = add(done, PrimExpr::from(&behind));
-            moved(reduce, x, &[Axis { var: behind, extent: left.clone() }], &at)
+            reduce.with_axes(x, &[Axis { var: behind, extent: left.clone() }], &at)
         });
         Cut { count, pieces, left, rest }
     }
@@ -96,22 +96,4 @@ pub(super) fn emit(cx: &mut Cx, reduce: &Reduce, x: &Axis, length: i64, decided:
         return Ok(Stmt::seq([pieces, rest]));
     }
     Ok(Stmt::seq([Stmt::when(ge(count, int(1)), pieces), Stmt::when(gt(left, int(0)), rest)]))
-}
-
-/// A reduction with other axes in place of one.
-fn moved(reduce: &Reduce, x: &Axis, axes: &[Axis], at: &PrimExpr) -> Reduce {
-    let map: VarMap = [(x.var.clone(), at.clone())].into();
-    let all = |list: &[PrimExpr]| list.iter().map(|e| substitute(e, &map)).collect::<Vec<_>>();
-    let mut reduce = reduce.clone();
-    let stage = &mut reduce.stage;
-    stage.spatial =
-        (stage.spatial.iter()).flat_map(|a| if a.var == x.var { axes.to_vec() } else { vec![a.clone()] }).collect();
-    stage.value = substitute(&stage.value, &map);
-    stage.indices = all(&stage.indices);
-    if let Some(reduction) = &mut stage.reduction {
-        reduction.init = substitute(&reduction.init, &map);
-    }
-    reduce.epilogue = substitute(&reduce.epilogue, &map);
-    reduce.indices = all(&reduce.indices);
-    reduce
 }

@@ -1,11 +1,13 @@
 //! What the rule of matrix products decides.
 
+use super::Found;
 use super::depth::DepthBlocks;
-use super::{Found, MOST_ROWS};
 use crate::schedule::Machine;
 use crate::schedule::affine::product;
 use crate::schedule::parameters::{Choices, Domain, Guess};
-use crate::schedule::rules::register_tile::{self, Shape, TileGuess};
+use crate::schedule::rules::register_tile::{
+    self, FULL_REGISTERS, MOST_ROWS_OF_PRODUCT, ONE_ROW_VECTORS, Shape, TileGuess,
+};
 use crate::schedule::rules::rule;
 
 /// Columns from which a chunk has four panels.
@@ -78,7 +80,7 @@ impl Decided {
             reason: "each row of a panel lies in another page, and memory takes as long as so many elements",
             limit: "less comes too late, and more drives out what was asked for before it is used",
         });
-        let spare = machine.vector_registers >= 32;
+        let spare = machine.vector_registers >= FULL_REGISTERS;
         let ask_next = choices.choose(Guess {
             name: "ask_next",
             value: i64::from(spare),
@@ -123,16 +125,17 @@ fn tile(machine: &Machine, found: &Found, lanes: i64, choices: &mut Choices<'_>)
     if rows == Some(1) {
         let vectors = choices.choose(Guess {
             name: "vectors",
-            value: vectors.unwrap_or(8).min(8),
-            domain: Domain::range(1, 8),
+            value: vectors.unwrap_or(ONE_ROW_VECTORS).min(ONE_ROW_VECTORS),
+            domain: Domain::range(1, ONE_ROW_VECTORS),
             reason: "one row needs eight accumulators to cover the latency of multiply-add",
             limit: "more accumulators gain nothing",
         });
         return Shape { rows: 1, vectors };
     }
-    let guess = register_tile::lean_shape(machine, MOST_ROWS, rows, vectors);
+    let guess = register_tile::lean_shape(machine, MOST_ROWS_OF_PRODUCT, rows, vectors);
     let reason = "of all tiles that fit the registers it wastes least at edges and needs fewest loads for its products";
-    TileGuess { shape: guess, most_rows: MOST_ROWS.min(rows.unwrap_or(MOST_ROWS)), reason }.decide(machine, choices)
+    TileGuess { shape: guess, most_rows: MOST_ROWS_OF_PRODUCT.min(rows.unwrap_or(MOST_ROWS_OF_PRODUCT)), reason }
+        .decide(machine, choices)
 }
 
 fn pack_from(found: &Found, shape: Shape, choices: &mut Choices<'_>) -> i64 {

@@ -22,7 +22,9 @@
 mod decide;
 mod depth;
 mod edge;
+mod last_panel;
 mod packed;
+mod panel_groups;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
@@ -35,15 +37,13 @@ use super::super::nest::Tile;
 use super::super::parameters::Choices;
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
 use super::contraction::Contraction;
-use super::register_tile::{self, RegisterTile, Rows, Shape, Sums};
+use super::register_tile::{self, ONE_ROW_VECTORS, RegisterTile, Rows, Shape, Sums};
 use super::rule::Rule;
 use crate::Stmt;
+use crate::functor::fresh_copy;
 use decide::Decided;
 use edge::Edge;
-
-/// Rows of a register tile at most. Each step reads all of them, often a power of two apart: then their lines share one set of
-/// the first-level cache, which has room for eight.
-const MOST_ROWS: i64 = 8;
+use panel_groups::PanelGroup;
 
 /// The rule.
 pub struct MatrixProduct;
@@ -57,9 +57,34 @@ pub struct Found {
     outer: Vec<Axis>,
     /// Columns behind those of `c`, which fill no vector.
     edge: Option<Edge>,
+    /// Whether the columns are those of several panels.
+    group: Option<PanelGroup>,
+    /// The columns of a last panel that is not full.
+    rest: Option<Box<Found>>,
 }
 
 impl Found {
+    fn of(machine: &Machine, reduce: &Reduce) -> Result<Found, Refusal> {
+        let mut c = Contraction::of_numbers_or_words(reduce)?;
+        let lanes = machine.lanes(reduce.stage.output.dtype);
+        if c.has_one_row() && !c.column_is_contiguous() && c.has_rows_of_terms(lanes) {
+            return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
+        }
+        let edge = Edge::of(machine, &c, lanes);
+        if let Some(edge) = &edge {
+            c.x.extent = int(edge.first);
+        }
+        let rows = c.rows.last().map_or(Some(1), |axis| axis.extent.as_int());
+        let group = rows.filter(|_| edge.is_none()).and_then(|rows| PanelGroup::of(&c, rows, lanes));
+        let group = group.map(|(grouped, group)| {
+            c = grouped;
+            group
+        });
+        let row = c.rows.pop();
+        let outer = outer(&c);
+        Ok(Found { c, row, outer, edge, group, rest: None })
+    }
+
     fn rows(&self) -> PrimExpr {
         self.row.as_ref().map_or(int(1), |a| a.extent.clone())
     }
@@ -68,35 +93,42 @@ impl Found {
 impl Rule for MatrixProduct {
     type Work = Reduce;
     type Found<'w> = Found;
-    type Decided = Decided;
+    type Decided = Nests;
 
     fn find(machine: &Machine, reduce: &Reduce) -> Result<Found, Refusal> {
-        let mut c = Contraction::of_numbers_or_words(reduce)?;
-        let lanes = machine.lanes(reduce.stage.output.dtype);
-        if c.x.extent.as_int().is_some_and(|n| n < lanes / 2) {
+        let columns = Contraction::of_numbers_or_words(reduce)?.x.extent.as_int();
+        if columns.is_some_and(|n| n < machine.lanes(reduce.stage.output.dtype) / 2) {
             return Err(Refusal::new("rows are shorter than half a vector"));
         }
-        if c.has_one_row() && !c.column_is_contiguous() && c.has_rows_of_terms(lanes) {
-            return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
-        }
-        let edge = Edge::of(machine, &c, lanes);
-        if let Some(edge) = &edge {
-            c.x.extent = int(edge.first);
-        }
-        let row = c.rows.pop();
-        let outer: Vec<Axis> = c.batch.iter().chain(&c.rows).chain(&c.columns).cloned().collect();
-        Ok(Found { c, row, outer, edge })
+        let Some((full, last)) = last_panel::apart(reduce) else { return Found::of(machine, reduce) };
+        let rest = Some(Box::new(Found::of(machine, &last)?));
+        Ok(Found { rest, ..Found::of(machine, &full)? })
     }
 
-    fn decide(machine: &Machine, found: &Found, choices: &mut Choices<'_>) -> Result<Decided, Refusal> {
-        Ok(Decided::of(machine, found, choices))
+    fn decide(machine: &Machine, found: &Found, choices: &mut Choices<'_>) -> Result<Nests, Refusal> {
+        let whole = Decided::of(machine, found, choices);
+        let rest = found.rest.as_ref();
+        let rest = rest.map(|rest| choices.within("rest", |choices| Decided::of(machine, rest, choices)));
+        Ok(Nests { whole, rest })
     }
 
-    fn emit(cx: &mut Cx, found: &Found, decided: &Decided) -> Result<Stmt, Refusal> {
-        let Found { c, row, outer, edge } = found.clone();
-        let (Decided { lanes, shape, .. }, nothing) = (*decided, VarMap::new());
-        MatmulNest { c, lanes, shape, row, outer, edge, decided: *decided, nothing }.emit(cx)
+    fn emit(cx: &mut Cx, found: &Found, decided: &Nests) -> Result<Stmt, Refusal> {
+        let whole = MatmulNest::of(found, &decided.whole).emit(cx)?;
+        let Some((rest, decided)) = found.rest.as_ref().zip(decided.rest.as_ref()) else { return Ok(whole) };
+        let rest = fresh_copy(&MatmulNest::of(rest, decided).emit(cx)?);
+        Ok(Stmt::seq([whole, rest]))
     }
+}
+
+/// What is decided of the nest, and of that of what is left of the columns.
+pub struct Nests {
+    whole: Decided,
+    rest: Option<Decided>,
+}
+
+/// What is a task's own: the axes of the batch, of rows beyond those of a tile, and of columns that are no vectors.
+fn outer(c: &Contraction) -> Vec<Axis> {
+    c.batch.iter().chain(&c.rows).chain(&c.columns).cloned().collect()
 }
 
 #[derive(Clone)]
@@ -107,12 +139,19 @@ struct MatmulNest {
     row: Option<Axis>,
     outer: Vec<Axis>,
     edge: Option<Edge>,
+    group: Option<PanelGroup>,
     decided: Decided,
     /// Other axes stand for themselves.
     nothing: VarMap,
 }
 
 impl MatmulNest {
+    fn of(found: &Found, decided: &Decided) -> MatmulNest {
+        let Found { c, row, outer, edge, group, .. } = found.clone();
+        let (Decided { lanes, shape, .. }, nothing) = (*decided, VarMap::new());
+        MatmulNest { c, lanes, shape, row, outer, edge, group, decided: *decided, nothing }
+    }
+
     fn rows(&self) -> PrimExpr {
         self.row.as_ref().map_or(int(1), |a| a.extent.clone())
     }
@@ -125,10 +164,26 @@ impl MatmulNest {
             Some(rows) if contiguous && rows < enough => self.nest(cx, false),
             None if contiguous => {
                 let (packed, direct) = (self.nest(cx, true)?, self.nest(cx, false)?);
-                Ok(Stmt::if_else(ge(self.rows(), int(enough)), packed, direct))
+                let few = Stmt::if_else(eq(self.rows(), int(1)), self.of_one_row().nest(cx, false)?, direct);
+                Ok(Stmt::if_else(ge(self.rows(), int(enough)), packed, few))
             }
             _ => self.nest(cx, true),
         }
+    }
+
+    /// The nest for one row of a number of rows that is not known: as many vectors as one row needs, of several panels if there are some.
+    fn of_one_row(&self) -> MatmulNest {
+        let grouped = PanelGroup::of(&self.c, 1, self.lanes).filter(|_| self.edge.is_none());
+        let (mut c, group) = grouped.map_or_else(|| (self.c.clone(), None), |(c, group)| (c, Some(group)));
+        let mut row = self.row.clone();
+        for axis in c.reduce.stage.spatial.iter_mut().chain(&mut row) {
+            if self.row.as_ref().is_some_and(|row| row.var == axis.var) {
+                axis.extent = int(1);
+            }
+        }
+        let there = c.x.extent.as_int().map_or(ONE_ROW_VECTORS, |columns| (columns + self.lanes - 1) / self.lanes);
+        let (outer, shape) = (outer(&c), Shape { rows: 1, vectors: ONE_ROW_VECTORS.min(there) });
+        MatmulNest { c, row, outer, shape, group, ..self.clone() }
     }
 
     /// How the rows are cut into blocks: rows a block.
@@ -218,8 +273,9 @@ impl MatmulNest {
 
     /// A vector of B where it lies, with the reduction axes replaced as the map says.
     fn vector(&self, cx: &mut Cx, tile: &Tile, j: i64, map: &VarMap) -> Result<PrimExpr, Refusal> {
-        let base = tile.at(j, self.lanes);
-        Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), map).vector(&self.c.column)
+        let (base, mut map) = (tile.at(j, self.lanes), map.clone());
+        let base = self.group.as_ref().map_or(base.clone(), |group| group.place(&base, &mut map));
+        Lanes::new(&mut cx.views, &self.c.x.var, base, self.lanes, tile.mask_of(j), &map).vector(&self.c.column)
     }
 
     /// Where a point of the reduction axes lies in the depth of a panel.
