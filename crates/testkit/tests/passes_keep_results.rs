@@ -41,6 +41,7 @@ const PASSES: &[(&str, f64)] = &[
     ("FuseTransposeMatmul", 1e-5),
     ("ReadPermutedMatrix", 1e-5),
     ("WinogradConv2D", 1e-4),
+    ("PropagateConstants", 0.0),
     ("PackWeights", 1e-5),
     ("DecomposeOps", 1e-5),
     ("DecomposeOps(fast=True)", 1e-5),
