@@ -26,7 +26,7 @@ pub mod workers;
 pub use attrs::{AttrValue, Attrs};
 pub use buffer::Buffer;
 pub use diagnostic::{Code, Diagnostic};
-pub use module::{BaseFunc, GlobalVar, IRModule, VDevice, same_place};
+pub use module::{BaseFunc, DummyGlobalInfo, GlobalVar, IRModule, VDevice, same_place};
 pub use prim::{BinaryOp, PrimExpr};
 pub use relaxide_ffi::{DataType, Ref};
 pub use span::Span;

@@ -41,6 +41,11 @@ pub struct VDevice {
     pub scope: String,
 }
 
+/// Something that the functions of a module share of which nothing is known: it stands for itself.
+#[derive(Object, Debug)]
+#[object(key = "relax.DummyGlobalInfo")]
+pub struct DummyGlobalInfo {}
+
 impl VDevice {
     /// A device of a target.
     pub fn new(target: Target, id: i64, scope: impl Into<String>) -> Ref<VDevice> {
@@ -128,6 +133,8 @@ pub struct IRModule {
     pub functions: IndexMap<String, BaseFunc>,
     /// The devices that tensor types may name, in order.
     pub vdevices: Vec<Ref<VDevice>>,
+    /// What else the functions share, by kind.
+    pub infos: IndexMap<String, Vec<ObjectRef>>,
     /// Attributes of the module.
     pub attrs: Attrs,
 }

@@ -91,6 +91,8 @@ pub struct FuncType {
     pub ret: Type,
     /// Whether calls have no visible effect.
     pub pure: bool,
+    /// The registered function that tells the type of a call, where it follows from the arguments of that call.
+    pub derive: Option<String>,
 }
 
 /// The type of strings.
@@ -150,12 +152,17 @@ impl Type {
 
     /// A function of known signature.
     pub fn func(params: impl Into<Vec<Type>>, ret: Type, pure: bool) -> Type {
-        Ref::new(FuncType { params: Some(params.into()), ret, pure }).into()
+        Ref::new(FuncType { params: Some(params.into()), ret, pure, derive: None }).into()
     }
 
     /// A packed function: anything in, `ret` out.
     pub fn packed_func(ret: Type, pure: bool) -> Type {
-        Ref::new(FuncType { params: None, ret, pure }).into()
+        Ref::new(FuncType { params: None, ret, pure, derive: None }).into()
+    }
+
+    /// A packed function the type of whose calls a registered function tells.
+    pub fn derived_func(rule: impl Into<String>, pure: bool) -> Type {
+        Ref::new(FuncType { params: None, ret: Type::any(), pure, derive: Some(rule.into()) }).into()
     }
 
     /// Any value.

@@ -478,6 +478,9 @@ pub fn infer(call: &Call) -> Result<Type, OpError> {
     match &call.op {
         Expr::Op(_) => op::infer_call(call),
         callee => Ok(match callee.ty() {
+            Type::Func(func) if func.derive.is_some() => {
+                func.derive.as_deref().map_or(Ok(Type::any()), |rule| crate::derived::type_of(rule, call))?
+            }
             Type::Func(func) if func.params.is_some() => {
                 crate::shape::call_type(&func, &call.args.iter().map(Expr::ty).collect::<Vec<_>>())
             }

@@ -74,7 +74,7 @@ pub struct ExternFunc {
 impl ExternFunc {
     /// Whether the program says something of its type.
     pub fn has_own_type(&self) -> bool {
-        !matches!(&self.ty, Type::Func(f) if f.params.is_none() && matches!(f.ret, Type::Any(_)) && !f.pure)
+        !matches!(&self.ty, Type::Func(f) if f.params.is_none() && matches!(f.ret, Type::Any(_)) && !f.pure && f.derive.is_none())
     }
 }
 

@@ -13,6 +13,7 @@ mod build_error;
 pub mod builder;
 pub mod compute;
 pub mod constant;
+pub mod derived;
 pub mod display;
 pub mod dpl;
 pub mod expr;

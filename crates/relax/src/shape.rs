@@ -86,7 +86,7 @@ fn same_func(a: &FuncType, b: &FuncType) -> bool {
         (None, None) => true,
         _ => false,
     };
-    params && a.pure == b.pure && same_type(&a.ret, &b.ret)
+    params && a.pure == b.pure && a.derive == b.derive && same_type(&a.ret, &b.ret)
 }
 
 /// Whether no value is of both types, as far as the compiler can tell.
@@ -261,7 +261,22 @@ pub fn unify(a: &Type, b: &Type) -> Type {
         (Type::Tuple(a), Type::Tuple(b)) if a.fields.len() == b.fields.len() => {
             Type::tuple(a.fields.iter().zip(&b.fields).map(|(a, b)| unify(a, b)).collect::<Vec<_>>())
         }
+        (Type::Func(a), Type::Func(b)) => unify_funcs(a, b),
         _ => Type::any(),
+    }
+}
+
+/// What is common to two functions. Dimensions of the result that no parameter binds any more are forgotten.
+fn unify_funcs(a: &FuncType, b: &FuncType) -> Type {
+    let (ret, pure) = (unify(&a.ret, &b.ret), a.pure && b.pure);
+    match (&a.params, &b.params) {
+        (Some(x), Some(y)) if x.len() == y.len() => {
+            let params: Vec<Type> = x.iter().zip(y).map(|(x, y)| unify(x, y)).collect();
+            let bound = vars_of(&params);
+            let own = vars_of(x.iter().chain(y));
+            Type::func(params, erase_type(&ret, &|v| bound.contains(v) || !own.contains(v)), pure)
+        }
+        _ => Type::packed_func(ret, pure),
     }
 }
 
@@ -308,6 +323,7 @@ mod tests {
             params: Some(vec![Type::tensor([PrimExpr::from(&n)], f32)]),
             ret: Type::tensor([PrimExpr::from(&n) * 2], f32),
             pure: true,
+            derive: None,
         };
         let ty = call_type(&func, &[Type::tensor([PrimExpr::from(&m)], f32)]);
         assert!(same_type(&ty, &Type::tensor([PrimExpr::from(&m) * 2], f32)));

@@ -45,7 +45,7 @@ const PASSES: &[(&str, f64)] = &[
     ("PackWeights", 1e-5),
     ("DecomposeOps", 1e-5),
     ("DecomposeOps(fast=True)", 1e-5),
-    ("FoldBatchnormToConv2D", 1e-5),
+    ("FoldBatchnormToConv2D(keep_training=True)", 1e-5),
     ("FoldScaleToConv2D", 1e-5),
     ("DecomposeOpsForInference(scale_first=True)", 1e-5),
     ("LambdaLift", 0.0),

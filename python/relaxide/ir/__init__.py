@@ -11,7 +11,7 @@ from .env_func import EnvFunc
 from .expr import Call, Constant, Expr, ExprOperand, ExprWithOp, GenericConst, GlobalVar, Range, Tuple, TupleGetItem, Var
 from .expr import is_prim_expr, is_prim_var
 from .function import BaseFunc, CallingConv
-from .global_info import GlobalInfo, VDevice
+from .global_info import DummyGlobalInfo, GlobalInfo, VDevice
 from .module import IRModule
 from .supply import UniqueNameSupply
 from .op import Op, register_op_attr

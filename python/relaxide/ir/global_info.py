@@ -10,6 +10,14 @@ class GlobalInfo(Node):
     """The base of what the functions of a module share."""
 
 
+@register_object("relax.DummyGlobalInfo")
+class DummyGlobalInfo(GlobalInfo):
+    """Something that the functions of a module share of which nothing is known: it stands for itself."""
+
+    def __init__(self):
+        self.__init_handle_by_constructor__(_api.relax.DummyGlobalInfo)
+
+
 @register_object("relax.VDevice")
 class VDevice(GlobalInfo):
     """A device that tensors may live on, before real devices are chosen."""

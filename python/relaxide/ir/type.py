@@ -39,9 +39,9 @@ class Type(Node, Scriptable):
 
     def is_base_of(self, derived):
         """Whether every value of the other type is one of this type."""
-        from ..relax.analysis import type_base_check
+        from ..relax.analysis import BaseCheckResult, type_base_check
 
-        return type_base_check(self, derived)
+        return type_base_check(self, derived) == BaseCheckResult.PASS
 
 
 @register_object("ir.MissingType")
@@ -188,9 +188,22 @@ class FuncType(Type):
 
     @staticmethod
     def opaque_func(*, ret=None, derive_func=None, purity=False, span=None):
-        """The type of a function of any arguments."""
+        """The type of a function of any arguments.
+
+        Parameters
+        ----------
+        ret : Type, optional
+            The type of every call's result.
+        derive_func : str or EnvFunc, optional
+            In place of `ret`: a registered function that takes a call and a block builder (None where there is none), and gives the
+            type of the call.
+        purity : bool
+            Whether calls have no visible effect.
+        """
         if derive_func is not None:
-            raise NotImplementedError("derive_func is not available: give the result's type with ret=")
+            if ret is not None:
+                raise ValueError("the type of a call is told by ret= or by derive_func=, not by both")
+            return _api.relax.FuncTypeDerivedFunc(getattr(derive_func, "name", derive_func), purity)
         return _api.relax.FuncTypeOpaqueFunc(ret or AnyType(), purity)
 
     @property
@@ -207,6 +220,13 @@ class FuncType(Type):
     def ret_type(self):
         """The type of the result."""
         return self.ret
+
+    @property
+    def derive_func(self):
+        """The registered function that tells the type of a call, as an ``EnvFunc``; None where `ret` says it."""
+        from .env_func import EnvFunc
+
+        return None if self.derive is None else EnvFunc(self.derive)
 
     def is_opaque(self):
         """Whether it takes any arguments."""

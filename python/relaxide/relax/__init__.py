@@ -14,7 +14,7 @@ from .op import call_dps_packed, call_pure_packed, call_tir, call_tir_inplace, c
 from .utils import convert_to_expr
 from .type import AnyType, FuncType, ObjectType, PackedFuncType, ShapeType, TensorType, TupleType, Type
 from .vm import VirtualMachine, VMInstrumentReturnKind
-from ..ir.global_info import VDevice
+from ..ir.global_info import DummyGlobalInfo, VDevice
 from . import backend
 
 
@@ -54,6 +54,7 @@ __all__ = [
     "TensorType",
     "TupleType",
     "Type",
+    "DummyGlobalInfo",
     "VDevice",
     "VMExecutable",
     "VMInstrumentReturnKind",

@@ -5,7 +5,8 @@ from enum import IntEnum
 from .. import _core
 from ..ir import IRModule, IntImm, _api, structural_equal
 from ..ir.op import noted_of_operators as _noted_of_operators
-from ..ir.type import FuncType, ShapeType, TensorType, TupleType
+from ..ir.type import AnyType, FuncType, ShapeType, TensorType, TupleType
+from ..sym import Analyzer
 from ..tirx import Evaluate
 from ..tirx.index_map import index_map as _index_map
 from .expr import BindingBlock, DataflowBlock, DataflowVar, Function, SeqExpr, Tuple, Var
@@ -129,7 +130,11 @@ def type_lca(lhs, rhs):
 
 
 class BaseCheckResult(IntEnum):
-    """What is known of a value of one type where another is expected."""
+    """What is known of a value of one type where another is expected.
+
+    ``FAIL_L0``: no value is of both types. ``FAIL_L1``: the other type says less, so that only the run tells. ``FAIL_L2``: they differ in
+    dimensions alone, which are not known to be equal. ``PASS``: every value fits.
+    """
 
     FAIL_L0 = 0
     FAIL_L1 = 1
@@ -138,14 +143,80 @@ class BaseCheckResult(IntEnum):
 
 
 def type_base_check(base, derived):
-    """Whether values of a type are values of a base: the kinds differ (0), may fit in part (2), or fit (3)."""
-    if _analysis.type_is_of(derived, base):
+    """Whether values of a type are values of a base, as a :class:`BaseCheckResult`."""
+    if isinstance(base, AnyType):
         return BaseCheckResult.PASS
+    if isinstance(derived, AnyType):
+        return BaseCheckResult.FAIL_L1
     if type(base) is not type(derived):
         return BaseCheckResult.FAIL_L0
-    if _analysis.type_is_of(base, derived):
+    if isinstance(base, TensorType):
+        return min(_check_tensor_parts(base, derived), _check_dims(base, derived))
+    if isinstance(base, ShapeType):
+        return _check_dims(base, derived)
+    if isinstance(base, TupleType):
+        return _check_each(base.fields, derived.fields)
+    if isinstance(base, FuncType):
+        return _check_functions(base, derived)
+    return BaseCheckResult.PASS if _analysis.type_is_of(derived, base) else BaseCheckResult.FAIL_L0
+
+
+def _check_tensor_parts(base, derived):
+    """Of element types and devices: what the base says must be said by the other, and be the same."""
+    pairs = [(str(base.dtype or ""), str(derived.dtype or "")), (base.vdevice, derived.vdevice)]
+    found = BaseCheckResult.PASS
+    for expected, given in pairs:
+        if expected in ("", "void", None) or structural_equal(expected, given):
+            continue
+        if given not in ("", "void", None):
+            return BaseCheckResult.FAIL_L0
+        found = BaseCheckResult.FAIL_L1
+    return found
+
+
+def _check_dims(base, derived):
+    """Of ranks and dimensions."""
+    if base.ndim != derived.ndim:
+        unknown = {base.ndim: BaseCheckResult.PASS, derived.ndim: BaseCheckResult.FAIL_L1}
+        return unknown.get(-1, BaseCheckResult.FAIL_L0)
+    dims, others = _dims_of(base), _dims_of(derived)
+    if dims is None:
+        return BaseCheckResult.PASS
+    if others is None:
         return BaseCheckResult.FAIL_L2
-    return BaseCheckResult.FAIL_L1
+    found = BaseCheckResult.PASS
+    analyzer = Analyzer()
+    for dim, other in zip(dims, others):
+        if analyzer.can_prove_equal(dim, other):
+            continue
+        if analyzer.can_prove(dim != other):
+            return BaseCheckResult.FAIL_L0
+        found = BaseCheckResult.FAIL_L2
+    return found
+
+
+def _dims_of(ty):
+    return ty.shape if isinstance(ty, TensorType) else ty.values
+
+
+def _check_each(base, derived):
+    """Of lists of types: the worst of them."""
+    if len(base) != len(derived):
+        return BaseCheckResult.FAIL_L0
+    return min((type_base_check(*pair) for pair in zip(base, derived)), default=BaseCheckResult.PASS)
+
+
+def _check_functions(base, derived):
+    """Of functions: the other must take all that the base takes, give what it gives, and have no effects where it has none."""
+    if base.purity and not derived.purity:
+        return BaseCheckResult.FAIL_L0
+    if base.params is None or derived.params is None:
+        known = derived.params is None and base.params is not None
+        return BaseCheckResult.FAIL_L1 if known else type_base_check(base.ret, derived.ret)
+    # Each binds the dimensions of its own parameters.
+    if structural_equal(base, derived):
+        return BaseCheckResult.PASS
+    return min(_check_each(base.params, derived.params), type_base_check(base.ret, derived.ret))
 
 
 def get_static_type(ty):
@@ -163,7 +234,7 @@ def get_static_type(ty):
 
 def derive_call_ret_type(func_ty, call, ctx=None):
     """The type of a call of a function of a type."""
-    return _analysis.call_type(func_ty, list(call.args))
+    return _analysis.call_type(func_ty, call)
 
 
 def post_order_visit(expr, fvisit):

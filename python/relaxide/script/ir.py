@@ -1,6 +1,6 @@
 """The names of TVMScript's ``I``."""
 
-from ..ir.global_info import VDevice
+from ..ir.global_info import DummyGlobalInfo, VDevice
 from ._namespace import Inert
 from .entry import ir_module
 
@@ -11,6 +11,11 @@ ir_module.__tvmscript__ = "I.ir_module"
 def vdevice(target="", vdevice_id=0, memory_scope="global"):
     """A device that tensors may live on."""
     return VDevice(target, vdevice_id, memory_scope)
+
+
+def dummy_global_info():
+    """Something that functions share of which nothing is known."""
+    return DummyGlobalInfo()
 
 
 def pyfunc(func):

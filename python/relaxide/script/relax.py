@@ -63,16 +63,16 @@ def Tuple(*fields):
 
 def Callable(params=None, ret=None, purity=None, derive_func=None):
     """The type of functions."""
-    ret = AnyType() if ret is None else ret
     try:
         if params is None:
-            return FuncType.opaque_func(ret=ret, purity=bool(purity))
+            return FuncType.opaque_func(ret=ret, derive_func=derive_func, purity=bool(purity))
+        ret = AnyType() if ret is None else ret
         return FuncType(params, ret, purity is not False)
     except (TypeError, ValueError):
         return _inert.Callable(params, ret)
 
 
-def Prim(dtype=None, value=None):
+def Prim(dtype):
     """The type of scalars."""
     return PrimType(dtype)
 

@@ -8,6 +8,7 @@ from . import tile
 from ._namespace import Inert
 from ._specialize import Optional, constexpr, jit
 from .entry import prim_func, script_macro as macro
+from .ir import meta_var
 
 _inert = Inert("T")
 _DTYPE = re.compile(r"(int|uint|float|bfloat)\d+(_\w+)?(x\d+|xvscalex\d+)?")
@@ -48,11 +49,6 @@ def target(target_config, host=None):
 
     made = target_config if isinstance(target_config, Target) else Target(target_config)
     return str(made if host is None else made.with_host(host))
-
-
-def meta_var(value):
-    """A value that keeps its name while the program is read, instead of being bound in it."""
-    return value
 
 
 def __getattr__(name):

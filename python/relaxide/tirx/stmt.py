@@ -257,9 +257,13 @@ __all__ += ["For", "ForKind", "IfThenElse", "LetStmt", "Return", "SeqStmt", "Stm
 
 
 def __getattr__(name):
-    # Boxes of buffers are in a file that builds on this one.
+    # Boxes of buffers and statements about tiles are in files that build on this one.
     if name == "BufferRegion":
         from .buffer import BufferRegion
 
         return BufferRegion
+    if name in ("ScopeIdDefStmt", "TilePrimitiveCall"):
+        from . import tile_primitive
+
+        return getattr(tile_primitive, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

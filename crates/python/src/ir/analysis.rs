@@ -4,7 +4,7 @@ use relaxide::ffi::{Any, Array, Error, ErrorKind, Map, Ref};
 use relaxide::ir::prim::PrimExpr;
 use relaxide::ir::{GlobalVar, IRModule, Type, Var};
 use relaxide::relax::binding_rewrite::BlockRewrite;
-use relaxide::relax::{AnyVar, Expr, Function, SeqExpr, analysis, shape};
+use relaxide::relax::{AnyVar, Call, Expr, Function, SeqExpr, analysis, derived, shape};
 use relaxide::tir::PrimFunc;
 
 use super::{Args, Row};
@@ -88,7 +88,12 @@ pub(super) const TABLE: &[Row] = &[
         let Type::Func(func) = args.ty(0)? else {
             return Err(Error::new(ErrorKind::TypeError, "the type of a function is expected"));
         };
-        let types: Vec<Type> = args.exprs(1)?.iter().map(Expr::ty).collect();
+        let call: Ref<Call> = args.get(1)?;
+        if let Some(rule) = &func.derive {
+            let ty = derived::type_of(rule, &call);
+            return ty.map(Into::into).map_err(|error| Error::new(ErrorKind::ValueError, error.to_string()));
+        }
+        let types: Vec<Type> = call.args.iter().map(Expr::ty).collect();
         Ok(shape::call_type(&func, &types).into())
     }),
 ];

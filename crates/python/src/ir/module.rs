@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use relaxide::ffi::{Any, Error, ErrorKind, Field, ObjectRef, Ref, structural_hash};
-use relaxide::ir::{self, BaseFunc, GlobalVar, Type, VDevice};
+use relaxide::ir::{self, BaseFunc, DummyGlobalInfo, GlobalVar, Type, VDevice};
 use relaxide::relax::Function;
 use relaxide::script::{PrintOptions, print_module_with};
 
@@ -184,16 +184,26 @@ impl IRModule {
             let list: Vec<Any> = module.vdevices.iter().map(Any::from).collect();
             infos.set_item("vdevice", convert::to_py(py, relaxide::ffi::Array::from_vec(list).into())?)?;
         }
+        for (name, shared) in &module.infos {
+            let list: Vec<Any> = shared.iter().map(Any::from).collect();
+            infos.set_item(name, convert::to_py(py, relaxide::ffi::Array::from_vec(list).into())?)?;
+        }
         Ok(infos)
     }
 
     /// Replace what the functions share of a kind.
     fn update_global_info(&self, name: &str, global_info: &Bound<'_, PyAny>) -> PyResult<()> {
-        if name != "vdevice" {
-            let message = format!("modules share no {name:?}; \"vdevice\" is the kind that there is");
-            return Err(error::to_py(Error::new(ErrorKind::ValueError, message)));
-        }
         let value = convert::from_py(global_info)?;
+        if name != "vdevice" {
+            let shared: Vec<ObjectRef> = match value.to::<Ref<DummyGlobalInfo>>() {
+                Ok(one) => vec![one.into()],
+                Err(_) => value.to().map_err(error::to_py)?,
+            };
+            self.change(|module| {
+                module.infos.insert(name.to_string(), shared);
+            });
+            return Ok(());
+        }
         let devices: Vec<Ref<VDevice>> = match value.to::<Ref<VDevice>>() {
             Ok(one) => vec![one],
             Err(_) => value.to().map_err(error::to_py)?,

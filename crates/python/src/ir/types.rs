@@ -2,7 +2,9 @@
 
 use relaxide::ffi::{Any, DataType, Error, ErrorKind, Object, Ref};
 use relaxide::ir::types::{AnyType, MissingType, PrimType, StringType};
-use relaxide::ir::{FuncType, PointerType, ShapeType, Target, TargetError, TensorType, TupleType, Type, VDevice};
+use relaxide::ir::{
+    DummyGlobalInfo, FuncType, PointerType, ShapeType, Target, TargetError, TensorType, TupleType, Type, VDevice,
+};
 
 use super::{Args, Row};
 
@@ -17,6 +19,7 @@ pub(super) const TABLE: &[Row] = &[
     ("relax.TensorType", tensor_type),
     ("relax.FuncType", |args| Ok(Type::func(args.types(0)?, args.ty(1)?, args.get(2)?).into())),
     ("relax.FuncTypeOpaqueFunc", |args| Ok(Type::packed_func(args.ty(0)?, args.get(1)?).into())),
+    ("relax.FuncTypeDerivedFunc", |args| Ok(Type::derived_func(args.get::<String>(0)?, args.get(1)?).into())),
     ("relax.VDevice", |args| {
         let text: String = args.get(0)?;
         // No text is no target: the device stands for none in particular.
@@ -28,6 +31,7 @@ pub(super) const TABLE: &[Row] = &[
         };
         Ok(Ref::new(VDevice { target: target.map(Ref::new), id: args.get(1)?, scope: args.get(2)? }).into())
     }),
+    ("relax.DummyGlobalInfo", |_| Ok(Ref::new(DummyGlobalInfo {}).into())),
     // A device's target as text, which Python makes its own object of.
     ("relax.VDeviceTarget", |args| {
         let device: Ref<VDevice> = args.get(0)?;
@@ -47,6 +51,7 @@ pub(super) fn enter() {
     TensorType::type_index();
     FuncType::type_index();
     VDevice::type_index();
+    DummyGlobalInfo::type_index();
 }
 
 fn rank(given: i64, dims: Option<usize>) -> Result<i64, Error> {

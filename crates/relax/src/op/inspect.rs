@@ -171,8 +171,17 @@ fn view_type(cx: &CallCx) -> Result<Type, OpError> {
     Ok(tensor_type(dims, ndim, dtype))
 }
 
-/// A call of the run time's function, with everything said.
+/// The run time's function that makes views.
+pub(crate) const CREATE_VIEW: &str = "runtime.TVMTensorCreateView";
+
+/// A call of the run time's function.
 fn view(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
+    let args = std::iter::once(Expr::external(CREATE_VIEW)).chain(view_args(cx, b)?);
+    call_typed("call_pure_packed", args.collect::<Vec<_>>(), Attrs::new(), vec![view_type(cx)?])
+}
+
+/// The arguments of a view with everything said.
+pub(crate) fn view_args(cx: &CallCx, b: &mut BlockBuilder) -> Result<Vec<Expr>, OpError> {
     let plain = |e| OpError::of_build(cx.name(), e);
     let x = cx.arg(0)?.clone();
     let shape = match cx.arg(1)? {
@@ -188,6 +197,5 @@ fn view(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
         arg if absent(arg) => Expr::prim(0i64),
         arg => arg.clone(),
     };
-    let function = Expr::external("runtime.TVMTensorCreateView");
-    call_typed("call_pure_packed", [function, x, shape, dtype, offset], Attrs::new(), vec![view_type(cx)?])
+    Ok(vec![x, shape, dtype, offset])
 }

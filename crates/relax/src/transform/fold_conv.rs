@@ -12,13 +12,16 @@
 //! write in their place. Products are computed here, in double precision, and rounded once.
 //!
 //! **Refuses**, and leaves the program as it is, if the weight or a parameter is no float32 constant, if something else uses
-//! the convolution's result, if channels are not dimension 1, or if the normalization is in training. The convolution that is
-//! replaced stays behind without a use; dead code elimination drops it.
+//! the convolution's result, or if channels are not dimension 1. The convolution that is replaced stays behind without a use; dead
+//! code elimination drops it.
+//!
+//! **In training** a normalization has the batch's own statistics. Whoever asks for the first pass has a program for inference, as TVM
+//! takes it; `keep_training`, which the compiler's pipelines ask for, leaves such normalizations alone.
 
 use std::collections::HashMap;
 
 use relaxide_ffi::{Ref, Tensor};
-use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam, PassResult};
 use relaxide_ir::{Attrs, IRModule};
 
 use crate::constant::as_floats;
@@ -29,8 +32,17 @@ use crate::*;
 pub(super) const BATCHNORM: PassInfo = PassInfo::new(
     "FoldBatchnormToConv2D",
     "A normalization behind a convolution of constant weight goes into the weight.",
-    |module, _, _| run("FoldBatchnormToConv2D", module, Fold::batch_norm),
-);
+    |module, _, args| {
+        let keep = args.bool("keep_training") == Some(true);
+        run("FoldBatchnormToConv2D", module, if keep { Fold::batch_norm_of_inference } else { Fold::batch_norm })
+    },
+)
+.params(&[PassParam::new(
+    "keep_training",
+    ParamKind::Bool,
+    ParamDefault::Bool(false),
+    "Whether a batch_norm in training stays.",
+)]);
 
 pub(super) const SCALE: PassInfo = PassInfo::new(
     "FoldScaleToConv2D",
@@ -110,16 +122,16 @@ impl Fold {
         }
     }
 
+    /// A normalization behind a convolution that is not in training.
+    fn batch_norm_of_inference(&mut self, b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildError> {
+        if bn.attrs.bool("training") == Some(false) { self.batch_norm(b, bn) } else { Ok(None) }
+    }
+
     /// A normalization behind a convolution.
     fn batch_norm(&mut self, b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildError> {
         let [data, gamma, beta, mean, variance] = bn.args.as_slice() else { return Ok(None) };
         let set = |name: &str| bn.attrs.bool(name) != Some(false);
-        if bn.op_name() != Some("nn.batch_norm")
-            || bn.attrs.bool("training") != Some(false)
-            || bn.attrs.int("axis") != Some(1)
-            || !set("scale")
-            || !set("center")
-        {
+        if bn.op_name() != Some("nn.batch_norm") || bn.attrs.int("axis") != Some(1) || !set("scale") || !set("center") {
             return Ok(None);
         }
         let parameters = (floats(gamma), floats(beta), floats(mean), floats(variance));

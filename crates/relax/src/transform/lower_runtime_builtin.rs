@@ -12,6 +12,7 @@
 //! | `memory.kill_storage(x)`, `memory.kill_tensor(x)` | `vm.kill_object(x)` |
 //! | `to_vdevice(x)` | `vm.builtin.to_device(x, device type, index, scope)` |
 //! | `call_py_func(name, (a, b))` | `vm.builtin.call_py_func((name, (a, b)))` |
+//! | `memory.view(x, shape, dtype, offset)` | `runtime.TVMTensorCreateView(x, shape, dtype, offset)`, with all of them said |
 //! | `reshape(x, shape)` | `vm.builtin.reshape(x, shape)`: a view, no copy |
 
 use relaxide_ffi::{DataType, Ref};
@@ -31,7 +32,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
 struct LowerRuntimeBuiltin;
 
 impl Rewrite for LowerRuntimeBuiltin {
-    fn value(&mut self, _: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
+    fn value(&mut self, builder: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
         let flat = || {
             let (first, rest) = call.args.split_first()?;
@@ -43,6 +44,12 @@ impl Rewrite for LowerRuntimeBuiltin {
         };
         let lowered = match (name, call.args.as_slice(), flat()) {
             ("reshape", _, _) => packed("vm.builtin.reshape", call.args.clone(), call),
+            ("memory.view", _, _) => {
+                let def = op::lookup(name).ok_or_else(|| op::OpError::Unknown(name.into()))?;
+                let args = op::inspect::view_args(&op::CallCx::of(def, call), builder)?;
+                let callee = Expr::external_typed(op::inspect::CREATE_VIEW, Type::derived_func(derived::VIEW, true));
+                Ref::new(call.rebuilt(callee, args)).into()
+            }
             ("make_closure", _, Some((func, args))) => packed("vm.builtin.make_closure", with_first(func, args), call),
             ("invoke_closure", _, Some((closure, args))) => {
                 let args = Expr::tuple(with_first(closure, args));

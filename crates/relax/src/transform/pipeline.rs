@@ -50,7 +50,7 @@ const FUSED: &[&str] =
 const SPREAD: &[&str] = &["ApplyDefaultSchedule"];
 const BEST: &[&str] = &[
     "LambdaLift",
-    "FoldBatchnormToConv2D",
+    "FoldBatchnormToConv2D(keep_training=True)",
     "CanonicalizeBindings",
     "FoldScaleToConv2D",
     "DecomposeOpsForInference(scale_first=True)",

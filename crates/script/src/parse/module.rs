@@ -1,7 +1,7 @@
 //! The top of a text: imports, symbolic names, metadata, and the class that is the module.
 
-use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::{AttrValue, Attrs, BaseFunc, GlobalVar, IRModule, Type};
+use relaxide_ffi::{DataType, ObjectRef, Ref};
+use relaxide_ir::{AttrValue, Attrs, BaseFunc, DummyGlobalInfo, GlobalVar, IRModule, Type};
 use relaxide_relax::{Constant, Expr as Relax};
 use ruff_python_ast::{self as ast, Expr, Stmt};
 use ruff_text_size::Ranged;
@@ -218,11 +218,15 @@ impl Parser<'_> {
                     return Err(self.error(Code::Arguments, "I.module_global_infos takes a dictionary", call.range()));
                 };
                 for item in &dict.items {
-                    let is_devices =
-                        matches!(&item.key, Some(Expr::StringLiteral(key)) if key.value.to_str() == "vdevice");
-                    if is_devices {
+                    let Some(Expr::StringLiteral(key)) = &item.key else {
+                        return Err(self.error(Code::Type, "kinds of what functions share are texts", call.range()));
+                    };
+                    if key.value.to_str() == "vdevice" {
                         let devices = self.vdevice_list(&item.value)?;
                         self.vdevices.extend(devices);
+                    } else {
+                        let shared = self.shared_infos(&item.value)?;
+                        module.infos.insert(key.value.to_str().to_string(), shared);
                     }
                 }
                 module.vdevices = self.vdevices.clone();
@@ -230,6 +234,22 @@ impl Parser<'_> {
             }
             _ => Err(self.unsupported("this statement in a module", e.range())),
         }
+    }
+
+    /// `[I.dummy_global_info(), …]`, or a list of such objects that the program has.
+    fn shared_infos(&mut self, e: &Expr) -> Parsed<Vec<ObjectRef>> {
+        if let Expr::List(list) = e {
+            let is_written = |e: &Expr| self.call_path(e).as_deref() == Some("I.dummy_global_info");
+            if list.elts.iter().all(is_written) {
+                return Ok(list.elts.iter().map(|_| Ref::new(DummyGlobalInfo {}).into()).collect());
+            }
+        }
+        let value = self.expr(e)?;
+        let known = |item: &Value| if let Value::Object(object) = item { Some(object.clone()) } else { None };
+        value.items().and_then(|items| items.iter().map(known).collect()).ok_or_else(|| {
+            let message = format!("a list of I.dummy_global_info() is expected, but this is {}", value.describe());
+            self.error(Code::Type, message, e.range())
+        })
     }
 
     /// A dictionary of attributes.
@@ -277,6 +297,10 @@ impl Parser<'_> {
             match kind {
                 FunctionKind::Relax { private, pure } => {
                     let func = self.relax_function(def, *pure, (!private).then_some(name.as_str()))?;
+                    if *private && func.attrs.0.contains_key("global_symbol") {
+                        let message = "a private function has no `global_symbol`: leave out either";
+                        return Err(self.error(Code::Structure, message, def.name.range));
+                    }
                     self.globals.insert(name.clone(), GlobalVar::typed(name.clone(), func.ty()));
                     module.insert(name, Ref::new(func));
                 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::{Attrs, Type, Var};
+use relaxide_relax::builder::is_pure;
 use relaxide_relax::shape::{contradict, erase_type, includes, same_type, unify, vars_of};
 use relaxide_relax::{
     AnyVar, Binding, BindingBlock, DataflowVar, Expr as Relax, Function, MatchCast, SeqExpr, Tuple, VarBinding,
@@ -27,6 +28,8 @@ pub(super) struct RelaxFrame {
     open: Vec<Binding>,
     /// In a dataflow block, the names that it gives out, with how many bindings of each are still to come.
     dataflow: Option<HashMap<String, usize>>,
+    /// Whether `R.output` has ended that block.
+    given_out: bool,
     result: Option<Relax>,
 }
 
@@ -114,7 +117,13 @@ impl Parser<'_> {
                         .into());
                 };
                 let ty = self.ty(annotation)?;
-                Ok(Ref::new(Var { name: name.to_string(), ty, span: self.span(name.range) }))
+                let is_scalar = matches!(ty, Type::Prim(_));
+                let param = Ref::new(Var { name: name.to_string(), ty, span: self.span(name.range) });
+                // A scalar is a dimension of what stands behind it.
+                if is_scalar {
+                    self.define(name, Value::Relax(param.clone().into()));
+                }
+                Ok(param)
             })
             .collect();
         self.defining = false;
@@ -193,6 +202,7 @@ impl Parser<'_> {
             frame.blocks.push(Ref::new(BindingBlock { bindings, dataflow }));
         }
         frame.dataflow = next;
+        frame.given_out = false;
     }
 
     pub(super) fn statement(&mut self, stmt: &Stmt) -> Parsed<()> {
@@ -227,10 +237,16 @@ impl Parser<'_> {
             return Ok(());
         }
         match self.call_path(e).as_deref() {
-            Some("R.output") => match self.frame().dataflow {
-                Some(_) => Ok(()),
-                None => Err(self.error(Code::Structure, "R.output stands in a dataflow block", e.range())),
-            },
+            Some("R.output") => {
+                let frame = self.frame();
+                if frame.dataflow.is_none() {
+                    return Err(self.error(Code::Structure, "R.output stands in a dataflow block", e.range()));
+                }
+                if std::mem::replace(&mut frame.given_out, true) {
+                    return Err(self.error(Code::Structure, "R.output stands once in a dataflow block", e.range()));
+                }
+                Ok(())
+            }
             Some("R.func_attr") => {
                 Err(self.error(Code::Structure, "R.func_attr stands at the top of the function's body", e.range()))
             }
@@ -242,6 +258,16 @@ impl Parser<'_> {
                     Value::Relax(_) if self.macro_call(e).is_some() => return Ok(()),
                     value => self.relax_value(value, e.range())?,
                 };
+                if matches!(value, Relax::Call(_)) && is_pure(&value) && !is_void(&value.ty()) {
+                    return Err(self
+                        .error(
+                            Code::Structure,
+                            "nobody uses the result of this call, which has no other effect",
+                            e.range(),
+                        )
+                        .with_help("bind it to a name, or leave it out")
+                        .into());
+                }
                 self.bind("_", Bound::Value(value), None, e.range()).map(drop)
             }
         }
@@ -298,6 +324,13 @@ impl Parser<'_> {
             return Ok(());
         }
         let annotation = annotation.map(|e| self.ty(e)).transpose()?;
+        if let (Some(Type::Prim(ty)), Some(dtype)) = (&annotation, self.declared_dtype(value)) {
+            if ty.dtype != dtype {
+                let message = format!("`{name}` is said to be {}, but is declared as {dtype}", ty.dtype);
+                return Err(self.error(Code::Type, message, target.range));
+            }
+            return self.declare(name, dtype, target.range);
+        }
         let bound = match (self.is_hosted(value), self.host) {
             (true, Some(_)) => match self.hosted(value)? {
                 // What has no place in a program keeps its name while the text is read.
@@ -400,6 +433,9 @@ impl Parser<'_> {
             (Bound::MatchCast(_, _), Some(annotation)) => annotation,
             (Bound::Value(value), annotation) => chosen_type(value.ty(), annotation),
         };
+        if self.frame().given_out {
+            return Err(self.error(Code::Structure, "nothing is bound behind R.output", range));
+        }
         let span = self.span(range);
         let inner = self.frame().dataflow.as_mut().is_some_and(|outputs| match outputs.get_mut(name) {
             // A name that is bound again is given out with its last value.
@@ -514,6 +550,11 @@ impl Parser<'_> {
 /// Whether an expression may stand as an operand.
 fn is_leaf(value: &Relax) -> bool {
     !matches!(value, Relax::Call(_) | Relax::TupleGetItem(_) | Relax::If(_) | Relax::Function(_) | Relax::Seq(_))
+}
+
+/// Whether a type is that of no result.
+fn is_void(ty: &Type) -> bool {
+    matches!(ty, Type::Tuple(tuple) if tuple.fields.is_empty())
 }
 
 /// The type of a variable: what is inferred, unless the annotation says more or something else.

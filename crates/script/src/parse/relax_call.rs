@@ -95,6 +95,20 @@ impl Parser<'_> {
         args.finish(self)?;
         let types: Vec<Type> = values.iter().map(Relax::ty).collect();
         let ty = match op.ty() {
+            // What the rule sees is the call.
+            Type::Func(f) if f.derive.is_some() => {
+                let (attrs, span) = (Attrs::new(), self.span(range));
+                let untyped = Call {
+                    op: op.clone(),
+                    args: values.clone(),
+                    attrs,
+                    ty_args: Vec::new(),
+                    ty: Type::missing(),
+                    span,
+                };
+                let ty = relaxide_relax::builder::infer(&untyped);
+                ty.map_err(|problem| self.error(Code::Operator, problem.to_string(), range))?
+            }
             Type::Func(f) => {
                 if let Some(params) = &f.params
                     && params.len() != values.len()

@@ -131,6 +131,11 @@ impl Parser<'_> {
                     e.range(),
                 ));
             }
+            if given < -1 {
+                let message =
+                    format!("ndim is {given}: a number of dimensions is not negative, and -1 where it is unknown");
+                return Err(self.error(Code::Type, message, e.range()));
+            }
             ndim = given;
         }
         Ok(Ref::new(TensorType { shape, dtype, ndim, vdevice }).into())
@@ -183,9 +188,16 @@ impl Parser<'_> {
             None => params.is_some(),
             Some(e) => self.bool(e)?,
         };
-        Ok(match params {
-            Some(params) => Type::func(params, ret, pure),
-            None => Type::packed_func(ret, pure),
+        let derive = args.take("derive_func");
+        Ok(match (params, derive) {
+            (None, Some(rule)) => Type::derived_func(self.text(rule)?, pure),
+            (Some(_), Some(rule)) => {
+                let message =
+                    "a function whose parameters are known tells the type of its calls by `ret`, not by `derive_func`";
+                return Err(self.error(Code::Arguments, message, rule.range()));
+            }
+            (Some(params), None) => Type::func(params, ret, pure),
+            (None, None) => Type::packed_func(ret, pure),
         })
     }
 
@@ -216,6 +228,10 @@ impl Parser<'_> {
         } else {
             match self.expr(e)? {
                 Value::None => return Ok((None, -1)),
+                Value::Int(dim) => {
+                    let message = format!("a shape is a tuple: write ({dim},)");
+                    return Err(self.error(Code::Type, message, e.range()));
+                }
                 Value::Relax(value) => match value.ty() {
                     Type::Shape(shape) => return Ok((shape.values.clone(), shape.ndim)),
                     _ => self.dims_of(&Value::Relax(value), e.range())?,

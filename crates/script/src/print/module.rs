@@ -17,9 +17,16 @@ impl Printer<'_> {
             let attrs = self.attr_map(&module.attrs.0, &[]);
             self.line(format!("I.module_attrs({attrs})"));
         }
+        let mut infos: Vec<String> = Vec::new();
         if !module.vdevices.is_empty() {
             let devices: Vec<_> = module.vdevices.iter().map(|d| self.vdevice_definition(d)).collect();
-            self.line(format!("I.module_global_infos({{\"vdevice\": [{}]}})", devices.join(", ")));
+            infos.push(format!("\"vdevice\": [{}]", devices.join(", ")));
+        }
+        for (kind, shared) in &module.infos {
+            infos.push(format!("{}: [{}]", quoted(kind), vec!["I.dummy_global_info()"; shared.len()].join(", ")));
+        }
+        if !infos.is_empty() {
+            self.line(format!("I.module_global_infos({{{}}})", infos.join(", ")));
         }
         let mut first = true;
         for (name, func) in &module.functions {

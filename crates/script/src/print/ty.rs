@@ -59,6 +59,9 @@ impl Printer<'_> {
 
     fn func_type(&mut self, ty: &FuncType) -> String {
         let pure = if ty.pure { "True" } else { "False" };
+        if let Some(rule) = &ty.derive {
+            return format!("R.Callable(derive_func={}, purity={pure})", quoted(rule));
+        }
         match &ty.params {
             Some(params) => {
                 let params: Vec<_> = params.iter().map(|p| self.ty(p)).collect();

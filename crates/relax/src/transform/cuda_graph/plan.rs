@@ -262,8 +262,7 @@ impl Region {
         let result = Var::new("gv", self.result_type());
         let mut bindings = self.bindings.clone();
         bindings.push(Ref::new(VarBinding { var: result.clone().into(), value: Expr::tuple(fields) }).into());
-        let body = if self.outputs.is_empty() { Expr::tuple([]) } else { result.clone().into() };
-        let func = private(params, bindings, body, result.ty.clone());
+        let func = private(params, bindings, result.clone().into(), result.ty.clone());
         let body = functor::VarReplacer(replace).mutate_seq(&func.body);
         let func = Ref::new(Function { body, ..func });
         Ok((SymbolMutator::renewing(own).function_body(&func), symbols))

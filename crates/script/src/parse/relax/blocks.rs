@@ -8,7 +8,7 @@ use relaxide_relax::{Expr as Relax, If, SeqExpr};
 use ruff_python_ast::{self as ast, Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
-use super::{Bound, RelaxFrame, chosen_type, is_leaf, times_bound};
+use super::{Bound, RelaxFrame, chosen_type, is_leaf, is_void, times_bound};
 use crate::parse::{Parsed, Parser};
 
 impl Parser<'_> {
@@ -141,6 +141,14 @@ impl Parser<'_> {
             ret @ Stmt::Return(_) => {
                 self.statement(ret)?;
                 return Err(self.unsupported("this statement", ret.range()));
+            }
+            // What is done and gives nothing is the result of a branch that ends with it.
+            Stmt::Expr(e) if !matches!(self.call_path(&e.value).as_deref(), Some("R.output" | "R.func_attr")) => {
+                self.statement(last)?;
+                match self.frame().open.last().map(|binding| binding.var().clone()) {
+                    Some(var) if is_void(var.ty()) => return Ok((var.into(), "_".into(), None, e.range)),
+                    _ => return Err(self.error(Code::Structure, "a branch ends by binding its result", e.range)),
+                }
             }
             other => {
                 return Err(self.error(Code::Structure, "a branch ends by binding its result", other.range()));

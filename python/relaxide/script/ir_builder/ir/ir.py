@@ -2,7 +2,7 @@
 
 from ....ir.expr import GlobalVar
 from ....ir.function import BaseFunc
-from ....ir.global_info import VDevice
+from ....ir.global_info import DummyGlobalInfo, VDevice
 from ....ir.module import IRModule
 from ..base import IRBuilder, frame_of
 from .frame import IRModuleFrame
@@ -108,6 +108,11 @@ def vdevice(target=None, vdevice_id=0, memory_scope="global"):
     return VDevice(target, vdevice_id, memory_scope)
 
 
+def dummy_global_info():
+    """Something that functions share of which nothing is known."""
+    return DummyGlobalInfo()
+
+
 def place_function(name, func):
     """Put a finished function into the module around it; without one, it is what the builder builds."""
     builder = IRBuilder.current()
@@ -120,4 +125,4 @@ def place_function(name, func):
 
 
 __all__ = ["decl_function", "def_function", "ir_module", "lookup_name", "lookup_vdevice", "meta_var", "module_attrs"]
-__all__ += ["module_get_attr", "module_global_infos", "module_set_attr", "vdevice"]
+__all__ += ["dummy_global_info", "module_get_attr", "module_global_infos", "module_set_attr", "vdevice"]
