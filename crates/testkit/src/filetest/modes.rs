@@ -227,9 +227,16 @@ fn lowered(test: &FileTest, module: IRModule, target: &Target) -> Result<String,
     let module = map_kernels(module, |func| {
         let attrs = func.attrs.clone().with("target", AttrValue::Str(target.to_string()));
         let bound = if is_bound { PrimFunc { attrs, ..func.clone() } } else { func.clone() };
-        lower::lower(&bound).map_err(|e| e.to_string())
+        lowered_for(&bound, target)
     })?;
     Ok(body(&print_module(&module)))
+}
+
+/// A kernel as the target's back end takes it.
+fn lowered_for(func: &PrimFunc, target: &Target) -> Result<PrimFunc, String> {
+    let profile = relaxide::codegen::backend(target).map_err(|e| e.to_string())?.profile();
+    let options = lower::LowerOptions { keep_loops: profile.keep_loops, ..Default::default() };
+    lower::lower_with(func, options).map_err(|e| e.to_string())
 }
 
 /// The kernels in the language of one back end, whose targets the test may name.
@@ -244,7 +251,7 @@ fn code_of(kind: &str, test: &FileTest, module: &IRModule, target: &Target) -> R
 fn code(test: &FileTest, module: IRModule, target: &Target) -> Result<String, String> {
     let lowered = map_kernels(module, |func| {
         let scheduled = schedule::apply(func, target).map_err(|e| e.to_string())?;
-        lower::lower(&scheduled.func).map_err(|e| e.to_string())
+        lowered_for(&scheduled.func, target)
     })?;
     let context = context_for(test, target.clone())?;
     let split = lower::SPLIT_HOST_DEVICE.make(&Attrs::new()).and_then(|split| split.run(lowered, &context));

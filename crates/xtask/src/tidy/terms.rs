@@ -57,7 +57,7 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
     for file in sources.filter(|file| !file.path.ends_with("xtask/src/tidy/terms.rs")) {
         problems.extend(module(file));
         for (at, line) in super::code(file) {
-            let coined = COINED_NAMES.iter().filter(|(name, _)| names(line).any(|found| found == *name));
+            let coined = names(line).filter_map(|found| COINED_NAMES.iter().find(|(name, _)| *name == found));
             problems.extend(
                 coined.map(|(name, standard)| file.problem(at, format!("the name {name:?} is coined: {standard}"))),
             );
@@ -109,7 +109,7 @@ mod tests {
     fn names_are_found_in_code_alone() {
         let problems = |path: &str, text: &str| check(&[File { path: path.into(), text: text.into() }]).len();
         let name = concat!("pic", "ked");
-        assert_eq!(problems("a.rs", &format!("    let {name} = all.{name}(0);\n")), 1);
+        assert_eq!(problems("a.rs", &format!("    let {name} = all;\n")), 1);
         assert_eq!(problems("a.rs", &format!("    // what was {name}\n    f(\"{name}\", {name}_up);\n")), 0);
         assert_eq!(problems(concat!("a/pha", "ses.rs"), ""), 1);
         assert_eq!(problems(concat!("a/tu", "rns/mod.rs"), ""), 1);
