@@ -175,10 +175,10 @@ fn tensor(script: &mut Script<'_>) -> Option<()> {
         if !outcome(TVMFFITensorFromDLPack(&mut managed, alignment, contiguous, &mut handle)) {
             return Some(());
         }
-        let (mut lent, mut view) = (null_mut(), null_mut());
-        if outcome(TVMFFITensorToDLPack(handle, &mut lent)) {
-            if let Some(release) = (*lent).deleter {
-                release(lent);
+        let (mut exported, mut view) = (null_mut(), null_mut());
+        if outcome(TVMFFITensorToDLPack(handle, &mut exported)) {
+            if let Some(release) = (*exported).deleter {
+                release(exported);
             }
         }
         if outcome(TVMFFITensorCreateUnsafeView(handle, &description, &mut view)) {

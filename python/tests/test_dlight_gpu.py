@@ -56,7 +56,7 @@ def _scheduled(func, rule):
 
 
 def _as_plain_loops(func):
-    """The kernel with loops in the place of those that threads carry out."""
+    """The kernel with loops in the place of those that threads execute."""
     text = func.with_attr("global_symbol", "main").script()
     for name in ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y", "vthread.x", "vthread.y"):
         text = text.replace(f', thread="{name}"', "")

@@ -66,7 +66,7 @@ def _loops(func):
 
 
 def _without_threads(func):
-    """The kernel with plain loops in the place of those that threads carry out, each over the whole of its block."""
+    """The kernel with plain loops in the place of those that threads execute, each over the whole of its block."""
     text = func.with_attr("global_symbol", "main").script()
     for name in ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"):
         text = text.replace(f', thread="{name}")', ")")

@@ -1,6 +1,6 @@
-"""Compiles the programs of ``scripts.py``, or one network, with TVM; writes arguments for the former.
+"""Compiles the programs of ``scripts.py``, for which it writes arguments, and networks with TVM.
 
-usage: compile_with_tvm.py DIRECTORY [NAME MODEL.onnx INPUT=1,3,64,96]
+usage: compile_with_tvm.py DIRECTORY [NAME MODEL.onnx INPUT=1,3,64,96]...
 """
 
 import pathlib
@@ -56,4 +56,6 @@ def export(executable, path):
 
 if __name__ == "__main__":
     where = pathlib.Path(sys.argv[1])
-    network(where, *sys.argv[2:]) if len(sys.argv) > 2 else scripts(where)
+    scripts(where)
+    for one in range(2, len(sys.argv), 3):
+        network(where, *sys.argv[one : one + 3])

@@ -56,13 +56,18 @@ def assert_same_forms(*paths):
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """The programs of ``scripts.py``, compiled by TVM and run by both."""
+    """The programs of ``scripts.py`` and the networks, compiled by TVM and run by both: one process each, as TVM takes seconds to import."""
     directory = tmp_path_factory.mktemp("compiled")
-    script("compile_with_tvm.py", directory)
+    networks = []
+    for name, shape in NETWORKS.items():
+        model = zoo.MODELS[name]
+        networks += [name, model.path, f"{model.input}={','.join(map(str, shape))}"]
+        arguments(directory / name, [[model.make(shape, seed)] for seed in range(3)])
+    script("compile_with_tvm.py", directory, *networks)
     for name in SCRIPTS:
         assert (directory / f"{name}.args").exists(), f"{name} is not in scripts.py"
     for runtime in RUNTIMES:
-        script("run_programs.py", runtime, directory, *SCRIPTS)
+        script("run_programs.py", runtime, directory, *SCRIPTS, *NETWORKS)
     return directory
 
 
@@ -77,29 +82,26 @@ def test_a_program_compiled_by_tvm_reads_and_saves_the_same(compiled, name):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_network_compiled_by_tvm_runs_bit_for_bit(name, tmp_path):
-    model, shape = zoo.MODELS[name], NETWORKS[name]
-    script("compile_with_tvm.py", tmp_path, name, model.path, f"{model.input}={','.join(map(str, shape))}")
-    arguments(tmp_path / name, [[model.make(shape, seed)] for seed in range(3)])
-    for runtime in RUNTIMES:
-        script("run_programs.py", runtime, tmp_path, name)
-    assert_same_results(tmp_path, name)
-    assert_same_forms(tmp_path / f"{name}.compiled", tmp_path / f"{name}.relaxide")
+def test_a_network_compiled_by_tvm_runs_bit_for_bit(compiled, name):
+    assert_same_results(compiled, name)
+    assert_same_forms(compiled / f"{name}.compiled", compiled / f"{name}.relaxide")
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The programs of ``build_programs.py``, by builder."""
-    directories = {}
+    root, directories, programs = tmp_path_factory.mktemp("built"), {}, []
     for runtime in RUNTIMES:
-        directories[runtime] = directory = tmp_path_factory.mktemp(f"built_with_{runtime}")
+        directories[runtime] = directory = root / runtime
+        directory.mkdir()
         script("build_programs.py", runtime, directory)
         for name in build_programs.PROGRAMS:
             arguments(directory / name, build_programs.ARGUMENTS[name])
             arguments(directory / f"{name}_library", build_programs.ARGUMENTS[name])
         libraries = [f"{name}_library" for name in build_programs.PROGRAMS] if runtime == "relaxide" else []
-        for runner in RUNTIMES:
-            script("run_programs.py", runner, directory, *build_programs.PROGRAMS, *libraries)
+        programs += [f"{runtime}/{name}" for name in [*build_programs.PROGRAMS, *libraries]]
+    for runner in RUNTIMES:
+        script("run_programs.py", runner, root, *programs)
     return directories
 
 

@@ -20,7 +20,7 @@ NO_DRIVER = 77
 
 
 class Case:
-    """The graph of a seed, as :mod:`pool` carries it out."""
+    """The graph of a seed, as :mod:`pool` executes it."""
 
     def __init__(self, seed):
         self.name = f"seed {seed}"
@@ -57,7 +57,7 @@ def main():
     parser.add_argument("--count", type=int, default=12)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds a graph may take")
     given = parser.parse_args()
-    # Asked of another process: this one's children carry out the graphs.
+    # Asked of another process: this one's children execute the graphs.
     program = "import sys, relaxide; sys.exit(not relaxide.opencl(0).exist)"
     if subprocess.run([sys.executable, "-c", program], check=False).returncode:
         return NO_DRIVER

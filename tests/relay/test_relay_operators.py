@@ -1,4 +1,4 @@
-"""Every operator that the reference could carry out gives what it gave, in the machine and in the interpreter.
+"""Every operator that the reference could execute gives what it gave, in the machine and in the interpreter.
 
 ``operators.tsv`` holds a call of each, ``operators.npz`` what it was given and what TVM 0.16 made of it.
 """
@@ -118,7 +118,7 @@ def _quantized(function):
 _erf = np.vectorize(__import__("math").erf)
 RANDOM = np.random.default_rng(11)
 PLACES = np.array([[0, 3], [1, 1], [4, 0]], "int64")
-#: Calls that the reference could not carry out, with NumPy's answers.
+#: Calls that the reference could not execute, with NumPy's answers.
 BY_HAND = {
     "scatter_elements(%a, %b, %c, axis=1, reduction=\"add\")": (
         [RANDOM.standard_normal((3, 5)).astype("float32"), PLACES, RANDOM.standard_normal((3, 2)).astype("float32")],

@@ -48,11 +48,11 @@ impl Drop for Callback {
 impl Callback {
     fn run(&self, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let owned: Vec<RelaxideValue> = args.iter().map(|arg| RelaxideValue::new(Any::from(*arg))).collect();
-        let lent: Vec<*const RelaxideValue> = owned.iter().map(std::ptr::from_ref).collect();
+        let borrowed: Vec<*const RelaxideValue> = owned.iter().map(std::ptr::from_ref).collect();
         let failures = error::failures();
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's contract: the callback may be called with its context; the values live during the call.
-        let code = unsafe { (self.call)(self.context, lent.as_ptr(), lent.len(), &raw mut result) };
+        let code = unsafe { (self.call)(self.context, borrowed.as_ptr(), borrowed.len(), &raw mut result) };
         if code != 0 {
             return Err(error::since(failures).unwrap_or_else(|| unexplained(code)));
         }

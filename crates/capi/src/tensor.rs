@@ -48,9 +48,9 @@ pub(crate) unsafe fn tensor(handle: *const RelaxideTensor, what: &str) -> Result
     let header = NonNull::new(handle.cast_mut().cast::<ObjectHeader>());
     let header = header.ok_or_else(|| invalid(format!("{what} is null")))?;
     // SAFETY: the object is live; the caller's reference is given back by not dropping it.
-    let lent = ManuallyDrop::new(unsafe { ObjectRef::from_header(header) });
+    let borrowed = ManuallyDrop::new(unsafe { ObjectRef::from_header(header) });
     let not_a_tensor = |object: ObjectRef| Error::type_mismatch(what, object.type_key());
-    Tensor::try_from_object(ObjectRef::clone(&lent)).map_err(not_a_tensor)
+    Tensor::try_from_object(ObjectRef::clone(&borrowed)).map_err(not_a_tensor)
 }
 
 /// The element type of a name such as `float32`.

@@ -25,16 +25,16 @@ impl Drop for Return<'_> {
     }
 }
 
-/// What the lent function does.
+/// What the function with the borrow does.
 pub(crate) type Body<T> = fn(&mut T, &[AnyView<'_>]) -> Result<Any, Error>;
 
 /// Runs `call` with a function that runs `body` on `value` for as long as `call` does.
 pub(crate) fn borrow_for<T: Send + 'static, R>(value: &mut T, body: Body<T>, call: impl FnOnce(&Function) -> R) -> R {
     let cell = Arc::new(Cell(Mutex::new(std::ptr::from_mut(value).cast())));
-    let lent = Arc::clone(&cell);
+    let borrowed = Arc::clone(&cell);
     let function = Function::new(move |args| {
         let refuse = |why: &str| Err(Error::new(ErrorKind::RuntimeError, why.to_string()));
-        let Ok(address) = lent.0.try_lock() else {
+        let Ok(address) = borrowed.0.try_lock() else {
             return refuse("the function of a hook was called while it runs");
         };
         // SAFETY: the address is that of `value`, which nobody else uses until `call` returns, or null after that; the

@@ -98,7 +98,7 @@ pub struct Requirements {
 trait Managed: Sized + 'static {
     fn tensor(&self) -> &DLTensor;
     fn deleter(&self) -> Option<unsafe extern "C" fn(*mut Self)>;
-    fn lend(tensor: DLTensor, manager_ctx: *mut c_void, deleter: unsafe extern "C" fn(*mut Self)) -> Self;
+    fn managing(tensor: DLTensor, manager_ctx: *mut c_void, deleter: unsafe extern "C" fn(*mut Self)) -> Self;
 }
 
 impl Managed for DLManagedTensor {
@@ -110,7 +110,7 @@ impl Managed for DLManagedTensor {
         self.deleter
     }
 
-    fn lend(dl_tensor: DLTensor, manager_ctx: *mut c_void, deleter: unsafe extern "C" fn(*mut Self)) -> Self {
+    fn managing(dl_tensor: DLTensor, manager_ctx: *mut c_void, deleter: unsafe extern "C" fn(*mut Self)) -> Self {
         DLManagedTensor { dl_tensor, manager_ctx, deleter: Some(deleter) }
     }
 }
@@ -124,21 +124,21 @@ impl Managed for DLManagedTensorVersioned {
         self.deleter
     }
 
-    fn lend(dl_tensor: DLTensor, manager_ctx: *mut c_void, deleter: unsafe extern "C" fn(*mut Self)) -> Self {
+    fn managing(dl_tensor: DLTensor, manager_ctx: *mut c_void, deleter: unsafe extern "C" fn(*mut Self)) -> Self {
         let version = DLPackVersion::CURRENT;
         DLManagedTensorVersioned { version, manager_ctx, deleter: Some(deleter), flags: 0, dl_tensor }
     }
 }
 
 /// Releases a foreign tensor when the last handle to it goes.
-struct Lender<M: Managed>(NonNull<M>);
+struct Foreign<M: Managed>(NonNull<M>);
 
 // SAFETY: DLPack lets any thread use and release a managed tensor.
-unsafe impl<M: Managed> Send for Lender<M> {}
+unsafe impl<M: Managed> Send for Foreign<M> {}
 // SAFETY: as above; the structure is not touched between taking it over and releasing it.
-unsafe impl<M: Managed> Sync for Lender<M> {}
+unsafe impl<M: Managed> Sync for Foreign<M> {}
 
-impl<M: Managed> Drop for Lender<M> {
+impl<M: Managed> Drop for Foreign<M> {
     fn drop(&mut self) {
         // SAFETY: the tensor was taken over and nobody else releases it.
         unsafe {
@@ -215,14 +215,14 @@ impl Tensor {
         Some(made)
     }
 
-    /// Lends the tensor out. The receiver must call the structure's deleter.
+    /// Exports the tensor. The receiver must call the structure's deleter.
     pub fn to_dlpack(&self) -> NonNull<DLManagedTensor> {
-        lend(self)
+        export(self)
     }
 
-    /// Lends the tensor out. The receiver must call the structure's deleter.
+    /// Exports the tensor. The receiver must call the structure's deleter.
     pub fn to_dlpack_versioned(&self) -> NonNull<DLManagedTensorVersioned> {
-        lend(self)
+        export(self)
     }
 }
 
@@ -235,7 +235,7 @@ unsafe fn take<M: Managed>(from: *mut M, require: Requirements) -> Result<Tensor
         let tensor = *from.as_ref().tensor();
         let layout = read_layout(&tensor)?;
         check(&tensor, &layout, require)?;
-        Ok(Tensor::build(tensor.data, &layout, tensor.device, tensor.byte_offset, Lender(from)))
+        Ok(Tensor::build(tensor.data, &layout, tensor.device, tensor.byte_offset, Foreign(from)))
     }
 }
 
@@ -275,23 +275,25 @@ fn check(tensor: &DLTensor, layout: &Layout, require: Requirements) -> Result<()
     Ok(())
 }
 
-fn lend<M: Managed>(tensor: &Tensor) -> NonNull<M> {
+fn export<M: Managed>(tensor: &Tensor) -> NonNull<M> {
     unsafe extern "C" fn release<M: Managed>(managed: *mut M) {
         if managed.is_null() {
             return;
         }
-        // SAFETY: `lend` made the structure and the tensor behind its context by `Box`, for this function to take back.
-        unsafe { drop(Box::from_raw(managed.cast::<Loan<M>>())) };
+        // SAFETY: `export` made the structure and the tensor behind its context by `Box`, for this function to take back.
+        unsafe { drop(Box::from_raw(managed.cast::<Exported<M>>())) };
     }
     let description = *tensor.dl_tensor();
-    let loan =
-        Box::new(Loan { managed: M::lend(description, std::ptr::null_mut(), release::<M>), _tensor: tensor.clone() });
-    NonNull::from(Box::leak(loan)).cast()
+    let exported = Box::new(Exported {
+        managed: M::managing(description, std::ptr::null_mut(), release::<M>),
+        _tensor: tensor.clone(),
+    });
+    NonNull::from(Box::leak(exported)).cast()
 }
 
 /// A managed tensor and the handle that keeps its memory.
 #[repr(C)]
-struct Loan<M> {
+struct Exported<M> {
     managed: M,
     _tensor: Tensor,
 }

@@ -556,8 +556,8 @@ impl TensorObj {
         unsafe {
             let header = std::ptr::from_ref(self).byte_sub(size_of::<crate::ObjectHeader>()).cast_mut();
             let object = NonNull::new_unchecked(header.cast());
-            let lent = std::mem::ManuallyDrop::new(Tensor(Ref::from_box(object)));
-            Tensor::clone(&lent)
+            let borrowed = std::mem::ManuallyDrop::new(Tensor(Ref::from_box(object)));
+            Tensor::clone(&borrowed)
         }
     }
 }

@@ -227,11 +227,11 @@ fn text_is_small_or_not_as_everywhere() {
 fn tensors_pass_through_dlpack() {
     let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0], &[3]).unwrap();
     let handle: *mut c_void = tensor.as_object().as_ptr().cast();
-    let (mut lent, mut versioned, mut back) = (null_mut(), null_mut(), null_mut());
-    // SAFETY: live handles; what is lent is taken over again.
+    let (mut exported, mut versioned, mut back) = (null_mut(), null_mut(), null_mut());
+    // SAFETY: live handles; what is exported is taken over again.
     unsafe {
-        assert_eq!(TVMFFITensorToDLPack(handle, &mut lent), 0);
-        assert_eq!(TVMFFITensorFromDLPack(lent, 64, 1, &mut back), 0);
+        assert_eq!(TVMFFITensorToDLPack(handle, &mut exported), 0);
+        assert_eq!(TVMFFITensorFromDLPack(exported, 64, 1, &mut back), 0);
         assert_eq!(take::<Tensor>(back).to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
         assert_eq!(TVMFFITensorToDLPackVersioned(handle, &mut versioned), 0);
         assert_eq!(TVMFFITensorFromDLPackVersioned(versioned, 1 << 30, 0, &mut back), -1);
@@ -246,7 +246,7 @@ fn tensors_pass_through_dlpack() {
         assert_eq!(TVMFFITensorCreateUnsafeView(back, &prototype, &mut view), 0);
         drop(take::<Tensor>(back));
         assert_eq!(take::<Tensor>(view).to_vec::<f32>().unwrap(), [2.0, 3.0]);
-        assert_eq!(TVMFFITensorToDLPack(null_mut(), &mut lent), -1);
+        assert_eq!(TVMFFITensorToDLPack(null_mut(), &mut exported), -1);
         assert!(raised_message().contains("null"));
     }
     assert_eq!(tensor.as_object().header().strong_count(), 1);

@@ -108,13 +108,13 @@ fn a_foreign_tensor_is_shared_and_released_once() {
     assert_eq!(tensor.data_ptr(), data.as_ptr().cast_mut().cast());
     assert_eq!(tensor.strides(), [3, 1]);
     assert_eq!(Arc::strong_count(&data), 2);
-    let lent = tensor.to_dlpack();
+    let exported = tensor.to_dlpack();
     drop(tensor);
     assert_eq!(Arc::strong_count(&data), 2);
     // SAFETY: the structure is ours to read and to release.
     unsafe {
-        assert_eq!(lent.as_ref().dl_tensor.data, data.as_ptr().cast_mut().cast());
-        (lent.as_ref().deleter.unwrap())(lent.as_ptr());
+        assert_eq!(exported.as_ref().dl_tensor.data, data.as_ptr().cast_mut().cast());
+        (exported.as_ref().deleter.unwrap())(exported.as_ptr());
     }
     assert_eq!(Arc::strong_count(&data), 1);
 }
@@ -141,14 +141,14 @@ fn requirements_are_checked_before_a_tensor_is_taken_over() {
 #[test]
 fn versioned_tensors_of_another_major_version_are_refused() {
     let tensor = Tensor::from_slice(&[1f32], &[1]).unwrap();
-    let mut lent = tensor.to_dlpack_versioned();
+    let mut exported = tensor.to_dlpack_versioned();
     // SAFETY: the structure is ours until it is taken over.
     unsafe {
-        assert_eq!(lent.as_ref().version, DLPackVersion::CURRENT);
-        lent.as_mut().version.major = 2;
-        assert!(Tensor::from_dlpack_versioned(lent.as_ptr(), Requirements::default()).is_err());
-        lent.as_mut().version.major = 1;
-        let back = Tensor::from_dlpack_versioned(lent.as_ptr(), Requirements::default()).unwrap();
+        assert_eq!(exported.as_ref().version, DLPackVersion::CURRENT);
+        exported.as_mut().version.major = 2;
+        assert!(Tensor::from_dlpack_versioned(exported.as_ptr(), Requirements::default()).is_err());
+        exported.as_mut().version.major = 1;
+        let back = Tensor::from_dlpack_versioned(exported.as_ptr(), Requirements::default()).unwrap();
         assert_eq!(back.data_ptr(), tensor.data_ptr());
     }
 }

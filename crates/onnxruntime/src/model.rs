@@ -122,11 +122,11 @@ pub fn program(
     source: &Source,
     model: &Model,
     head: &Head,
-    shaping: &ShapeOptions,
+    shape_options: &ShapeOptions,
     log: &Log,
     cancelled: &Arc<AtomicBool>,
 ) -> Result<Program> {
-    let place = cache::entry(source, &described(source, head, shaping), log);
+    let place = cache::entry(source, &described(source, head, shape_options), log);
     if let Some(place) = &place
         && let Some(library) = place.find()
     {
@@ -136,7 +136,7 @@ pub fn program(
             Err(_) => place.forget(),
         }
     }
-    let executable = relaxide::ffi::signal::stoppable(cancelled, || compile(model, head, shaping, cancelled))?;
+    let executable = relaxide::ffi::signal::stoppable(cancelled, || compile(model, head, shape_options, cancelled))?;
     if let Some(place) = place {
         place.keep(|path| executable.export_library(path), log);
         // What lies there need not be written once more to be loaded.
@@ -154,10 +154,10 @@ fn load(library: &Path) -> std::result::Result<Program, relaxide::ffi::Error> {
 fn compile(
     model: &Model,
     head: &Head,
-    shaping: &ShapeOptions,
+    shape_options: &ShapeOptions,
     cancelled: &Arc<AtomicBool>,
 ) -> Result<relaxide::Executable> {
-    let options = OnnxOptions { shapes: shapes(&head.signature, shaping), ..OnnxOptions::default() };
+    let options = OnnxOptions { shapes: shapes(&head.signature, shape_options), ..OnnxOptions::default() };
     let module = relaxide::import_onnx_model(model, &options).map_err(|error| of_compiling(&error))?;
     check_cancelled(cancelled)?;
     let executable = relaxide::compile(&module, &mut CompileOptions::default()).map_err(|error| of_compiling(&error));
@@ -173,19 +173,19 @@ fn check_cancelled(cancelled: &AtomicBool) -> Result<()> {
 }
 
 /// All that a program follows from beside the model's bytes, as text.
-fn described(source: &Source, head: &Head, shaping: &ShapeOptions) -> String {
+fn described(source: &Source, head: &Head, shape_options: &ShapeOptions) -> String {
     let identity = |name: &String| match source.folder() {
         Some(folder) => cache::identity(&folder.join(name)).unwrap_or_else(|_| name.clone()),
         None => name.clone(),
     };
     let beside: Vec<String> = head.signature.external_files.iter().map(identity).collect();
-    let exact = shaping.lengths.as_ref().map(|lengths| format!("{lengths:?}")).unwrap_or_default();
-    format!("{:?} {} {beside:?}{exact}", shaping.dims, shaping.is_loose)
+    let exact = shape_options.lengths.as_ref().map(|lengths| format!("{lengths:?}")).unwrap_or_default();
+    format!("{:?} {} {beside:?}{exact}", shape_options.dims, shape_options.is_loose)
 }
 
 /// Shapes in place of the model's own, of the inputs for which they differ.
-fn shapes(signature: &Signature, shaping: &ShapeOptions) -> Vec<(String, Vec<DimSpec>)> {
-    if let Some(lengths) = &shaping.lengths {
+fn shapes(signature: &Signature, shape_options: &ShapeOptions) -> Vec<(String, Vec<DimSpec>)> {
+    if let Some(lengths) = &shape_options.lengths {
         let known = |lengths: &Vec<i64>| lengths.iter().map(|&length| DimSpec::Int(length)).collect();
         return signature.inputs.iter().zip(lengths).map(|(input, own)| (input.name.clone(), known(own))).collect();
     }
@@ -194,10 +194,10 @@ fn shapes(signature: &Signature, shaping: &ShapeOptions) -> Vec<(String, Vec<Dim
         let mut differs = false;
         let dim = |(axis, extent): (usize, &Extent)| {
             let own = || DimSpec::Name(format!("{}_{axis}", input.name));
-            let fixed = |name: &str| shaping.dims.get(name).map(|length| DimSpec::Int(*length));
+            let fixed = |name: &str| shape_options.dims.get(name).map(|length| DimSpec::Int(*length));
             let (dim, is_new) = match extent {
                 Extent::Known(length) => (DimSpec::Int(*length), false),
-                Extent::Named(name) => match (fixed(name), shaping.is_loose) {
+                Extent::Named(name) => match (fixed(name), shape_options.is_loose) {
                     (Some(length), _) => (length, true),
                     (None, true) => (own(), true),
                     (None, false) => (DimSpec::Name(name.clone()), false),

@@ -67,25 +67,30 @@ impl Session {
         let source = Source { place, given: options.given.clone() };
         let log = Arc::clone(options.log.as_ref().unwrap_or(log));
         set_threads(options.intra_op)?;
-        let shaping = ShapeOptions { dims: options.dims.clone(), ..ShapeOptions::default() };
-        let session = Session::compile(source, shaping, log, &options.cancelled)?;
+        let shape_options = ShapeOptions { dims: options.dims.clone(), ..ShapeOptions::default() };
+        let session = Session::compile(source, shape_options, log, &options.cancelled)?;
         if let Some(profile) = &profile {
             profile.session("session_initialization", 0.0);
         }
         Ok(Session { profile: Mutex::new(profile), ..session })
     }
 
-    fn compile(source: Source, shaping: ShapeOptions, log: Arc<Log>, cancelled: &Arc<AtomicBool>) -> Result<Session> {
+    fn compile(
+        source: Source,
+        shape_options: ShapeOptions,
+        log: Arc<Log>,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Session> {
         let model = model::open(&source)?;
         let head = model::head(&model);
-        let program = model::program(&source, &model, &head, &shaping, &log, cancelled)?;
+        let program = model::program(&source, &model, &head, &shape_options, &log, cancelled)?;
         let is_kept = is_open(&head.signature.inputs) || !head.signature.overridable.is_empty();
         let program = RwLock::new(Loaded { program: Arc::new(program), is_loose: false });
         Ok(Session {
             head,
             source: is_kept.then_some(source),
             opened: Mutex::default(),
-            dims: shaping.dims,
+            dims: shape_options.dims,
             log,
             program,
             exact: Mutex::default(),
@@ -101,8 +106,9 @@ impl Session {
             (None, Some(source)) => {
                 let mut source = source.clone();
                 source.given.opened.clone_from(&names);
-                let shaping = ShapeOptions { dims: self.dims.clone(), ..ShapeOptions::default() };
-                let session = Arc::new(Session::compile(source, shaping, Arc::clone(&self.log), &Arc::default())?);
+                let shape_options = ShapeOptions { dims: self.dims.clone(), ..ShapeOptions::default() };
+                let session =
+                    Arc::new(Session::compile(source, shape_options, Arc::clone(&self.log), &Arc::default())?);
                 opened.insert(names, Arc::clone(&session));
                 session
             }
@@ -255,9 +261,9 @@ impl Session {
     fn loosen(&self) -> Result<Arc<Program>> {
         let mut loaded = self.program.write().unwrap_or_else(PoisonError::into_inner);
         if let (false, Some(source)) = (loaded.is_loose, &self.source) {
-            let shaping = ShapeOptions { dims: self.dims.clone(), is_loose: true, ..ShapeOptions::default() };
+            let shape_options = ShapeOptions { dims: self.dims.clone(), is_loose: true, ..ShapeOptions::default() };
             let model = model::open(source)?;
-            let program = model::program(source, &model, &self.head, &shaping, &self.log, &Arc::default())?;
+            let program = model::program(source, &model, &self.head, &shape_options, &self.log, &Arc::default())?;
             *loaded = Loaded { program: Arc::new(program), is_loose: true };
         }
         Ok(Arc::clone(&loaded.program))
@@ -283,9 +289,9 @@ impl Session {
         if exact.contains_key(&lengths) || exact.len() == MOST_EXACT {
             return None;
         }
-        let shaping = ShapeOptions { lengths: Some(lengths.clone()), ..ShapeOptions::default() };
+        let shape_options = ShapeOptions { lengths: Some(lengths.clone()), ..ShapeOptions::default() };
         let made = model::open(source)
-            .and_then(|model| model::program(source, &model, &self.head, &shaping, &self.log, &Arc::default()));
+            .and_then(|model| model::program(source, &model, &self.head, &shape_options, &self.log, &Arc::default()));
         // Where there is none, what the program for any length said is what is wrong.
         let made = made.ok().map(Arc::new);
         exact.insert(lengths, made.clone());

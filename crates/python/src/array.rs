@@ -87,11 +87,11 @@ impl<'a, 'py> Plain<'a, 'py> {
             };
             return ffi::Tensor::from_bytes(content, self.shape, self.dtype).map_err(to_py);
         }
-        self.lent()
+        self.viewed()
     }
 
     /// A tensor over the array's memory, wherever that begins.
-    pub fn lent(&self) -> PyResult<ffi::Tensor> {
+    pub fn viewed(&self) -> PyResult<ffi::Tensor> {
         let owner = self.array.clone().unbind();
         // SAFETY: the elements lie in a row in the array's memory, which lives as long as the array, which the tensor keeps.
         let made =
@@ -146,7 +146,7 @@ fn argument_of_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'p
 /// A tensor over the memory of an array of numpy, wherever that begins: not an argument as it is. `None` as for `argument_of_array`.
 #[pyfunction]
 fn tensor_over_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Plain::of(value).map(|array| Tensor::wrap(value.py(), array.lent()?)).transpose()
+    Plain::of(value).map(|array| Tensor::wrap(value.py(), array.viewed()?)).transpose()
 }
 
 /// A tensor as an argument of a call: itself, or a copy where its memory begins at an odd place.

@@ -160,6 +160,16 @@ impl End {
             self.doing.insert(self.doing.len() - 1, Doing::Owing(ask));
             return Ok(true);
         }
+        if self.go_on()? {
+            return Ok(true);
+        }
+        let event = self.machine.next_event().map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let Some(event) = event else { return Ok(false) };
+        self.take(event, script).map(|()| true)
+    }
+
+    /// Goes on with what it does, if that waits for nobody.
+    fn go_on(&mut self) -> Result<bool, TestCaseError> {
         match self.doing.last_mut() {
             Some(Doing::Asking { lists, replies }) if replies.is_empty() => match lists.pop_front() {
                 Some(list) => {
@@ -200,8 +210,10 @@ impl End {
             }
             _ => {}
         }
-        let event = self.machine.next_event().map_err(|error| TestCaseError::fail(error.to_string()))?;
-        let Some(event) = event else { return Ok(false) };
+        Ok(false)
+    }
+
+    fn take(&mut self, event: Event, script: &dyn Fn(u64) -> Ask) -> Result<(), TestCaseError> {
         match event {
             Event::Request(request) => {
                 let id = match &request {
@@ -232,7 +244,7 @@ impl End {
                 if reply == cancelled() {
                     prop_assert!(self.cancelled.contains(&ask.id), "{:?} was not cancelled", ask);
                     self.done += 1;
-                    return Ok(true);
+                    return Ok(());
                 }
                 self.counts[2] += usize::from(self.cancelled.contains(&ask.id));
                 let expected = match ask.reply().0 {
@@ -249,7 +261,7 @@ impl End {
             }
             other => return Err(TestCaseError::fail(format!("{other:?}"))),
         }
-        Ok(true)
+        Ok(())
     }
 }
 

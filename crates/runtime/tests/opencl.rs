@@ -101,7 +101,7 @@ fn module(source: &str, tag: &str) -> Vec<u8> {
 
 fn load(bytes: &[u8]) -> Result<Module, Error> {
     let loader = get_global("ffi.Module.load_from_bytes.opencl").unwrap();
-    AnyView::lend_bytes(bytes, |bytes| loader.call(&[bytes]))?.to()
+    AnyView::with_bytes(bytes, |bytes| loader.call(&[bytes]))?.to()
 }
 
 const FILL: &str = "__kernel void fill(__global int* restrict out, int value) { out[get_group_id(0)] = value; }";

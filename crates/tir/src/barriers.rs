@@ -90,7 +90,7 @@ impl Varying {
 #[derive(Default)]
 struct Check {
     varying: Varying,
-    /// The outermost statement around that not all threads carry out alike.
+    /// The outermost statement around that not all threads execute alike.
     divergent: Option<String>,
     /// The axes of the threads around, the outermost first.
     threads: Vec<String>,

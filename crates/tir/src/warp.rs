@@ -43,7 +43,7 @@ pub const COLUMNS: i64 = 8;
 /// Rows, and elements of a row, of a loaded matrix.
 pub const SIDE: usize = 8;
 
-/// The call that a store writes the value of, if the threads of a warp carry it out together.
+/// The call that a store writes the value of, if the threads of a warp execute it together.
 pub fn warp_call(stmt: &Stmt) -> Option<(&Ref<PrimCall>, Intrinsic)> {
     let Stmt::Store(store) = stmt else { return None };
     warp_value(&store.value)

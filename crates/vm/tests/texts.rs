@@ -59,8 +59,8 @@ fn arrays_of_texts_are_tensors_of_their_depth() {
 fn both_kinds_of_tables_give_the_same() {
     let words = ["b", "", "zoë", "b"];
     for table in [tensor(&words), packed(&words)] {
-        let (_, picked) = texts_of(&call("texts", &[whole(&[2, 0]), table.clone()]).unwrap());
-        assert_eq!(picked, ["zoë", "b"]);
+        let (_, chosen) = texts_of(&call("texts", &[whole(&[2, 0]), table.clone()]).unwrap());
+        assert_eq!(chosen, ["zoë", "b"]);
         assert!(call("texts", &[whole(&[4]), table.clone()]).is_err());
         assert!(call("texts", &[whole(&[-1]), table.clone()]).is_err());
         let keys = packed(&["", "a", "b"]);

@@ -51,7 +51,7 @@ def _handed_on(block, buffers):
 def detect_buffer_access_lca(func):
     """For each buffer the innermost loop or block that is around all accesses of it; ``None`` where only the kernel is.
 
-    Loops that threads carry out are never inside: every thread of them sees the memory.
+    Loops that threads execute are never inside: every thread of them sees the memory.
     """
     places, buffers = {}, {buffer.data: buffer for buffer in func.buffers if buffer is not None}
     _find_places(func.body, (), places, buffers)
@@ -170,7 +170,7 @@ _CONDITIONS = (prim.EQ, prim.NE, prim.LT, prim.LE, prim.GT, prim.GE, prim.And, p
 
 
 def estimate_tir_flops(stmt_or_mod):
-    """How many operations on data a statement, or all kernels of a module, carry out at most.
+    """How many operations on data a statement, or all kernels of a module, execute at most.
 
     Each operator of arithmetic counts as one; of a called function its arguments count. Computing indices and conditions does not
     count, nor does what begins a reduction. Of two branches the larger counts. A kernel whose attribute ``estimated_flops`` says

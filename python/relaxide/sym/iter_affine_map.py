@@ -156,7 +156,7 @@ def subspace_divide(
     ``[outer, inner]``; each part is an :class:`IterMark`. An empty list where it cannot be done. The other parameters are those of
     :func:`detect_iter_map`.
     """
-    from ._iter_map import Division
+    from ._iter_division import Division
 
     found, result = _map(bindings, input_iters, predicate, check_level, simplify_trivial_iterators, analyzer)
     if not result.indices:

@@ -45,7 +45,7 @@ def verify_ssa(func):
 
 
 def verify_memory(func):
-    """Whether a kernel touches memory of its target's device only inside of loops that the device's threads carry out.
+    """Whether a kernel touches memory of its target's device only inside of loops that the device's threads execute.
 
     A kernel without a target, and one for the host, may touch memory anywhere.
     """

@@ -28,7 +28,7 @@ class _Buffers(dict):
 
 @register_object("tirx.PrimFunc")
 class PrimFunc(BaseFunc, Scriptable):
-    """One kernel: what it takes, and the statement that it carries out.
+    """One kernel: what it takes, and the statement that it executes.
 
     ``params`` are variables and buffers. A buffer is passed as a handle; ``func.buffer_map`` has the handles and the buffers behind
     them, and finds a buffer by itself too. ``buffer_map`` gives buffers to handles among ``params`` in another way.
@@ -75,7 +75,7 @@ class PrimFunc(BaseFunc, Scriptable):
         return _Buffers({param: buffer for param, buffer in pairs if buffer is not None})
 
     def with_body(self, new_body, span=None):
-        """The kernel of the same signature that carries out another statement."""
+        """The kernel of the same signature that executes another statement."""
         return PrimFunc(self._handles, new_body, self.ret_type, self.attrs, buffer_map=self.buffer_map)
 
     def specialize(self, param_map):

@@ -351,8 +351,10 @@ def upsampling(data, scale_h, scale_w, layout="NCHW", method="nearest_neighbor",
     return resize2d(data, [0.0] * 4, output_shape or size, layout, method, coordinates, "floor" if "nearest" in method else "")
 
 
-from ._more_nn import *  # noqa: E402,F403 they build on what is above
+from ._bitserial import *  # noqa: E402,F403 they build on what is above
+from ._more_nn import *  # noqa: E402,F403
 from ._more_nn import __all__ as _more  # noqa: E402
+from ._winograd import *  # noqa: E402,F403
 
 __all__ = [
     name

@@ -25,7 +25,7 @@ def is_known(name):
 
 
 def has_driver():
-    """Asked of another process: this one's children carry out the cases."""
+    """Asked of another process: this one's children execute the cases."""
     program = "import sys, relaxide; sys.exit(not relaxide.opencl(0).exist)"
     return subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

@@ -1,4 +1,4 @@
-"""Which cases a script of this folder carries out, and a file of results that a later run goes on from.
+"""Which cases a script of this folder executes, and a file of results that a later run goes on from.
 
 ``--part 3/16`` takes every sixteenth case, drawn by the hash of its name, so that each part has all kinds of operators;
 ``-k`` takes those whose names match a pattern. With ``--results FILE`` each outcome is a line of that file as soon as it is known,

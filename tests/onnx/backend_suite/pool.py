@@ -44,7 +44,7 @@ def run_case(case, backend):
 
 
 class Worker:
-    """A process that carries out one case after another."""
+    """A process that executes one case after another."""
 
     def __init__(self, cases, backend, threads):
         context = multiprocessing.get_context("fork")

@@ -43,7 +43,7 @@ def test_the_suite_passes_but_for_the_exceptions():
 
 
 def carried_out_apart(script, tool_missing, why):
-    """In a process of its own: a driver that was started here would not go on in the processes that carry out cases."""
+    """In a process of its own: a driver that was started here would not go on in the processes that execute cases."""
     program = pathlib.Path(__file__).with_name(script)
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=3600, check=False)
     if done.returncode == tool_missing:

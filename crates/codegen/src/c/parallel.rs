@@ -1,6 +1,6 @@
 //! Parallel loops.
 //!
-//! The loop becomes a function of its own, which carries out one task's share: with `n` iterations and `t` tasks, task `i` has
+//! The loop becomes a function of its own, which executes one task's share: with `n` iterations and `t` tasks, task `i` has
 //! the iterations from `i * n / t` below `(i + 1) * n / t`. What it needs from around the loop travels in a
 //! structure on the launching thread's stack. `rx_parallel` hands the tasks to the runtime's threads; in a file that is compiled
 //! without the runtime there is one task. A loop inside a parallel loop is executed by the thread that meets it.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! So neighbours share all of their address but a constant, and loops add what they count; LLVM finds the same by passes that
-//! take a third of the time for a kernel (`docs/performance.md`). Loops without vectors are left to LLVM's vectorizer, which
+//! take a third of the time for a kernel (`docs/performance/compile-time.md`). Loops without vectors are left to LLVM's vectorizer, which
 //! wants addresses in one piece; devices have none.
 
 use relaxide_ir::prim::is_data;

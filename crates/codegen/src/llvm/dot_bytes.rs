@@ -215,12 +215,12 @@ impl Body<'_, '_> {
         let wide = sum.with_lanes(2 * sum.lanes);
         let (a, b) = (self.f.cast("sext", a, wide), self.f.cast("sext", b, wide));
         let products = self.f.op("mul", &a, &b);
-        let picked = |from: u32| {
+        let every_second = |from: u32| {
             let lanes = (0..sum.lanes).map(|lane| format!("i32 {}", 2 * lane + from)).collect::<Vec<_>>().join(", ");
             format!("shufflevector {products}, {wide} poison, <{} x i32> <{lanes}>", sum.lanes)
         };
-        let even = self.f.emit(sum, picked(0));
-        let odd = self.f.emit(sum, picked(1));
+        let even = self.f.emit(sum, every_second(0));
+        let odd = self.f.emit(sum, every_second(1));
         self.f.op("add", &even, &odd)
     }
 }

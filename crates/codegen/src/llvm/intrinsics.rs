@@ -327,8 +327,8 @@ impl Body<'_, '_> {
             && rest.iter().all(|(_, second)| second.ty == first.ty)
             && taken.len() > 1
         {
-            let picked: Vec<u32> = taken.iter().map(|(at, lane)| *at as u32 * first.ty.lanes + lane).collect();
-            return Ok(self.f.picked(first, of(vectors.len() - 1), &picked));
+            let lanes: Vec<u32> = taken.iter().map(|(at, lane)| *at as u32 * first.ty.lanes + lane).collect();
+            return Ok(self.f.shuffle(first, of(vectors.len() - 1), &lanes));
         }
         let taken: Vec<Val> = taken.into_iter().map(|(at, lane)| self.f.lane(of(at), lane)).collect();
         Ok(self.f.gather_lanes(&taken))

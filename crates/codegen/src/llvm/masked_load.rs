@@ -40,10 +40,10 @@ impl Body<'_, '_> {
     /// Some lanes of a mask, none behind its end, of which LLVM knows nothing.
     fn hidden_part(&mut self, mask: &Val, first: u32, lanes: u32, bytes: u32) -> Val {
         let all = mask.ty.lanes;
-        let picked: Vec<String> = (first..first + lanes).map(|lane| format!("i32 {}", lane.min(all))).collect();
-        let (part, picked) = (mask.ty.with_lanes(lanes), picked.join(", "));
+        let numbers: Vec<String> = (first..first + lanes).map(|lane| format!("i32 {}", lane.min(all))).collect();
+        let (part, numbers) = (mask.ty.with_lanes(lanes), numbers.join(", "));
         let nobody = Val::zero(mask.ty);
-        let part = self.f.emit(part, format_args!("shufflevector {mask}, {nobody}, <{lanes} x i32> <{picked}>"));
+        let part = self.f.emit(part, format_args!("shufflevector {mask}, {nobody}, <{lanes} x i32> <{numbers}>"));
         let wide = Ty::signed(8 * bytes).with_lanes(lanes);
         let wide = self.f.emit(wide, format_args!("sext {part} to {wide}"));
         let same = self.f.emit(wide.ty, format_args!("call {} asm \"\", \"=x,0\"({wide})", wide.ty));

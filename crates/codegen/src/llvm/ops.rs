@@ -129,12 +129,12 @@ impl FunctionText<'_> {
             return self.lane(vector, lane);
         }
         let (ty, count) = (vector.ty.with_lanes(lanes.len() as u32), lanes.len());
-        let picked = lanes.map(|lane| format!("i32 {lane}")).collect::<Vec<_>>().join(", ");
-        self.emit(ty, format_args!("shufflevector {vector}, {} poison, <{count} x i32> <{picked}>", vector.ty))
+        let numbers = lanes.map(|lane| format!("i32 {lane}")).collect::<Vec<_>>().join(", ");
+        self.emit(ty, format_args!("shufflevector {vector}, {} poison, <{count} x i32> <{numbers}>", vector.ty))
     }
 
     /// Lanes of two vectors of one type, which are counted through both.
-    pub fn picked(&mut self, first: &Val, second: &Val, lanes: &[u32]) -> Val {
+    pub fn shuffle(&mut self, first: &Val, second: &Val, lanes: &[u32]) -> Val {
         let numbers = lanes.iter().map(|lane| format!("i32 {lane}")).collect::<Vec<_>>().join(", ");
         let (ty, count) = (first.ty.with_lanes(lanes.len() as u32), lanes.len());
         self.emit(ty, format_args!("shufflevector {first}, {second}, <{count} x i32> <{numbers}>"))

@@ -137,8 +137,8 @@ impl Body<'_, '_> {
                 }
                 Argument::Tensor(tensor) => self.store_packed(&place, DL_TENSOR_POINTER, tensor),
                 Argument::Nothing => self.store_packed(&place, 0, &Val::zero(Ty::I64)),
-                Argument::Item(lent) => {
-                    let bits = self.f.emit_raw(format_args!("load i128, {lent}, align 8"));
+                Argument::Item(item) => {
+                    let bits = self.f.emit_raw(format_args!("load i128, {item}, align 8"));
                     self.f.effect(format_args!("store i128 {bits}, {place}, align 8"));
                 }
             }

@@ -1,6 +1,6 @@
 //! Parallel loops.
 //!
-//! The loop becomes a function of its own, `int f(int task, group *, void *environment)`, which carries out one task's
+//! The loop becomes a function of its own, `int f(int task, group *, void *environment)`, which executes one task's
 //! share: with `n` iterations and `t` tasks, task `i` has the iterations from `i * n / t` below `(i + 1) * n / t`.
 //! What it needs from around the loop travels in a structure on the launching thread's stack. The runtime's thread pool
 //! decides how many tasks there are. It is reached through one of two slots: `__RelaxideParallelFor`, which is told the

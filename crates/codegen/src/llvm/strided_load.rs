@@ -59,7 +59,7 @@ impl Body<'_, '_> {
         self.merged(&under, access.memory, vector)
     }
 
-    /// The same in the lanes of a mask, with masked loads of the elements that are picked and none between them.
+    /// The same in the lanes of a mask, with masked loads of the elements that are chosen and none between them.
     pub(super) fn masked_load_strided(&mut self, first: &Val, stride: i64, access: &MemoryAccess, mask: &Val) -> Val {
         let under = Neighbours { lanes: i64::from(access.memory.lanes), stride };
         let nobody = Val::zero(mask.ty);
@@ -83,23 +83,23 @@ impl Body<'_, '_> {
         let mut all = vector(self, 0);
         for next in 1..under.stride {
             let more = vector(self, next);
-            let picked = (0..under.lanes).map(|lane| match under.place(lane) {
+            let chosen = (0..under.lanes).map(|lane| match under.place(lane) {
                 (of, place) if of == next => under.lanes + place,
                 // After the first shuffle, lanes that have been found are where they belong.
                 (0, place) if next == 1 => place,
                 _ => lane,
             });
             debug_assert_eq!(all.ty, memory);
-            all = self.shuffled(&all, &more, picked);
+            all = self.shuffled(&all, &more, chosen);
         }
         all
     }
 
     /// Elements of two vectors by number, those of the second counted on.
-    fn shuffled(&mut self, a: &Val, b: &Val, picked: impl Iterator<Item = i64>) -> Val {
-        let picked = picked.map(|at| format!("i32 {at}")).collect::<Vec<_>>();
-        let (lanes, picked) = (picked.len(), picked.join(", "));
-        self.f.emit(a.ty, format_args!("shufflevector {a}, {b}, <{lanes} x i32> <{picked}>"))
+    fn shuffled(&mut self, a: &Val, b: &Val, lanes: impl Iterator<Item = i64>) -> Val {
+        let numbers = lanes.map(|at| format!("i32 {at}")).collect::<Vec<_>>();
+        let (lanes, numbers) = (numbers.len(), numbers.join(", "));
+        self.f.emit(a.ty, format_args!("shufflevector {a}, {b}, <{lanes} x i32> <{numbers}>"))
     }
 }
 

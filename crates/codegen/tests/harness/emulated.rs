@@ -54,7 +54,7 @@ struct Driver {
     _folder: tempfile::TempDir,
 }
 
-/// The program that carries out calls, compiled at the first use.
+/// The program that executes calls, compiled at the first use.
 fn driver() -> &'static Result<Driver, String> {
     static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
     DRIVER.get_or_init(|| {

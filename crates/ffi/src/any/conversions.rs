@@ -123,10 +123,10 @@ impl<'a> From<&'a Any> for AnyView<'a> {
 }
 
 impl AnyView<'_> {
-    /// Runs `with` on a view of bytes that are lent and not copied. Who keeps the value copies them.
-    pub fn lend_bytes<T>(bytes: &[u8], with: impl FnOnce(AnyView<'_>) -> T) -> T {
-        let lent = ByteArray::new(bytes);
-        let raw = RawAny::from_ptr(type_index::BYTE_ARRAY_PTR, (&raw const lent).cast_mut().cast());
+    /// Runs `with` on a view of bytes that are borrowed and not copied. Who keeps the value copies them.
+    pub fn with_bytes<T>(bytes: &[u8], with: impl FnOnce(AnyView<'_>) -> T) -> T {
+        let borrowed = ByteArray::new(bytes);
+        let raw = RawAny::from_ptr(type_index::BYTE_ARRAY_PTR, (&raw const borrowed).cast_mut().cast());
         with(AnyView { raw, borrows: PhantomData })
     }
 }

@@ -17,6 +17,9 @@ pub use text::{add_tag, tag_names};
 
 use crate::{AttrValue, Attrs, diagnostic::nearest};
 
+/// Devices whose images lie in textures.
+const ADRENO: &str = "adreno";
+
 /// A compilation target.
 #[derive(Object, Clone, Debug)]
 #[object(key = "target.Target")]
@@ -288,6 +291,11 @@ impl Target {
             && (begins("mcpu", &["cortex-"]) || begins("mtriple", &["aarch64", "arm", "thumb"]))
     }
 
+    /// Whether images lie in textures of its device, kernels over which have passes of their own.
+    pub fn has_textures(&self) -> bool {
+        self.text("device") == ADRENO || self.keys().contains(&ADRENO)
+    }
+
     /// Whether its kernels run over the threads of a GPU.
     pub fn is_gpu(&self) -> bool {
         self.kind.is_gpu()
@@ -394,6 +402,7 @@ mod tests {
         assert_eq!(cuda.to_string(), "cuda -arch=sm_80");
         let opencl: Target = "opencl".parse().unwrap();
         assert_eq!((opencl.int("max_threads_per_block"), opencl.device_type()), (Some(256), 4));
+        assert!(!opencl.has_textures() && "opencl -device=adreno".parse::<Target>().unwrap().has_textures());
         assert!("opencl -arch=sm_80".parse::<Target>().unwrap_err().to_string().contains("texture_spatial_limit"));
         assert!(
             "cuda -max_num_threads=many".parse::<Target>().unwrap_err().to_string().contains("a number is expected")

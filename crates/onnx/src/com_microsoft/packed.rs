@@ -5,7 +5,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::packed_words::Blocks;
+use super::packed_words::{Arithmetic, Blocks};
 use super::product::product;
 use crate::error::NodeError;
 use crate::node::Node;
@@ -135,7 +135,7 @@ pub fn matmul_n_bits(scope: &mut Scope, node: &Node) -> Outputs {
 /// The product with the weight's own words, where it is of a kind that has one: in integers, where the node allows it.
 fn in_words(scope: &mut Scope, node: &Node, [k, n, block]: [i64; 3], fields: Fields) -> Result<Option<Expr>> {
     let allowed = fields.bits == 4 && node.optional(4).is_none();
-    let in_integers = node.int_or("accuracy_level", 0)? == 4;
+    let arithmetic = if node.int_or("accuracy_level", 0)? == 4 { Arithmetic::Integers } else { Arithmetic::Floats };
     let Some(packed) = node.input(1)?.constant().filter(|_| allowed) else { return Ok(None) };
     let zeros = match node.optional(3) {
         None => None,
@@ -146,7 +146,7 @@ fn in_words(scope: &mut Scope, node: &Node, [k, n, block]: [i64; 3], fields: Fie
     };
     let Some(scales) = node.input(2)?.constant() else { return Ok(None) };
     let x = scope.tensor(node.input(0)?)?;
-    Blocks { k, n, block, packed, scales, zeros }.product(scope, x, in_integers)
+    Blocks { k, n, block, packed, scales, zeros }.product(scope, x, arithmetic)
 }
 
 fn with_bias(scope: &mut Scope, node: &Node, y: Expr) -> Result<Expr> {

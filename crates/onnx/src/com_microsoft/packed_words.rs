@@ -17,6 +17,15 @@ type Result<T> = std::result::Result<T, NodeError>;
 
 const F32: DataType = DataType::float(32);
 
+/// What a product is computed in.
+#[derive(Clone, Copy)]
+pub(super) enum Arithmetic {
+    /// What is multiplied is quantized to 8 bits, block by block.
+    Integers,
+    /// The weight's numbers become float32 where they are multiplied.
+    Floats,
+}
+
 /// A weight of 4 bits in blocks.
 pub(super) struct Blocks<'a> {
     /// Rows of the weight, its columns, and how many rows a block has.
@@ -32,8 +41,8 @@ pub(super) struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// The product of a tensor's rows with the weight, in integers or in floats; none where the weight is not of this kind.
-    pub fn product(&self, scope: &mut Scope, x: Expr, in_integers: bool) -> Result<Option<Expr>> {
+    /// The product of a tensor's rows with the weight; none where the weight is not of this kind.
+    pub fn product(&self, scope: &mut Scope, x: Expr, arithmetic: Arithmetic) -> Result<Option<Expr>> {
         let mut out = scope.dims(&x)?;
         let Some(of) = blocks::Blocks::new(self.k, self.n, self.block) else { return Ok(None) };
         let is_plain = scope.dtype(&x) == F32 && self.scales.dtype() == F32;
@@ -51,9 +60,9 @@ impl Blocks<'_> {
         let rows = dims::simplify(&out[..out.len() - 1].iter().fold(prim::int(1), |n, dim| n * dim));
         let x = scope.reshape_known(x, vec![rows.clone(), prim::int(self.k)])?;
         let args = [x, words, scales].into_iter().chain(zeros).collect();
-        let mut y = scope.te("matmul_blocks", args, |inputs| match in_integers {
-            true => of.product("matmul_blocks", inputs),
-            false => of.product_of_floats("matmul_blocks", inputs),
+        let mut y = scope.te("matmul_blocks", args, |inputs| match arithmetic {
+            Arithmetic::Integers => of.product("matmul_blocks", inputs),
+            Arithmetic::Floats => of.product_of_floats("matmul_blocks", inputs),
         })?;
         if of.panels().padded() != self.n {
             y = scope

@@ -77,7 +77,7 @@ fn default(node: &Node, dtype: DataType) -> Result<Expr> {
 }
 
 /// Elements of a vector in another order.
-fn picked(scope: &mut Scope, tensor: &Tensor, order: &[usize]) -> Result<Expr> {
+fn reordered(scope: &mut Scope, tensor: &Tensor, order: &[usize]) -> Result<Expr> {
     let places: Vec<i64> = order.iter().map(|&i| i as i64).collect();
     look_up(scope, Expr::constant(tensor.clone()), Expr::constant(whole(&places)?))
 }
@@ -209,19 +209,19 @@ fn by_key(scope: &mut Scope, node: &Node, keys: List, values: List, default: Exp
     order.dedup_by(|next, kept| keys.keys[*next] == keys.keys[*kept]);
     let dims = scope.dims(&x)?;
     if !order.is_empty() {
-        let sorted = picked(scope, &keys.tensor, &order)?;
+        let sorted = reordered(scope, &keys.tensor, &order)?;
         let sorted = scope.cast(sorted, dtype)?;
         let found = scope.op("bucketize", [x.clone(), sorted.clone()], Attrs::new())?;
         let place = clip_between(scope, found, Some(0.0), Some(order.len() as f64 - 1.0))?;
         let key = look_up(scope, sorted, place.clone())?;
         let same = scope.call("equal", [key, x.clone()])?;
-        let table = picked(scope, &values.tensor, &order)?;
+        let table = reordered(scope, &values.tensor, &order)?;
         let value = look_up(scope, table, place)?;
         y = broadcast_call(scope, "where", [same, value, y])?;
     }
     if let Some(last) = (0..needed).rev().find(|&i| keys.keys[i].is_nan()) {
         let missing = scope.call("isnan", [x.clone()])?;
-        let value = picked(scope, &values.tensor, &[last])?;
+        let value = reordered(scope, &values.tensor, &[last])?;
         y = broadcast_call(scope, "where", [missing, value, y])?;
     }
     // A scalar meets vectors of one on the way.

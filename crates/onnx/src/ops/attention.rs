@@ -164,14 +164,14 @@ fn joined(scope: &mut Scope, past: Expr, new: Expr) -> Result<Expr> {
 /// Scores with their bias, and the bias alone if there is one: nothing is seen where it is minus infinity.
 fn biased(scope: &mut Scope, node: &Node, scores: Expr, past: PrimExpr) -> Result<(Expr, Option<Expr>)> {
     let window = |name| node.int_or(name, -1);
-    let sight = Visibility {
+    let visibility = Visibility {
         causal: node.flag("is_causal", false)?,
         left: window("left_window_size")?,
         right: window("right_window_size")?,
     };
     let mask = node.optional(3).map(|v| scope.tensor(v)).transpose()?;
     let lengths = node.optional(6).map(|v| scope.tensor(v)).transpose()?;
-    if mask.is_none() && lengths.is_none() && !sight.causal && sight.left < 0 && sight.right < 0 {
+    if mask.is_none() && lengths.is_none() && !visibility.causal && visibility.left < 0 && visibility.right < 0 {
         return Ok((scores, None));
     }
     let full = scope.dims(&scores)?;
@@ -207,14 +207,14 @@ fn biased(scope: &mut Scope, node: &Node, scores: Expr, past: PrimExpr) -> Resul
             };
             let place = row + offset;
             let mut seen = prim::boolean(true);
-            if sight.causal {
+            if visibility.causal {
                 seen = prim::and(seen, prim::le(column, &place));
             }
-            if sight.left >= 0 {
-                seen = prim::and(seen, prim::ge(column, &place - sight.left));
+            if visibility.left >= 0 {
+                seen = prim::and(seen, prim::ge(column, &place - visibility.left));
             }
-            if sight.right >= 0 {
-                seen = prim::and(seen, prim::le(column, &place + sight.right));
+            if visibility.right >= 0 {
+                seen = prim::and(seen, prim::le(column, &place + visibility.right));
             }
             if let Some(lengths) = lengths {
                 seen = prim::and(seen, prim::lt(column, lengths.at(&at[..1])));

@@ -61,8 +61,8 @@ fn loss(scope: &mut Scope, node: &Node, logs: Expr) -> Result<Expr> {
             }
         })]
     })?;
-    let picked = scope.te("picked", vec![logs, target], |inputs| {
-        vec![te::compute("picked", &wanted, |at| {
+    let losses_of_targets = scope.te("losses_of_targets", vec![logs, target], |inputs| {
+        vec![te::compute("losses_of_targets", &wanted, |at| {
             let mut index = at.to_vec();
             index.insert(1, class(&inputs[1], at));
             let loss = prim::constant(dtype, 0.0) - inputs[0].at(&index);
@@ -72,7 +72,7 @@ fn loss(scope: &mut Scope, node: &Node, logs: Expr) -> Result<Expr> {
             }
         })]
     })?;
-    let losses = scope.call("multiply", [picked, weights.clone()])?;
+    let losses = scope.call("multiply", [losses_of_targets, weights.clone()])?;
     let reduction = node.str_or("reduction", "mean")?;
     if reduction == "none" {
         return Ok(losses);

@@ -31,7 +31,7 @@ type Result<T> = std::result::Result<T, NodeError>;
 const BYTES: i64 = 4;
 /// Channels from which words of them have more bytes in use than not.
 const LEAST_CHANNELS: i64 = 3;
-/// Words of a sum from which filters lie in panels. As was measured (`docs/performance.md`, "Filters in panels").
+/// Words of a sum from which filters lie in panels. As was measured (`docs/performance/convolutions.md`, "Filters in panels").
 const LEAST_WORDS: i64 = 256;
 const U8: DataType = DataType::uint(8);
 const I32: DataType = DataType::int(32);

@@ -177,7 +177,7 @@ fn concat(parts: &[&Symbolic], axis: i64) -> Option<Symbolic> {
     (elements.len() <= MAX_ELEMENTS).then(|| Symbolic { dtype: first.dtype, shape: vec![elements.len()], elements })
 }
 
-/// Only vectors are picked from.
+/// Only vectors are gathered from.
 fn gather(x: &Symbolic, indices: &Symbolic, axis: i64) -> Option<Symbolic> {
     if x.shape.len() != 1 || !(axis == 0 || axis == -1) {
         return None;
@@ -209,7 +209,7 @@ fn slice(node: &Node, inputs: &[Option<Symbolic>]) -> Option<Symbolic> {
         places[axis] = sliced(x.shape[axis] as i64, starts[i], ends[i], steps[i])?;
     }
     let shape = places.iter().map(Vec::len).collect();
-    picked(x, shape, |index| index.iter().zip(&places).map(|(&i, places)| places.get(i).copied()).collect())
+    gathered(x, shape, |index| index.iter().zip(&places).map(|(&i, places)| places.get(i).copied()).collect())
 }
 
 /// The places of a slice of an axis.
@@ -230,7 +230,7 @@ fn sliced(n: i64, start: i64, end: i64, step: i64) -> Option<Vec<usize>> {
 }
 
 /// The elements at places that are computed from those in the result.
-fn picked(x: &Symbolic, shape: Vec<usize>, place: impl Fn(&[usize]) -> Option<Vec<usize>>) -> Option<Symbolic> {
+fn gathered(x: &Symbolic, shape: Vec<usize>, place: impl Fn(&[usize]) -> Option<Vec<usize>>) -> Option<Symbolic> {
     let count: usize = shape.iter().product();
     let mut elements = Vec::with_capacity(count);
     for flat in 0..count {
@@ -259,7 +259,7 @@ fn transpose(node: &Node, x: &Symbolic) -> Option<Symbolic> {
         return None;
     }
     let shape = perm.iter().map(|&a| x.shape[a]).collect();
-    picked(x, shape, |index| {
+    gathered(x, shape, |index| {
         let mut from = vec![0; rank];
         perm.iter().zip(index).for_each(|(&a, &i)| from[a] = i);
         Some(from)

@@ -27,10 +27,10 @@ fn lowering(function: Py<PyAny>) -> Arc<CustomLowering> {
     Arc::new(move |b: &mut relax::BlockBuilder, call: &Ref<Call>| {
         let ask = |py: Python<'_>| {
             let object = py.import("relaxide.relax")?.getattr("BlockBuilder")?.call0()?;
-            let lent = object.cast::<BlockBuilder>()?.get();
-            lent.swap(b);
+            let builder = object.cast::<BlockBuilder>()?.get();
+            builder.swap(b);
             let made = convert::to_py(py, call.into()).and_then(|call| function.bind(py).call1((&object, call)));
-            lent.swap(b);
+            builder.swap(b);
             args::expr(convert::from_py(&made?)?.as_view()).map_err(error::to_py)
         };
         Python::attach(ask).map_err(|raised| caused("LegalizeOps", raised))
@@ -86,10 +86,10 @@ fn derivative(function: Py<PyAny>) -> Arc<CustomGradient> {
             let object = py.import("relaxide.relax")?.getattr("BlockBuilder")?.call0()?;
             let give = |value: Any| convert::to_py(py, value);
             let given = (give(Expr::from(var.clone()).into())?, give(call.into())?, give(grad.into())?);
-            let lent = object.cast::<BlockBuilder>()?.get();
-            lent.swap(b);
+            let builder = object.cast::<BlockBuilder>()?.get();
+            builder.swap(b);
             let made = function.bind(py).call1((given.0, given.1, given.2, &object));
-            lent.swap(b);
+            builder.swap(b);
             let none = |e: &Expr| e.as_op_call().is_some_and(|(_, name)| name == "grad.no_grad");
             let part = |item: PyResult<Bound<'_, PyAny>>| {
                 let item = item?;

@@ -76,7 +76,7 @@ fn comparison(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 macro_rules! binary {
-    ($($name:literal, $infer:ident, |$a:ident, $b:ident| $body:expr, $doc:literal $(, $gradient:path)?;)*) => {
+    ($($name:literal, $infer:ident, |$a:ident, $b:ident| $body:expr, $doc:literal $(, $gradient:path)? $(; $hook:ident())?;)*) => {
         /// The rows.
         pub static TABLE: &[OpDef] = &[$(OpDef {
             name: $name,
@@ -92,15 +92,15 @@ macro_rules! binary {
             mixed_precision: MixedPrecision::Follow,
             layout: Some(layout::elementwise),
             ..OpDef::BASE
-        }$(.gradient($gradient))?),*];
+        }$(.gradient($gradient))?$(.$hook())?),*];
     };
 }
 
 binary! {
-    "add", arithmetic, |a, b| a + b, "x1 + x2.", gradient::add;
-    "subtract", arithmetic, |a, b| a - b, "x1 - x2.", gradient::subtract;
-    "multiply", arithmetic, |a, b| a * b, "x1 * x2.", gradient::multiply;
-    "divide", arithmetic, |a, b| prim::div(a, b), "x1 / x2; integers are rounded towards zero.", gradient::divide;
+    "add", arithmetic, |a, b| a + b, "x1 + x2.", gradient::add; in_place();
+    "subtract", arithmetic, |a, b| a - b, "x1 - x2.", gradient::subtract; in_place();
+    "multiply", arithmetic, |a, b| a * b, "x1 * x2.", gradient::multiply; in_place();
+    "divide", arithmetic, |a, b| prim::div(a, b), "x1 / x2; integers are rounded towards zero.", gradient::divide; in_place();
     "floor_divide", arithmetic, |a, b| floor_divide(a, b), "x1 / x2, rounded down.";
     "mod", arithmetic, |a, b| remainder(a, b), "Remainder of the division that rounds towards zero.";
     "floor_mod", arithmetic, |a, b| floor_remainder(a, b), "Remainder of the division that rounds down.";

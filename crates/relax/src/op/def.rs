@@ -50,6 +50,8 @@ pub struct OpDef {
     pub pure: bool,
     /// What the result has to do with the memory of the arguments.
     pub memory: MemoryUse,
+    /// Whether DataflowUseInplaceCalls has a call write over an operand that nothing needs any more; TVM's pass is defined for these.
+    pub in_place: bool,
     /// What becomes of a call where a program is brought to lower precision.
     pub mixed_precision: MixedPrecision,
     /// How a call may be executed in another layout; `None` where only in the program's own.
@@ -79,6 +81,7 @@ impl OpDef {
         pattern: OpPattern::Opaque,
         pure: true,
         memory: MemoryUse::Unknown,
+        in_place: false,
         mixed_precision: MixedPrecision::Never,
         layout: None,
         gradient: None,
@@ -132,6 +135,11 @@ impl OpDef {
     /// The row with what its result has to do with the memory of its arguments.
     pub const fn memory(self, memory: MemoryUse) -> OpDef {
         OpDef { memory, ..self }
+    }
+
+    /// The row, whose calls may write over an operand.
+    pub const fn in_place(self) -> OpDef {
+        OpDef { in_place: true, ..self }
     }
 
     /// The row, in low precision where its arguments are.

@@ -49,16 +49,16 @@ fn notation(cx: &CallCx, ranks: &[usize]) -> Result<Notation, OpError> {
             return cx.invalid(format!("an operand has {rank} dimensions, its subscripts {letters}"));
         };
         most = most.max(further);
-        operands.push(opened(cx, part, further)?);
+        operands.push(expanded(cx, part, further)?);
     }
     let letters = || operands.iter().flatten().copied();
     let result: Vec<char> = match right {
-        Some(right) => opened(cx, &right, most)?,
+        Some(right) => expanded(cx, &right, most)?,
         None => {
             let mut once: Vec<char> = letters().filter(|c| letters().filter(|d| d == c).count() == 1).collect();
             once.retain(char::is_ascii_alphabetic);
             once.sort_unstable();
-            opened(cx, "...", most)?.into_iter().chain(once).collect()
+            expanded(cx, "...", most)?.into_iter().chain(once).collect()
         }
     };
     if let Some(c) = result.iter().find(|c| !letters().any(|d| d == **c)) {
@@ -68,7 +68,7 @@ fn notation(cx: &CallCx, ranks: &[usize]) -> Result<Notation, OpError> {
 }
 
 /// The letters of subscripts, with names for the `further` dimensions in the place of the dots.
-fn opened(cx: &CallCx, part: &str, further: usize) -> Result<Vec<char>, OpError> {
+fn expanded(cx: &CallCx, part: &str, further: usize) -> Result<Vec<char>, OpError> {
     let dots: String = (0..further as u32).rev().filter_map(|i| char::from_u32(ELLIPSIS + i)).collect();
     let text = part.replacen("...", &dots, 1);
     match text.chars().find(|c| !c.is_ascii_alphabetic() && u32::from(*c) < ELLIPSIS) {

@@ -1,6 +1,6 @@
 //! Operators that look for elements: buckets, what is not zero, what is unique, draws from a distribution.
 //!
-//! How many elements `nonzero` and `unique` give is known when the program runs only; the VM carries them out.
+//! How many elements `nonzero` and `unique` give is known when the program runs only; the VM executes them.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::Type;

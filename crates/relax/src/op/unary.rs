@@ -37,7 +37,7 @@ fn bool_type(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 macro_rules! unary {
-    ($($name:literal, $infer:ident, |$x:ident| $body:expr, $doc:literal $(, $gradient:path)? $(; in_steps $steps:path)?;)*) => {
+    ($($name:literal, $infer:ident, |$x:ident| $body:expr, $doc:literal $(, $gradient:path)? $(; $hook:ident($($given:path)?))*;)*) => {
         /// The rows.
         pub static TABLE: &[OpDef] = &[$(OpDef {
             name: $name,
@@ -53,7 +53,7 @@ macro_rules! unary {
             mixed_precision: MixedPrecision::Follow,
             layout: Some(layout::elementwise),
             ..OpDef::BASE
-        }$(.gradient($gradient))?$(.in_steps($steps))?),*];
+        }$(.gradient($gradient))?$(.$hook($($given)?))*),*];
     };
 }
 
@@ -89,10 +89,10 @@ unary! {
     "tan", float_type, |x| math("tan", x), "Tangent.";
     "tanh", float_type, |x| math("tanh", x), "Hyperbolic tangent.", gradient::tanh;
     "trunc", same_type, |x| rounded("trunc", x), "Rounded towards zero.";
-    "nn.relu", same_type, |x| prim::max(&x, constant(x.dtype(), 0.0)), "max(x, 0).", gradient::relu;
-    "nn.gelu", float_type, |x| gelu(x), "x * (1 + erf(x / sqrt 2)) / 2."; in_steps steps::gelu;
-    "nn.gelu_tanh", float_type, |x| gelu_tanh(x), "gelu with tanh in the place of erf."; in_steps steps::gelu_tanh;
-    "nn.silu", float_type, |x| &x * math("sigmoid", x.clone()), "x * sigmoid(x).", gradient::silu; in_steps steps::silu;
+    "nn.relu", same_type, |x| prim::max(&x, constant(x.dtype(), 0.0)), "max(x, 0).", gradient::relu; in_place();
+    "nn.gelu", float_type, |x| gelu(x), "x * (1 + erf(x / sqrt 2)) / 2."; in_steps(steps::gelu);
+    "nn.gelu_tanh", float_type, |x| gelu_tanh(x), "gelu with tanh in the place of erf."; in_steps(steps::gelu_tanh);
+    "nn.silu", float_type, |x| &x * math("sigmoid", x.clone()), "x * sigmoid(x).", gradient::silu; in_steps(steps::silu); in_place();
     "nn.selu", float_type, |x| selu(x), "scale * (max(x, 0) + min(alpha * (exp(x) - 1), 0)), scale and alpha as in the paper on self-normalizing networks.";
 }
 

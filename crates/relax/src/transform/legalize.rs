@@ -265,7 +265,7 @@ impl Rewrite for Legalize<'_> {
 /// Whether a call is one that the pipeline of its device lowers in its own way.
 fn is_left_to_device(call: &Call) -> bool {
     let is_packed = call.attrs.str("kernel_layout").is_some_and(|layout| layout.contains(|c: char| c.is_ascii_digit()));
-    is_packed && device_of(&call.ty).is_some_and(|target| target.text("device") == "adreno")
+    is_packed && device_of(&call.ty).is_some_and(|target| target.has_textures())
 }
 
 /// The target of the first device that a value says.

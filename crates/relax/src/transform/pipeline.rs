@@ -190,9 +190,7 @@ pub fn pipeline(name: &str) -> Option<&'static Pipeline> {
 
 /// TVM's pipeline for a target; `None` where it has none.
 pub fn default_pipeline(target: &Target) -> Option<&'static Pipeline> {
-    let keys = target.keys();
-    // Kernels over textures have passes of their own.
-    if keys.contains(&"adreno") {
+    if target.has_textures() {
         return None;
     }
     // A device with a pipeline of its own goes by its kind's name; PTX is TVM's for GPUs of no particular kind.

@@ -18,7 +18,7 @@ pub fn root_block(kernel: &PrimFunc) -> Option<&Ref<SBlock>> {
     Some(root)
 }
 
-/// What a block carries out, one after another.
+/// What a block executes, one after another.
 pub fn statements(block: &SBlock) -> Vec<Stmt> {
     match &block.body {
         Stmt::Seq(seq) => seq.seq.clone(),

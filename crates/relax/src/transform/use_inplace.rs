@@ -9,7 +9,7 @@
 //! the last binding that uses it, if it has the result's shape and element type, and if no other value may share its memory:
 //! no user of it only rearranges elements (which may become a view), puts it into a tuple, or passes it to a function.
 //!
-//! **Works on** dataflow blocks, for `add`, `subtract`, `multiply`, `divide`, `nn.relu`, `nn.silu`.
+//! **Works on** dataflow blocks, for operators whose row says so ([`OpDef::in_place`](crate::op::OpDef)).
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,6 +24,7 @@ use super::legalize::kernel_call;
 use crate::analysis::overwrite::computes;
 use crate::functor::used_vars;
 use crate::op::core::CallTir;
+use crate::op::lookup;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
 use crate::shape::same_type;
 use crate::*;
@@ -34,8 +35,6 @@ pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "Element-wise operators write over operands that nothing needs any more.", |module, _, _| {
         run(module)
     });
-
-const OPERATORS: [&str; 6] = ["add", "subtract", "multiply", "divide", "nn.relu", "nn.silu"];
 
 fn run(module: IRModule) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
@@ -85,7 +84,10 @@ impl Free<'_> {
             }
         }
         for (i, binding) in block.bindings.iter().enumerate() {
-            let Some((call, _)) = binding.value().as_op_call().filter(|(_, n)| OPERATORS.contains(n)) else { continue };
+            let may_overwrite = |name: &str| lookup(name).is_some_and(|def| def.in_place);
+            let Some((call, _)) = binding.value().as_op_call().filter(|(_, name)| may_overwrite(name)) else {
+                continue;
+            };
             let may = |arg: &Expr| {
                 arg.as_var().is_some_and(|v| {
                     let dies = last.get(&v) == Some(&i);

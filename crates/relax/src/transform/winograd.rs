@@ -17,7 +17,7 @@
 //! over 256 channels the error is 9e-7 (root of the mean square; of sums of about 0.6), half of that with 0, ±1, ±2; that of the direct
 //! sum is 4e-7. The weight is transformed here, in double precision.
 //!
-//! **Distant taps** (`dilation`) are near in every `d`th row and column of the image: these are images of their own ([`phases`]), whose results
+//! **Distant taps** (`dilation`) are near in every `d`th row and column of the image: these are images of their own ([`polyphase`]), whose results
 //! are interleaved.
 //!
 //! **Where** the weight is a constant (`FoldConstant` has run before), the stride is one, there is one group,
@@ -29,7 +29,7 @@
 
 mod cost;
 mod interpolation;
-mod phases;
+mod polyphase;
 
 use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::arith::Analyzer;

@@ -195,7 +195,7 @@ fn kernels_module(
         let missing =
             || ffi::Error::new(ffi::ErrorKind::RuntimeError, format!("this build has no modules of the kind {kind}"));
         let loader = ffi::get_global(&name).ok_or_else(missing)?;
-        let module: Module = ffi::AnyView::lend_bytes(&bytes, |bytes| loader.call(&[bytes]))?.to()?;
+        let module: Module = ffi::AnyView::with_bytes(&bytes, |bytes| loader.call(&[bytes]))?.to()?;
         kernels.import(module)?;
     }
     Ok(kernels)

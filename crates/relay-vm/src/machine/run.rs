@@ -146,7 +146,7 @@ impl Machine {
         &self.program[func as usize]
     }
 
-    fn execute<const WATCHED: bool>(
+    fn execute<const INSTRUMENTED: bool>(
         &self,
         state: &mut State,
         func: usize,
@@ -163,7 +163,7 @@ impl Machine {
         state.registers.resize(code.registers as usize, Any::none());
         loop {
             let op = &code.ops[pc];
-            if WATCHED && let Some(watch) = &mut watch {
+            if INSTRUMENTED && let Some(watch) = &mut watch {
                 let counted = self.count(watch, state);
                 counted.map_err(|e| self.located(e, func, pc))?;
             }

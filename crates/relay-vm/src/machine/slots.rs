@@ -1,6 +1,6 @@
 //! Which registers share a place in the frame.
 //!
-//! Compilers number values and not places: `deep` of `docs/performance.md` has eleven registers, of which five hold something
+//! Compilers number values and not places: `deep` of `docs/performance/vm.md` has eleven registers, of which five hold something
 //! at one time. A frame that is half as large is made faster, and a recursion of a million levels takes half the memory.
 //!
 //! A register needs its place from where the code names it first to where it names it last. This is so only if no jump goes

@@ -33,7 +33,7 @@ pub enum Mapping {
     Binary(&'static str),
     /// What the function makes of it.
     By(Lower),
-    /// Nothing: code generation carries it out.
+    /// Nothing: code generation executes it.
     Machine,
     /// There is no counterpart yet.
     Missing,

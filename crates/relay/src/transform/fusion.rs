@@ -1,4 +1,4 @@
-//! FuseOps: operators that one kernel can carry out become a function that is marked `Primitive`; DefuseOps and
+//! FuseOps: operators that one kernel can execute become a function that is marked `Primitive`; DefuseOps and
 //! InlinePrimitives take such functions away again.
 //!
 //! ```text
@@ -20,7 +20,7 @@ use crate::op::properties::{Pattern, is_read_through, pattern};
 use crate::rewrite::rewrite;
 use crate::*;
 
-/// A call of an operator that a kernel carries out.
+/// A call of an operator that a kernel executes.
 fn computed(expr: &Expr) -> Option<(&Ref<Call>, &str)> {
     let (call, name) = expr.as_op_call()?;
     let kernel = op::lookup(name).is_some_and(|def| !matches!(def.mapping, Mapping::Machine | Mapping::Missing));

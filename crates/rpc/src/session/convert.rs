@@ -131,7 +131,7 @@ fn device(peer: &Arc<Peer>, device: Device) -> Result<Device, Error> {
     match device.remote() {
         Some((slot, there)) if peer.slot.get() == Some(&slot) => Ok(there),
         Some(_) => Err(Error::new(ErrorKind::ValueError, "Can not pass in device with a different remote session")),
-        None if peer.host().lends_memory() => Ok(device),
+        None if peer.host().shares_memory() => Ok(device),
         None => Err(Error::new(
             ErrorKind::InternalError,
             format!("Can not pass in local device {device}: name the far one, as `session.device(…)` gives it"),
@@ -143,7 +143,7 @@ fn tensor(peer: &Arc<Peer>, tensor: &Tensor) -> Result<Value, Error> {
     if tensor.device().remote().is_some() {
         return describe(peer, tensor).map(Value::Tensor);
     }
-    if peer.host().lends_memory() {
+    if peer.host().shares_memory() {
         let (wire, handle) = peer.host().exports().give_tensor(tensor)?;
         return Ok(Value::OwnTensor(wire, handle));
     }

@@ -39,14 +39,14 @@ pub struct Host {
 }
 
 /// Bytes of a reply, where they lie.
-pub enum Lent {
+pub enum ReplyBytes {
     /// In a tensor of the host's memory.
     Tensor(Tensor),
     /// In a copy.
     Copy(Vec<u8>),
 }
 
-impl Lent {
+impl ReplyBytes {
     /// How many.
     pub fn len(&self) -> usize {
         self.as_slice().len()
@@ -61,8 +61,8 @@ impl Lent {
     pub fn as_slice(&self) -> &[u8] {
         match self {
             // Made of a compact tensor of the host's.
-            Lent::Tensor(tensor) => tensor.as_bytes().unwrap_or_default(),
-            Lent::Copy(bytes) => bytes,
+            ReplyBytes::Tensor(tensor) => tensor.as_bytes().unwrap_or_default(),
+            ReplyBytes::Copy(bytes) => bytes,
         }
     }
 }
@@ -103,7 +103,7 @@ impl Host {
     }
 
     /// Whether tensors of this end can be passed to the other, which then reads and writes them.
-    pub fn lends_memory(&self) -> bool {
+    pub fn shares_memory(&self) -> bool {
         self.environment.is_some()
     }
 
@@ -322,7 +322,7 @@ impl Host {
     }
 
     /// Serves a copy to the other end.
-    pub fn copy_from(&self, _peer: &Arc<Peer>, copy: &Copy) -> Result<Lent, Error> {
+    pub fn copy_from(&self, _peer: &Arc<Peer>, copy: &Copy) -> Result<ReplyBytes, Error> {
         if let Some(session) = self.session()? {
             let count = usize::try_from(copy.bytes)
                 .ok()
@@ -330,14 +330,14 @@ impl Host {
             let count = count.ok_or_else(|| Error::new(ErrorKind::ValueError, "more bytes than the tensor has"))?;
             let mut bytes = vec![0; count];
             session.copy_from(copy.clone(), &mut bytes)?;
-            return Ok(Lent::Copy(bytes));
+            return Ok(ReplyBytes::Copy(bytes));
         }
         let part = self.part(copy)?;
         match part.device().device_type {
-            Device::CPU => part.as_bytes().map(drop).map(|()| Lent::Tensor(part)),
+            Device::CPU => part.as_bytes().map(drop).map(|()| ReplyBytes::Tensor(part)),
             _ => {
                 let here = copy_tensor(&part, Device::cpu(0))?;
-                Ok(Lent::Tensor(here))
+                Ok(ReplyBytes::Tensor(here))
             }
         }
     }

@@ -24,7 +24,7 @@ fn make(node: &Node<&[u8]>, library: &Module) -> Result<Module, Error> {
         let message = format!("the file holds a module of kind {}, and no loader is registered as {loader}", node.kind);
         Error::new(ErrorKind::RuntimeError, message)
     })?;
-    AnyView::lend_bytes(payload, |bytes| function.call(&[bytes]))?.to()
+    AnyView::with_bytes(payload, |bytes| function.call(&[bytes]))?.to()
 }
 
 /// A module tree, ready to be written into a library.

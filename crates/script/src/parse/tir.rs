@@ -369,7 +369,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `with T.launch_thread("threadIdx.x", extent) as name:`, which is a loop that the thread carries out.
+    /// `with T.launch_thread("threadIdx.x", extent) as name:`, which is a loop that the thread executes.
     fn launch_thread(&mut self, named: Option<&Expr>, mut args: Args, body: &[Py]) -> Parsed<()> {
         let range = args.range;
         let (thread, extent) = (args.required(self, "thread")?, args.required(self, "extent")?);

@@ -183,7 +183,7 @@ struct Printer<'a> {
     /// Where statements come to stand, if that is asked for.
     marks: Option<lines::Marks>,
     /// Nodes whose places in the text are asked for.
-    watched: Option<spans::Watched>,
+    located: Option<spans::Located>,
 }
 
 impl<'a> Printer<'a> {
@@ -206,7 +206,7 @@ impl<'a> Printer<'a> {
             owners: HashMap::new(),
             is_part: false,
             marks: None,
-            watched: None,
+            located: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Where nodes come to stand in a text.
 //!
 //! Texts of expressions are put together from those of their parts, so that no place is known before the end. While nodes are
-//! watched, the text of each is put between two marks; they are taken out of the whole text again, and what stood between them is
+//! located, the text of each is put between two marks; they are taken out of the whole text again, and what stood between them is
 //! the node's span. Marks are made of letters that the text itself does not have, which is why it is printed once without them.
 
 use std::collections::{HashMap, HashSet};
@@ -29,9 +29,9 @@ pub fn print_with_spans(
     options: PrintOptions,
 ) -> Result<Option<(String, Vec<Spans>)>, NoLetterLeft> {
     let Some(text) = printed(root, options, None) else { return Ok(None) };
-    let watched = Watched { marks: Marks::absent_from(&text)?, nodes: numbered(nodes) };
-    let (marks, numbers) = (watched.marks, watched.nodes.clone());
-    let marked = printed(root, options, Some(watched)).unwrap_or_default();
+    let located = Located { marks: Marks::absent_from(&text)?, nodes: numbered(nodes) };
+    let (marks, numbers) = (located.marks, located.nodes.clone());
+    let marked = printed(root, options, Some(located)).unwrap_or_default();
     let (without, spans) = marks.taken_out(&marked, numbers.len());
     debug_assert_eq!(without, text);
     Ok(Some((text, nodes.iter().map(|node| spans[numbers[node]].clone()).collect())))
@@ -47,10 +47,10 @@ fn numbered(nodes: &[ObjectRef]) -> HashMap<ObjectRef, usize> {
     numbers
 }
 
-fn printed(root: &ObjectRef, options: PrintOptions, watched: Option<Watched>) -> Option<String> {
+fn printed(root: &ObjectRef, options: PrintOptions, located: Option<Located>) -> Option<String> {
     let module = root.downcast_ref::<IRModule>();
     let mut printer = Printer::new(module.map(|module| &**module));
-    printer.watched = watched;
+    printer.located = located;
     if let Some(module) = module {
         printer.module(module);
     } else if let Some(func) = root.downcast_ref::<PrimFunc>() {
@@ -65,7 +65,7 @@ fn printed(root: &ObjectRef, options: PrintOptions, watched: Option<Watched>) ->
 }
 
 /// Nodes whose places in the text are asked for, with their numbers.
-pub(super) struct Watched {
+pub(super) struct Located {
     marks: Marks,
     nodes: HashMap<ObjectRef, usize>,
 }
@@ -115,7 +115,7 @@ impl Marks {
 }
 
 impl Printer<'_> {
-    /// The text of a node, between marks where the node is watched.
+    /// The text of a node, between marks where the node is located.
     pub(super) fn watch(&self, node: impl FnOnce() -> ObjectRef, text: String) -> String {
         match self.marks_of(node) {
             Some((opening, end)) => format!("{opening}{text}{end}"),
@@ -123,7 +123,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Puts what was written behind a place between marks, where the node is watched.
+    /// Puts what was written behind a place between marks, where the node is located.
     pub(super) fn watch_since(&mut self, place: usize, node: impl FnOnce() -> ObjectRef) {
         if let Some((opening, end)) = self.marks_of(node) {
             self.insert(place, &opening);
@@ -133,7 +133,7 @@ impl Printer<'_> {
 
     /// Whether a text begins so, behind marks.
     pub(super) fn begins_with(&self, text: &str, beginning: &str) -> bool {
-        let Some(Watched { marks, .. }) = &self.watched else { return text.starts_with(beginning) };
+        let Some(Located { marks, .. }) = &self.located else { return text.starts_with(beginning) };
         let mut rest = text;
         while let Some((_, behind)) = rest.strip_prefix(marks.begin).and_then(|rest| rest.split_once(marks.begin)) {
             rest = behind;
@@ -142,7 +142,7 @@ impl Printer<'_> {
     }
 
     fn marks_of(&self, node: impl FnOnce() -> ObjectRef) -> Option<(String, char)> {
-        let Watched { marks, nodes } = self.watched.as_ref()?;
+        let Located { marks, nodes } = self.located.as_ref()?;
         nodes.get(&node()).map(|number| (marks.opening(*number), marks.end))
     }
 }
@@ -215,8 +215,8 @@ mod tests {
         let store = Stmt::store(&a, [&i], prim::load(&a, [&i]));
         let func = Ref::new(PrimFunc::over_buffers(&[a], &[], Stmt::serial(i.clone(), 8, store.clone())));
         let root = ObjectRef::from(func.clone());
-        let watched = [ObjectRef::from(store), ObjectRef::from(PrimExpr::from(&i)), root.clone()];
-        let (text, spans) = with_spans(&root, &watched);
+        let located = [ObjectRef::from(store), ObjectRef::from(PrimExpr::from(&i)), root.clone()];
+        let (text, spans) = with_spans(&root, &located);
         assert_eq!(text, super::super::print_prim_func(&func));
         let of = |index: usize| spans[index].iter().map(|(b, e)| &text[*b..*e]).collect::<Vec<_>>();
         assert_eq!(of(0).iter().map(|line| line.trim()).collect::<Vec<_>>(), ["A[i] = A[i]"]);

@@ -26,12 +26,13 @@
 //! | `# test: refuse-rewrite` | the same, which must fail | the reason |
 //! | `# test: schedule` | schedule rules on every kernel | the notes and the kernels |
 //! | `# test: lower` | all lowering passes on every kernel | the kernels |
-//! | `# test: code` | schedule rules, lowering, back end | the kernels in its language |
+//! | `# test: llvm`, `# test: c` | schedule rules, lowering, that back end | the kernels in its language |
+//! | `# test: code` | the same for targets of several kinds | the kernels in the language of each |
 //! | `# test: bytecode` | compile to the VM's instructions | their text |
 //! | any of these with `# config: key=value` | an option of the passes' context | |
-//! | the last two and `schedule`, with several `# target: T` | | a part for each |
-//! | `code` with `# functions: A B` | | these functions of the text |
-//! | `schedule` and `code` with `# passes: A, B` | these passes first | their kernels |
+//! | `schedule`, `lower`, `llvm`, `c` and `code`, with several `# target: T` | | a part for each |
+//! | `llvm`, `c` and `code` with `# functions: A B` | | these functions of the text |
+//! | those five with `# passes: A, B` | these passes first | their kernels |
 //! | `# test: run` with `# call: f(…)` lines | compile and call | the results |
 
 mod modes;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use relaxide_ffi::{Any, Array, Function, Ref, register_global, structural_equal};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal, parse_value};
-use relaxide_ir::{Attrs, IRModule, Target};
+use relaxide_ir::{AttrValue, Attrs, IRModule, Target};
 use relaxide_relax::dpl::Rewriter;
 use relaxide_relax::{BuildError, ExecMode, transform, wellformed};
 use relaxide_script::{ParseOptions, PrintOptions, parse_module, parse_module_with, print_module, print_module_with};
@@ -72,12 +72,11 @@ pub(super) fn run(test: &FileTest, mode: &str) -> Result<Option<String>, String>
                 .collect();
             Ok(Some(if problems.is_empty() { "well-formed".into() } else { problems.join("\n") }))
         }
-        "lower" => {
-            let lowered = map_kernels(module, |func| lower::lower(func).map_err(|e| e.to_string()))?;
-            Ok(Some(body(&print_module(&lowered))))
-        }
-        "schedule" => for_targets(test, |target| scheduled(kernels(test, &module, target)?, target)).map(Some),
-        "code" => for_targets(test, |target| code(test, kernels(test, &module, target)?, target)).map(Some),
+        "lower" => for_targets(test, TARGET, |target| lowered(test, kernels(test, &module, target)?, target)).map(Some),
+        "schedule" => for_targets(test, TARGET, |target| scheduled(kernels(test, &module, target)?, target)).map(Some),
+        "code" => for_targets(test, TARGET, |target| code(test, kernels(test, &module, target)?, target)).map(Some),
+        "llvm" => for_targets(test, TARGET, |target| code_of(kind, test, &module, target)).map(Some),
+        "c" => for_targets(test, "c", |target| code_of(kind, test, &module, target)).map(Some),
         "bytecode" => {
             let (executable, _) =
                 relaxide_relax::vm_codegen(&pipeline(test, module)?, ExecMode::Bytecode).map_err(|e| e.to_string())?;
@@ -130,12 +129,16 @@ fn target(test: &FileTest) -> Result<Target, String> {
     test.option("target").unwrap_or(TARGET).parse().map_err(|e| format!("{e}"))
 }
 
-/// What comes out for each target that the test names, below the target's name where there are several.
-fn for_targets(test: &FileTest, make: impl Fn(&Target) -> Result<String, String>) -> Result<String, String> {
+/// What comes out for each target that the test names, below the target's name where there are several; for `default` where it names none.
+fn for_targets(
+    test: &FileTest,
+    default: &str,
+    make: impl Fn(&Target) -> Result<String, String>,
+) -> Result<String, String> {
     let targets: Vec<&str> = test.options("target").collect();
     let made = |text: &&str| make(&text.parse().map_err(|e| format!("{e}"))?);
     match targets.as_slice() {
-        [] => made(&TARGET),
+        [] => made(&default),
         [one] => made(one),
         several => several.iter().map(|text| Ok(format!("# ==== {text}\n{}", made(text)?))).collect(),
     }
@@ -218,11 +221,37 @@ fn scheduled(module: IRModule, target: &Target) -> Result<String, String> {
     Ok(format!("{notes}{}", body(&print_module(&module))))
 }
 
+/// The kernels behind all lowering passes. Those of a test that names targets are lowered for them.
+fn lowered(test: &FileTest, module: IRModule, target: &Target) -> Result<String, String> {
+    let is_bound = test.option("target").is_some();
+    let module = map_kernels(module, |func| {
+        let attrs = func.attrs.clone().with("target", AttrValue::Str(target.to_string()));
+        let bound = if is_bound { PrimFunc { attrs, ..func.clone() } } else { func.clone() };
+        lowered_for(&bound, target)
+    })?;
+    Ok(body(&print_module(&module)))
+}
+
+/// A kernel as the target's back end takes it.
+fn lowered_for(func: &PrimFunc, target: &Target) -> Result<PrimFunc, String> {
+    let profile = relaxide::codegen::backend(target).map_err(|e| e.to_string())?.profile();
+    let options = lower::LowerOptions { keep_loops: profile.keep_loops, ..Default::default() };
+    lower::lower_with(func, options).map_err(|e| e.to_string())
+}
+
+/// The kernels in the language of one back end, whose targets the test may name.
+fn code_of(kind: &str, test: &FileTest, module: &IRModule, target: &Target) -> Result<String, String> {
+    match target.kind.name() == kind {
+        true => code(test, kernels(test, module, target)?, target),
+        false => Err(format!("a test of kind `{kind}` is for targets of that kind, and `{target}` is none")),
+    }
+}
+
 /// The kernels in the language of the target's back end: the functions that the test names (`# functions: main.body`), or the whole text.
 fn code(test: &FileTest, module: IRModule, target: &Target) -> Result<String, String> {
     let lowered = map_kernels(module, |func| {
         let scheduled = schedule::apply(func, target).map_err(|e| e.to_string())?;
-        lower::lower(&scheduled.func).map_err(|e| e.to_string())
+        lowered_for(&scheduled.func, target)
     })?;
     let context = context_for(test, target.clone())?;
     let split = lower::SPLIT_HOST_DEVICE.make(&Attrs::new()).and_then(|split| split.run(lowered, &context));

@@ -129,7 +129,7 @@ impl DeviceKind {
         }
     }
 
-    /// Kernels that the threads of a block carry out together.
+    /// Kernels that the threads of a block execute together.
     fn teamwork(&self) -> Vec<Trial> {
         let count = if std::env::var_os("RELAXIDE_DEEP").is_some() { 900 } else { KINDS };
         let kernel = |seed| {
@@ -273,7 +273,7 @@ impl DeviceKind {
 /// Loads the functions of a device.
 pub fn loaded(device: &DeviceCode) -> Result<Module, Error> {
     let loader = get_global(&format!("ffi.Module.load_from_bytes.{}", device.kind)).unwrap();
-    AnyView::lend_bytes(&device.bytes, |bytes| loader.call(&[bytes]))?.to()
+    AnyView::with_bytes(&device.bytes, |bytes| loader.call(&[bytes]))?.to()
 }
 
 /// Rows of a table by numbers that are data.

@@ -55,7 +55,7 @@ pub enum NoReducer {
 }
 
 impl Reducer {
-    /// The reduction that a block carries out.
+    /// The reduction that a block executes.
     pub fn of(block: &SBlock) -> Result<Reducer, NoReducer> {
         let init = block.init.as_ref().and_then(stores).filter(|s| !s.is_empty()).ok_or(NoReducer::Init)?;
         let body = stores(&block.body).ok_or(NoReducer::Stores)?;

@@ -242,7 +242,7 @@ impl Interp {
     }
 
     /// A copy of a buffer for a call, and where its elements came from.
-    fn lend(&mut self, buffer: &TensorArgument<'_>) -> Result<(Tensor, (usize, usize))> {
+    fn copy_of(&mut self, buffer: &TensorArgument<'_>) -> Result<(Tensor, (usize, usize))> {
         let dims = |this: &mut Self, list: &[PrimExpr]| -> Result<Vec<i64>> {
             list.iter().map(|e| this.eval_int(e)).collect()
         };
@@ -257,7 +257,7 @@ impl Interp {
         let pointer = buffer.data.as_var().cloned();
         let pointer = pointer.ok_or_else(|| InterpError::Malformed("a tensor without a buffer's pointer".into()))?;
         let offset = self.eval_int(buffer.offset)?;
-        self.memory.lend(&pointer, offset, &shape, buffer.dtype)
+        self.memory.copy_of(&pointer, offset, &shape, buffer.dtype)
     }
 
     /// Calls a registered function with scalars, strings and buffers.
@@ -269,12 +269,12 @@ impl Interp {
             return Err(InterpError::Malformed(format!("no function `{}` is registered", name.value)));
         };
         let mut args = Vec::with_capacity(n.args.len());
-        let mut lent = Vec::new();
+        let mut copies = Vec::new();
         for arg in &n.args[1..] {
             if let Some(buffer) = TensorArgument::of(arg) {
-                let (tensor, place) = self.lend(&buffer)?;
+                let (tensor, place) = self.copy_of(&buffer)?;
                 args.push(Any::from(tensor.clone()));
-                lent.push((tensor, place));
+                copies.push((tensor, place));
                 continue;
             }
             args.push(match arg {
@@ -288,7 +288,7 @@ impl Interp {
         }
         let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
         let result = function.call(&views)?;
-        for (tensor, (storage, start)) in lent {
+        for (tensor, (storage, start)) in copies {
             self.memory.take_back(storage, start, &tensor)?;
         }
         if n.dtype.is_float() {

@@ -131,7 +131,7 @@ impl Memory {
     }
 
     /// A copy of some elements behind a pointer, as a tensor, and where they lie.
-    pub fn lend(
+    pub fn copy_of(
         &self,
         pointer: &Ref<Var>,
         offset: i64,
@@ -153,7 +153,7 @@ impl Memory {
         Ok((Tensor::from_bytes(bytes, shape, dtype)?, (at.storage, start)))
     }
 
-    /// Puts back what [`Memory::lend`] gave out.
+    /// Puts back what [`Memory::copy_of`] copied.
     pub fn take_back(&mut self, storage: usize, start: usize, tensor: &Tensor) -> Result<()> {
         let bytes = tensor.to_bytes()?;
         let storage = &mut self.storages[storage];

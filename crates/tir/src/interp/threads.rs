@@ -31,7 +31,7 @@ pub(super) fn is_thread(n: &For) -> bool {
     n.kind == ForKind::ThreadBinding && n.thread_tag.starts_with("threadIdx.")
 }
 
-/// Whether threads have to carry a statement out together: it has a barrier, memory that they share, or something that warps do.
+/// Whether threads have to execute a statement together: it has a barrier, memory that they share, or something that warps do.
 pub(super) fn waits(stmt: &Stmt) -> bool {
     struct Waits(bool);
     impl PrimVisitor for Waits {

@@ -1,4 +1,4 @@
-//! Whether the threads of a block may take turns.
+//! Whether the threads of a block may take accesses.
 //!
 //! A processor runs a loop over threads as a loop, one after the other. That gives the same as threads side by side as long as a thread
 //! finds in the memory that they share what it has written itself:
@@ -22,14 +22,14 @@ use crate::barriers::Varying;
 use crate::functor::StmtVisitor;
 use crate::stmt::*;
 
-/// Memory that threads share and cannot fill by turns, if a kernel has such.
+/// Memory that threads share and cannot fill one after another, if a kernel has such.
 pub fn not_serial(func: &PrimFunc) -> Option<Ref<Buffer>> {
-    let mut turns = SharedAccesses::default();
-    turns.visit_stmt(&func.body);
+    let mut accesses = SharedAccesses::default();
+    accesses.visit_stmt(&func.body);
     let both = |(thread, buffer): &(Ref<Var>, Ref<Buffer>)| {
-        turns.read.contains(&(thread.clone(), buffer.data.clone())).then(|| buffer.clone())
+        accesses.read.contains(&(thread.clone(), buffer.data.clone())).then(|| buffer.clone())
     };
-    turns.written_in_part.iter().find_map(both)
+    accesses.written_in_part.iter().find_map(both)
 }
 
 /// The threads around a statement.

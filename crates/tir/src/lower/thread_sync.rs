@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Which elements they are is not looked at: a barrier too many costs little. A loop is gone through twice, since its end comes before its
-//! beginning. A statement that not all threads carry out alike is taken as one, and the barrier stands before it; one in which a barrier
-//! would have to stand is refused, unless the first thread alone carries it out. Kernels of rules have their barriers, and get none. Source: TVM's `ThreadSync`.
+//! beginning. A statement that not all threads execute alike is taken as one, and the barrier stands before it; one in which a barrier
+//! would have to stand is refused, unless the first thread alone executes it. Kernels of rules have their barriers, and get none. Source: TVM's `ThreadSync`.
 
 use std::collections::HashSet;
 
@@ -110,7 +110,7 @@ struct Order {
     threads: Vec<Ref<Var>>,
     /// What was used since the last barrier.
     open: Used,
-    /// A statement that not all threads carry out alike, and that would need a barrier inside.
+    /// A statement that not all threads execute alike, and that would need a barrier inside.
     inside: Option<String>,
 }
 

@@ -311,7 +311,7 @@ fn reads_memory(e: &PrimExpr) -> bool {
     relaxide_ir::prim::is_data(e)
 }
 
-/// Whether carrying a statement out once more would make a difference: it reads what it writes, or calls something.
+/// Whether executing a statement once more would make a difference: it reads what it writes, or calls something.
 fn adds_up(stmt: &Stmt) -> bool {
     #[derive(Default)]
     struct Find {

@@ -1,7 +1,7 @@
 //! Kinds of steps, and one step as a trace keeps it.
 //!
 //! A kind is one row of [`KINDS`]: its name in traces, the method that Python calls it by, how its operands are written,
-//! whether it changes the program, and the function that carries it out. Each lies in the file of its primitive.
+//! whether it changes the program, and the function that executes it. Each lies in the file of its primitive.
 
 use relaxide_ir::attrs::AttrValue;
 
@@ -44,7 +44,7 @@ pub enum Results {
     List,
 }
 
-/// What carries out a step.
+/// What executes a step.
 pub type Apply = fn(&mut Schedule, &mut Call<'_>) -> Result<Vec<Value>, ScheduleError>;
 
 /// A kind of step.
@@ -59,7 +59,7 @@ pub struct InstructionKind {
     pub params: &'static [Param],
     /// How its results are written.
     pub results: Results,
-    /// What carries it out.
+    /// What executes it.
     pub apply: Apply,
 }
 

@@ -37,6 +37,17 @@ const LINES_OF_PAGE: i64 = 64;
 /// Rows of a block at most.
 const MOST_ROWS: i64 = 256;
 
+/// Elements between two products from which memory is what they wait for: a megabyte of float32, half of the second-level cache of large
+/// processors.
+const FEWEST_ELEMENTS: i64 = 256 << 10;
+/// Rows from which a block shares what it reads of the other matrices.
+const FEWEST_ROWS: i64 = 32;
+
+/// Whether a kernel of two products pays, between which so many rows lie, of so many elements in all (`docs/performance/attention.md`).
+pub fn pays(rows: i64, elements: i64) -> bool {
+    rows >= FEWEST_ROWS && elements >= FEWEST_ELEMENTS
+}
+
 /// A chain of pieces, over a block of rows.
 #[derive(Clone, Debug)]
 pub struct BackToBack {

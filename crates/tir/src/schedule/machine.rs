@@ -79,7 +79,7 @@ impl Machine {
             Level::Sse => (16, 16),
             Level::Neon => (16, 32),
             // Processors have 16 and more, but engines keep some, products wait in others (no multiply-add), and LLVM, which knows no
-            // limit here, reads a tile's operands ahead: tiles that would fill 16 spill (`docs/performance.md`).
+            // limit here, reads a tile's operands ahead: tiles that would fill 16 spill (`docs/performance/webassembly.md`).
             Level::WebAssembly => (16, 12),
         };
         let is_host = is_host(target);
@@ -130,7 +130,7 @@ impl Machine {
         1 << self.l1.max(1).ilog2()
     }
 
-    /// Bytes of the second-level cache that kernels count on: with more, convolutions were slower (`docs/performance.md`).
+    /// Bytes of the second-level cache that kernels count on: with more, convolutions were slower (`docs/performance/convolutions.md`).
     pub fn l2_share(&self) -> i64 {
         self.l2.min(MOST_OF_L2)
     }

@@ -336,7 +336,7 @@ impl<'a> Run<'a> {
             Some(longest) => longest <= most,
             None => most > 0,
         };
-        let together = together.then(|| decide::together(&mut choices, most));
+        let together = together.then(|| decide::row_batch(&mut choices, most));
         let decided = decide::rest(machine, &mut choices);
         record.check_only(&key, "rowwise", &choices)?;
         let decided = Some(Decided { key, parameters: choices.into_parameters(), ..decided });
@@ -387,11 +387,11 @@ impl<'a> Run<'a> {
         let names: Vec<(usize, PrimExpr)> =
             order.iter().zip(&axes).map(|(row, axis)| (*row, PrimExpr::from(&axis.var))).collect();
         let mut scratch: HashMap<Ref<Buffer>, Scratch> = HashMap::new();
-        let (mut lent, mut asked) = (HashSet::new(), HashMap::new());
+        let (mut hosts, mut asked) = (HashSet::new(), HashMap::new());
         for (at, piece) in self.pieces.iter().enumerate().filter(|(_, p)| private(p)) {
-            let host = self.host(at).filter(|host| !private(host) && !lent.contains(host.output));
+            let host = self.host(at).filter(|host| !private(host) && !hosts.contains(host.output));
             let guest =
-                host.and_then(|host| Scratch::inside(piece, host, &names).inspect(|_| _ = lent.insert(host.output)));
+                host.and_then(|host| Scratch::inside(piece, host, &names).inspect(|_| _ = hosts.insert(host.output)));
             let own = || Scratch::of(piece, together, scope);
             let row = guest.as_ref().filter(|_| is_short && matches!(piece.work, Work::Map(_)));
             if let Some(row) = row.and_then(Scratch::written_row) {
@@ -408,7 +408,7 @@ impl<'a> Run<'a> {
             InRow { scratch: &scratch, map }.of(p, is_short)
         });
         let mut pieces: Vec<Work> = pieces.collect();
-        let last = (!is_short).then(|| self.written_last(|p| private(p) || lent.contains(p.output), &names));
+        let last = (!is_short).then(|| self.written_last(|p| private(p) || hosts.contains(p.output), &names));
         asked.extend(last.flatten());
         for (at, row) in asked {
             if let Some(stage) = pieces.get_mut(at).and_then(Work::stage_mut) {

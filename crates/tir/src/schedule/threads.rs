@@ -58,7 +58,7 @@ pub fn has_threads(stmt: &Stmt) -> bool {
     bound.0
 }
 
-/// Binds statements in order; neighbours that one thread carries out are one launch.
+/// Binds statements in order; neighbours that one thread executes are one launch.
 fn bind_list(list: &[Stmt]) -> Vec<Stmt> {
     let (mut out, mut alone): (Vec<Stmt>, Vec<Stmt>) = (Vec::new(), Vec::new());
     let mut rest = list;
@@ -247,7 +247,7 @@ fn bound(var: Ref<Var>, extent: PrimExpr, tag: &str, body: Stmt) -> Stmt {
     Ref::new(For { var, min, extent, kind, thread_tag: tag.into(), annotations, body }).into()
 }
 
-/// The statement with loops that one thread carries out.
+/// The statement with loops that one thread executes.
 fn serial(stmt: &Stmt) -> Stmt {
     use crate::functor::StmtMutator;
     use relaxide_ir::prim::PrimMutator;

@@ -1,7 +1,7 @@
 //! Random kernels for tests: any two ways to execute one must agree.
 //!
 //! [`sample`] gives a kernel in block form with arguments to run it on; [`reschedule`] turns the loops of such a kernel
-//! around at random without changing what it computes, [`schedule_at_random`] carries out random steps of a schedule.
+//! around at random without changing what it computes, [`schedule_at_random`] executes random steps of a schedule.
 //! [`program`] makes statements of every kind.
 //! Everything follows from choices ([`Random`]), by default a seed's, so a failure names its seed and repeats, and is made
 //! simpler ([`shrink()`]) before it is reported. Floats are small multiples of 1/8, so sums of them are exact in any order.

@@ -1,4 +1,4 @@
-//! Random kernels that the threads of a block of a device carry out together: reductions, rows, products, transposes, scans, sorts, iterations that follow
+//! Random kernels that the threads of a block of a device execute together: reductions, rows, products, transposes, scans, sorts, iterations that follow
 //! from each other.
 
 use relaxide_ffi::DataType;

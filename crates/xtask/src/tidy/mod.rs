@@ -5,6 +5,7 @@
 
 mod harness;
 mod layers;
+mod lengths;
 mod operators;
 mod sources;
 mod targets;
@@ -61,6 +62,7 @@ pub fn check(root: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     problems.extend(harness::check(&files));
     problems.extend(layers::check(&files));
+    problems.extend(lengths::check(&files));
     problems.extend(sources::check(&files));
     problems.extend(text::check(&files));
     problems.extend(terms::check(&files));

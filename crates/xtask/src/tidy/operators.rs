@@ -28,7 +28,6 @@ const ABOUT: &[(&str, &str)] = &[
     ("plain_conv.rs", "convolutions of one group"),
     ("redundant_reshape.rs", "reshapes"),
     ("reorder_products.rs", "chains of products"),
-    ("use_inplace.rs", "the operators that TVM's pass of this name is defined for"),
     ("vdevice/crossings.rs", "copies between devices, and hints where values are"),
     ("vdevice/device_groups.rs", "copies between devices, and hints where values are"),
 ];

@@ -23,8 +23,63 @@ const COINED: &[(&str, &str)] = &[
     (concat!("Re", "cycle"), "CachedAllocation"),
 ];
 
+/// Words that English needs, but that no name in a source has; and what is in their place. Others of their kind (opened, raised, saved, finish, reach)
+/// have a meaning that programs know, and are left to who reads a change.
+const COINED_NAMES: &[(&str, &str)] = &[
+    (concat!("Tu", "rns"), "iterations"),
+    (concat!("Bound", "ary"), "captures"),
+    (concat!("Ag", "ain"), "a cached allocation"),
+    (concat!("Toge", "ther"), "cooperative threads, or a row batch"),
+    (concat!("Spi", "lled"), "padded"),
+    (concat!("Repe", "ated"), "overlapping"),
+    (concat!("pic", "ked"), "gathered, chosen, or shuffled"),
+    (concat!("le", "nd"), "export, borrow, or copy"),
+    (concat!("le", "nt"), "exported, or borrowed"),
+    (concat!("pa", "ce"), "a rate"),
+    (concat!("reg", "roup"), "partition"),
+    (concat!("sha", "ping"), "shape options"),
+    (concat!("grow", "ing"), "resized"),
+];
+
+/// Modules by the name of their file.
+const COINED_MODULES: &[(&str, &str)] = &[
+    (concat!("pha", "ses"), "polyphase"),
+    (concat!("pla", "ces"), "gather_scatter"),
+    (concat!("ven", "dor"), "com_microsoft"),
+    (concat!("tu", "rns"), "loops"),
+    (concat!("bound", "ary"), "captures"),
+];
+
 /// Checks the sources and the documents.
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
+    let mut problems = written(files);
+    let sources = files.iter().filter(|file| file.path.ends_with(".rs"));
+    for file in sources.filter(|file| !file.path.ends_with("xtask/src/tidy/terms.rs")) {
+        problems.extend(module(file));
+        for (at, line) in super::code(file) {
+            let coined = names(line).filter_map(|found| COINED_NAMES.iter().find(|(name, _)| *name == found));
+            problems.extend(
+                coined.map(|(name, standard)| file.problem(at, format!("the name {name:?} is coined: {standard}"))),
+            );
+        }
+    }
+    problems
+}
+
+/// A module whose name is coined.
+fn module(file: &File) -> Option<Problem> {
+    let path = file.path.trim_end_matches("/mod.rs").trim_end_matches(".rs");
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let (_, standard) = COINED_MODULES.iter().find(|(coined, _)| *coined == name)?;
+    Some(file.whole(format!("the module's name is coined: {standard}")))
+}
+
+/// The names in a line of code, without those in texts.
+fn names(line: &str) -> impl Iterator<Item = &str> {
+    line.split('"').step_by(2).flat_map(|code| code.split(|c: char| !c.is_alphanumeric() && c != '_'))
+}
+
+fn written(files: &[File]) -> Vec<Problem> {
     let read = |file: &&File| [".rs", ".py", ".md"].iter().any(|ending| file.path.ends_with(ending));
     let words = |file: &'_ File| -> Vec<Problem> {
         let lines = file.text.lines().enumerate();
@@ -49,6 +104,16 @@ fn has_word(line: &str, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_found_in_code_alone() {
+        let problems = |path: &str, text: &str| check(&[File { path: path.into(), text: text.into() }]).len();
+        let name = concat!("pic", "ked");
+        assert_eq!(problems("a.rs", &format!("    let {name} = all;\n")), 1);
+        assert_eq!(problems("a.rs", &format!("    // what was {name}\n    f(\"{name}\", {name}_up);\n")), 0);
+        assert_eq!(problems(concat!("a/pha", "ses.rs"), ""), 1);
+        assert_eq!(problems(concat!("a/tu", "rns/mod.rs"), ""), 1);
+    }
 
     #[test]
     fn words_are_found_and_parts_of_words_are_not() {

@@ -60,7 +60,7 @@ def make(name):
     exec(compile(source, f"<relay.op.{name}>", "exec"), scope)
     function = scope[short]
     function.__doc__ = f"``{name}``, an operator of level {level}." + (
-        "" if how == "kernels" else " It cannot be compiled yet." if how == "missing" else " The machine carries it out."
+        "" if how == "kernels" else " It cannot be compiled yet." if how == "missing" else " The machine executes it."
     )
     return function
 

@@ -10,6 +10,26 @@ from .tune_context import TuneContext, _normalize_mod
 from .utils import fork_seed
 
 
+def _tasks(mod, target, work_dir, seed, space, special_space, **options):
+    """A task for each kernel, with a logger and random numbers of its own."""
+    if isinstance(mod, PrimFunc):
+        mod = _normalize_mod(mod)
+    kernels = [(var.name_hint, func) for var, func in mod.functions_items() if isinstance(func, PrimFunc)]
+    loggers = get_loggers_from_work_dir(work_dir, [name for name, _ in kernels])
+    return [
+        TuneContext(
+            IRModule({"main": func}) if len(kernels) > 1 else mod,
+            target=target,
+            space_generator=(special_space or {}).get(name, space),
+            task_name=name,
+            rand_state=state,
+            logger=logger,
+            **options,
+        ).clone()
+        for (name, func), logger, state in zip(kernels, loggers, fork_seed(seed, len(kernels)))
+    ]
+
+
 def tune_tir(
     mod,
     target,
@@ -58,26 +78,7 @@ def tune_tir(
         Whether the best schedules are tuned further.
     """
     target = target if isinstance(target, Target) else Target(target)
-    if isinstance(mod, PrimFunc):
-        mod = _normalize_mod(mod)
-    kernels = [(var.name_hint, func) for var, func in mod.functions_items() if isinstance(func, PrimFunc)]
-    names = [name for name, _ in kernels]
-    loggers = get_loggers_from_work_dir(work_dir, names)
-    tasks = []
-    for (name, func), logger, state in zip(kernels, loggers, fork_seed(seed, len(kernels))):
-        chosen = (special_space or {}).get(name, space)
-        tasks.append(
-            TuneContext(
-                IRModule({"main": func}) if len(kernels) > 1 else mod,
-                target=target,
-                space_generator=chosen,
-                search_strategy=strategy,
-                task_name=name,
-                rand_state=state,
-                num_threads=num_tuning_cores,
-                logger=logger,
-            ).clone()
-        )
+    tasks = _tasks(mod, target, work_dir, seed, space, special_space, search_strategy=strategy, num_threads=num_tuning_cores)
     return tune_tasks(
         tasks=tasks,
         task_weights=[1.0] * len(tasks),

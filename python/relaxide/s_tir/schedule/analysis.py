@@ -1,4 +1,4 @@
-"""What is asked of schedules, and of blocks that an intrinsic may carry out."""
+"""What is asked of schedules, and of blocks that an intrinsic may execute."""
 
 from ...tirx import For, IndexMap, IterVar, PrimFunc, Var
 from ...tirx._walk import walk

@@ -183,13 +183,13 @@ class RegionSteps:
     # Blocks of blocks.
 
     def blockize(self, target, preserve_unit_iters=True):
-        """Make one block of what a loop carries out, or of several blocks that stand one behind the other."""
+        """Make one block of what a loop executes, or of several blocks that stand one behind the other."""
         if isinstance(target, (list, tuple)):
             target = [self._block(block) for block in target]
         return self._one("Blockize", (target,), (preserve_unit_iters,))
 
     def tensorize(self, block_or_loop, tensor_intrin, preserve_unit_iters=True):
-        """Carry a block, or what a loop carries out, out by an intrinsic that :class:`TensorIntrin` knows."""
+        """Execute a block, or what a loop executes, by an intrinsic that :class:`TensorIntrin` knows."""
         self._only("Tensorize", (self._block(block_or_loop),), (tensor_intrin, preserve_unit_iters))
 
     # Buffers of blocks.

@@ -64,7 +64,7 @@ class Instruction:
 
 
 class Trace(_core.Trace):
-    """The steps of a schedule. ``str`` gives the Python function that carries them out.
+    """The steps of a schedule. ``str`` gives the Python function that executes them.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Trace(_core.Trace):
 
     @staticmethod
     def apply_json_to_schedule(json_obj, sch):
-        """Carry out the steps that :meth:`as_json` wrote."""
+        """Execute the steps that :meth:`as_json` wrote."""
         sch._apply_json(json_obj)
 
     def show(self, style=None, black_format=False):

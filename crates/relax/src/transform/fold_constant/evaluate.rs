@@ -436,11 +436,11 @@ impl Node {
             Node::Choice { lazy, parts } => {
                 let [condition, t, f] = &**parts;
                 let condition = condition.eval(arrays, slots, memory)?.is_true();
-                let (picked, other) = if condition { (t, f) } else { (f, t) };
+                let (chosen, other) = if condition { (t, f) } else { (f, t) };
                 if !lazy {
                     other.eval(arrays, slots, memory)?;
                 }
-                picked.eval(arrays, slots, memory)?
+                chosen.eval(arrays, slots, memory)?
             }
             Node::Let { slot, value, body } => {
                 let value = value.eval(arrays, slots, memory)?;

@@ -1,4 +1,4 @@
-//! FuseOpsByPattern: what matches a pattern becomes a function of its own, for a library or a backend to carry out.
+//! FuseOpsByPattern: what matches a pattern becomes a function of its own, for a library or a backend to execute.
 //!
 //! ```text
 //! pattern "blas.matmul_relu": relax.nn.relu(relax.matmul(*, *))

@@ -6,16 +6,12 @@
 //! o = R.call_tir(cls.matmul1, (p, v), …)
 //! ```
 //!
-//! The rule `back_to_back` computes such a kernel block of rows by block.
+//! The rule `back_to_back` computes such a kernel block of rows by block, and says how much must lie between the products for that to pay.
+
+use relaxide_tir::schedule::back_to_back::pays;
 
 use super::graph::Graph;
 use crate::op::OpPattern::{OutFusable, Reduce};
-
-/// Elements between two products from which memory is what they wait for: a megabyte of float32, half of the second-level cache of large
-/// processors.
-const LARGE: i64 = 256 << 10;
-/// Rows from which a block shares what it reads of the other matrices.
-const FEWEST_ROWS: i64 = 32;
 
 /// The two products and the values between them.
 pub(super) struct Chain {
@@ -56,6 +52,6 @@ impl Chain {
         let [.., rows, _] = nodes[first].lengths.as_deref()? else { return None };
         let elements = nodes[first].lengths.iter().flatten().try_fold(1i64, |all, n| all.checked_mul(*n))?;
         let same = nodes[first].lengths == nodes[between].lengths;
-        (is_closed && same && *rows >= FEWEST_ROWS && elements >= LARGE).then_some(Chain { first, between, last })
+        (is_closed && same && pays(*rows, elements)).then_some(Chain { first, between, last })
     }
 }

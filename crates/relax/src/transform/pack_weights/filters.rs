@@ -1,7 +1,7 @@
 //! Convolutions whose filters lie in panels: their loops have vectors along the filters of a panel, and not along rows of pixels
 //! (`panels` of the schedule rule `conv`).
 //!
-//! Which ones gain was measured (`docs/performance.md`): those of enough terms that the way of sums through memory, and back to rows of pixels,
+//! Which ones gain was measured (`docs/performance/convolutions.md`): those of enough terms that the way of sums through memory, and back to rows of pixels,
 //! costs little. Of windows of one pixel only those of small images, whose rows fill vectors badly, and of many terms: other long ones are read as
 //! they lie. Convolutions that become other operators have become those before (`DecomposeOps`).
 

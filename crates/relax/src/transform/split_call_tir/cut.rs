@@ -1,4 +1,4 @@
-//! A kernel in two: the stages that a library carries out, and a kernel of the rest.
+//! A kernel in two: the stages that a library executes, and a kernel of the rest.
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{PrimExpr, PrimVisitor, free_vars};

@@ -9,7 +9,7 @@
 //! Of distant taps the phases are rearranged, which takes as long as the transforms again, and those of few tiles a row take as long as of four.
 //!
 //! So a 14×14 image, whose 16 tiles of four are one vector, takes tiles of two; one of 7×7 stays with the direct sum, whose weight is a
-//! quarter as long; few channels do not pay for the transforms. The figures are fitted to measured times (`docs/performance.md`).
+//! quarter as long; few channels do not pay for the transforms. The figures are fitted to measured times (`docs/performance/convolutions.md`).
 //!
 //! Where lengths have names, they are what a network of images of 224 pixels would have; at half of that the tiles that are chosen are no slower
 //! than the direct sum either. An image that would be larger than those of networks with so many channels has a name of its own: there the

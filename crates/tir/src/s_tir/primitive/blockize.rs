@@ -1,4 +1,4 @@
-//! `blockize`: what a loop carries out becomes one block, over boxes of the axes.
+//! `blockize`: what a loop executes becomes one block, over boxes of the axes.
 //!
 //! ```text
 //! for i_0, k_0, i_1, k_1 in …:             for i_0, k_0 in …:
@@ -54,7 +54,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     Ok(vec![Value::Block(place.func.clone(), made)])
 }
 
-/// Makes one block of what a loop carries out.
+/// Makes one block of what a loop executes.
 pub(super) fn blockize(sch: &mut Schedule, place: &StmtRef, keep_unit: bool) -> Result<Ref<SBlock>, ScheduleError> {
     let given = place.for_loop()?;
     place.scope()?;
@@ -296,7 +296,7 @@ fn bare(realize: &SBlockRealize) -> SBlockRealize {
 }
 
 impl Schedule {
-    /// Makes one block of what a loop carries out, which must be one block. The block outside.
+    /// Makes one block of what a loop executes, which must be one block. The block outside.
     pub fn blockize(&mut self, loop_: &Ref<LoopRV>) -> Result<Ref<SBlockRV>, StepError> {
         self.step_block(&KIND, vec![loop_operand(loop_)], vec![true.into()])
     }

@@ -318,7 +318,7 @@ impl Schedule {
         self.step_only(&KIND, vec![operand(block)], vec![AttrValue::from(tensor_intrin), true.into()])
     }
 
-    /// Makes a block of what a loop carries out, and carries it out by an intrinsic.
+    /// Makes a block of what a loop executes, and executes it by an intrinsic.
     pub fn tensorize_loop(&mut self, loop_: &Ref<LoopRV>, tensor_intrin: &str) -> Result<(), StepError> {
         self.step_only(&KIND, vec![loop_operand(loop_)], vec![AttrValue::from(tensor_intrin), true.into()])
     }

@@ -66,7 +66,7 @@ pub(super) fn short(choices: &mut Choices<'_>, is_norm: bool) -> i64 {
 }
 
 /// How short rows are taken together.
-pub(super) fn together(choices: &mut Choices<'_>, short: i64) -> RowBatch {
+pub(super) fn row_batch(choices: &mut Choices<'_>, short: i64) -> RowBatch {
     let least = (short.max(256) as u64).next_power_of_two() as i64;
     let elements = choices.choose(Guess {
         name: "group_elements",

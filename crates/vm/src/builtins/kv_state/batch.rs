@@ -3,7 +3,7 @@
 use relaxide_ffi::{Device, Error, Tensor};
 use relaxide_runtime::device;
 
-use super::places::Sequence;
+use super::tokens::Sequence;
 use super::tree;
 
 /// The tables of a pass, on the cache's device.

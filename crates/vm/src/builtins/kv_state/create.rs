@@ -7,7 +7,7 @@ use relaxide_runtime::device;
 
 use super::Args;
 use super::paged::{Kernels, NORMAL, PagedCache, Passes, Rope, Shape};
-use super::places::Places;
+use super::tokens::Places;
 
 /// The kind of a layer whose keys are compressed.
 const MLA: i64 = 1;

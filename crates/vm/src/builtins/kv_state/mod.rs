@@ -7,8 +7,8 @@
 mod batch;
 mod create;
 mod paged;
-mod places;
 mod rnn_state;
+mod tokens;
 mod tree;
 
 use relaxide_ffi::{Any, Error, ErrorKind, Ref, Shape};

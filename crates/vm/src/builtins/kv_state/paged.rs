@@ -17,7 +17,7 @@ use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, Function, Object, Ref
 use relaxide_runtime::device;
 
 use super::batch::Batch;
-use super::places::{PlaceError, Places};
+use super::tokens::{PlaceError, Places};
 use super::{Args, State};
 
 /// The kind of a layer over whose keys a window slides.

@@ -1,4 +1,4 @@
-"""Blocks that an intrinsic carries out."""
+"""Blocks that an intrinsic executes."""
 
 from ....tirx._walk import walk
 from ...stmt import SBlock

@@ -218,7 +218,7 @@ class MultiLevelTilingWideVector(MultiLevelTiling):
 
 
 class MultiLevelTilingWithIntrin(MultiLevelTiling):
-    """Tiles a block whose innermost tile an intrinsic of :class:`~relaxide.s_tir.TensorIntrin` carries out."""
+    """Tiles a block whose innermost tile an intrinsic of :class:`~relaxide.s_tir.TensorIntrin` executes."""
 
     def __init__(
         self,

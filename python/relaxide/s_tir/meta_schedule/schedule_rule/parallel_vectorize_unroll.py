@@ -5,7 +5,7 @@ from .schedule_rule import _Copied
 
 
 class ParallelizeVectorizeUnroll(_Copied):
-    """Gives the root hints that :class:`~relaxide.s_tir.meta_schedule.postproc.RewriteParallelVectorizeUnroll` carries out.
+    """Gives the root hints that :class:`~relaxide.s_tir.meta_schedule.postproc.RewriteParallelVectorizeUnroll` executes.
 
     Parameters
     ----------

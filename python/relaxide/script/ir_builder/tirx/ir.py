@@ -276,7 +276,7 @@ serial.__name__, parallel.__name__, vectorized.__name__, unroll.__name__ = "seri
 
 
 def thread_binding(start, stop=None, thread=None, *, annotations=None):
-    """The frame of a loop that the threads of a name, such as ``"threadIdx.x"``, carry out."""
+    """The frame of a loop that the threads of a name, such as ``"threadIdx.x"``, execute."""
     if thread is None:
         if not isinstance(stop, str):
             raise ValueError("T.thread_binding needs the name of its thread")
@@ -285,7 +285,7 @@ def thread_binding(start, stop=None, thread=None, *, annotations=None):
 
 
 def launch_thread(thread, extent):
-    """The frame of a loop that threads carry out, by the name of a thread or by what :func:`env_thread` gave."""
+    """The frame of a loop that threads execute, by the name of a thread or by what :func:`env_thread` gave."""
     name = thread if isinstance(thread, str) else getattr(thread, "thread_tag", None)
     if name is None:
         raise TypeError("T.launch_thread takes the name of a thread, or what T.env_thread gave")

@@ -85,7 +85,7 @@ enum Part {
     /// Iterations of a loop, a thread each.
     Elements(Axis, Stmt),
     /// What the threads of a block do together.
-    Together(Stmt),
+    Cooperative(Stmt),
     /// What one thread does.
     Alone(Stmt),
 }
@@ -103,7 +103,7 @@ impl Rows {
         let body = (0..rows).fold(stmt, |body, _| if let Stmt::For(n) = body { &n.body } else { body });
         let parts: Vec<Part> = parts(body, &own).into_iter().map(part).collect();
         let mut shared =
-            parts.iter().filter_map(|part| if let Part::Together(stmt) = part { Some(stmt) } else { None });
+            parts.iter().filter_map(|part| if let Part::Cooperative(stmt) = part { Some(stmt) } else { None });
         let iterations: Vec<Option<i64>> = shared.by_ref().flat_map(|stmt| shared_loops(stmt, false)).collect();
         if iterations.is_empty() || iterations.iter().all(|n| n.is_some_and(|n| n < FEW)) {
             return Err(Refusal::new(
@@ -112,7 +112,7 @@ impl Rows {
         }
         let longest = iterations.into_iter().try_fold(1, |longest, n| Some(n?.max(longest)));
         let of_part = |part: &Part| match part {
-            Part::Elements(_, stmt) | Part::Together(stmt) | Part::Alone(stmt) => {
+            Part::Elements(_, stmt) | Part::Cooperative(stmt) | Part::Alone(stmt) => {
                 own.iter().all(|b| Assigned::before_read(b, stmt))
             }
         };
@@ -129,7 +129,7 @@ impl Rows {
                 Ok(over_points(&axes, body.clone()))
             }
             Part::Alone(body) => Ok(over_points(&self.axes, self.with_own(body, "local"))),
-            Part::Together(body) => self.together(&self.with_own(body, "shared"), threads),
+            Part::Cooperative(body) => self.cooperative(&self.with_own(body, "shared"), threads),
         }
     }
 
@@ -146,10 +146,10 @@ impl Rows {
     }
 
     /// A block for each row.
-    fn together(&self, body: &Stmt, threads: i64) -> Result<Stmt, Refusal> {
+    fn cooperative(&self, body: &Stmt, threads: i64) -> Result<Stmt, Refusal> {
         let [block, thread, row] = ["block", "thread", "row"].map(Var::dim);
         let (count, binds) = nest::fuse(&self.axes, &row);
-        let mut team = Together { thread: PrimExpr::from(&thread), threads, since: Since::default() };
+        let mut team = Cooperative { thread: PrimExpr::from(&thread), threads, since: Since::default() };
         let mut list = vec![Stmt::bind(row, PrimExpr::from(&block))];
         list.extend(if self.axes.is_empty() { Vec::new() } else { binds });
         team.all(body, None, &mut list)?;
@@ -182,7 +182,7 @@ fn part(stmt: Stmt) -> Part {
         return Part::Elements(Axis { var: n.var.clone(), extent: n.extent.clone() }, n.body.clone());
     }
     let is_checked = Accesses::with_checks(&stmt).is_none_or(|accesses| accesses.checks);
-    if is_checked || shared_loops(&stmt, false).is_empty() { Part::Alone(stmt) } else { Part::Together(stmt) }
+    if is_checked || shared_loops(&stmt, false).is_empty() { Part::Alone(stmt) } else { Part::Cooperative(stmt) }
 }
 
 /// How many iterations loops have that threads can share, inside of loops whose iterations follow from each other.
@@ -304,16 +304,16 @@ impl Since {
     }
 }
 
-/// Statements as the threads of a block carry them out. Barriers stand in loops and in no choice, where PoCL 3.1 loses what threads keep in
+/// Statements as the threads of a block execute them. Barriers stand in loops and in no choice, where PoCL 3.1 loses what threads keep in
 /// registers: what a choice is about asks by itself.
-struct Together {
+struct Cooperative {
     thread: PrimExpr,
     threads: i64,
     since: Since,
 }
 
-impl Together {
-    /// A statement that all threads come to, and carry out if a condition holds.
+impl Cooperative {
+    /// A statement that all threads come to, and execute if a condition holds.
     fn all(&mut self, stmt: &Stmt, guard: Option<&PrimExpr>, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
         match stmt {
             Stmt::Alloc(_) => out.push(stmt.clone()),
