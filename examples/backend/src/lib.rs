@@ -269,7 +269,7 @@ class Module:
     #[test]
     fn damaged_modules_are_refused() {
         for bytes in [&b"\xff\xfe"[..], b"def", b""] {
-            let loaded = AnyView::lend_bytes(bytes, |bytes| load(&[bytes]));
+            let loaded = AnyView::with_bytes(bytes, |bytes| load(&[bytes]));
             assert!(loaded.is_err() || bytes.is_empty());
         }
         assert!(load(&[]).unwrap_err().message().contains("there are no bytes"));

@@ -5,24 +5,28 @@
 //! ```text
 //! B[y, x] = A[x, y]
 //!   ->  parallel p over blocks of 32 y × 64 x:
-//!           for x in the block:  tile[x, 0 .. 32] = A[x, y0 .. y0 + 32]         # contiguous, whole lines
-//!           for y in the block:  B[y, x0 .. x0 + 64] = tile[0 .. 64, y]         # strided, inside of 8 KiB
+//!           for 8 x, 8 y in the block:  tile[8 y, 8 x] = A[8 x, 8 y]            # a square of vectors, transposed in registers
+//!           for y in the block:  B[y, x0 .. x0 + 64] = tile[y, 0 .. 64]
 //! ```
 //!
 //! A row of the output takes one element of each line of the input; row after row, a long one would drive out lines before
 //! their next element is asked for, and lines that are a power of two apart share few places in a cache, however large it
-//! is. So each line is read once and put aside. Where the output's rows turn out to be shorter than a vector, vectors of the input are
+//! is. So each line is read once and put aside. Elements of less than 32 bits, whose squares would have more vectors than there are registers, lie
+//! in the tile as they were read, and are taken from it lane by lane. Where the output's rows turn out to be shorter than a vector, vectors of the input are
 //! scattered instead. Parameters: two lines of the input, 64 elements of the output's row. Roof:
-//! memory bandwidth; the loads lane by lane take as long again.
+//! memory bandwidth.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, VarMap, add, int, load, lt, min, mul, sub};
+use relaxide_ir::prim::{
+    BufferLoad, PrimExpr, PrimMutator, VarMap, add, floordiv, int, load, lt, min, mul, ramp, sub, substitute,
+};
 use relaxide_ir::{Buffer, Var};
 
 use super::super::affine::{all_same, ceil_div, coefficient, cost, flat_index, loads, product, uses};
+use super::super::lanes::Lanes;
 use super::super::nest::Tail;
 use super::super::parameters::{Choices, Domain, Guess};
-use super::super::{Axis, Cx, Machine, Refusal, Stage, nest};
+use super::super::{Axis, Cx, Machine, Refusal, Stage, nest, square};
 use super::elementwise::widest;
 use super::row::{Row, has_choice};
 use super::rule::{self, Rule};
@@ -34,6 +38,8 @@ const LINE: i64 = 64;
 const LINES: i64 = 2;
 /// Elements along the output's row.
 const RUN: i64 = 64;
+/// Lanes from which a square in registers is fewer instructions than its elements.
+const LEAST_SIDE: i64 = 4;
 
 /// The rule.
 pub struct Transpose;
@@ -131,14 +137,25 @@ fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refus
     let (bind_rows, rows) = named(height, part(&y.extent, &first, line));
     let (bind_length, length) = named(length, part(&x.extent, &start, length_of_run));
     let none = VarMap::new();
-    let place = [sub(&x.var, &start), sub(&y.var, &first)];
-    let tile = Buffer::scoped("tile", read.buffer.dtype, [int(length_of_run), int(line)], "global");
+    let (across, down) = (sub(&x.var, &start), sub(&y.var, &first));
+    let side = cx.machine.lanes(read.buffer.dtype);
+    let in_squares = read.buffer.dtype.bits >= 32 && side >= LEAST_SIDE;
+    let (shape, place) = match in_squares {
+        true => ([line, length_of_run], [down, across]),
+        false => ([length_of_run, line], [across, down]),
+    };
+    let tile = Buffer::scoped("tile", read.buffer.dtype, shape.map(int), "global");
     let aside = load(&tile, place.to_vec());
     let value = Replace { read, by: &aside }.mutate_prim(&stage.value);
-    let column =
-        Row { axis: &y.var, lanes, buffer: &tile, indices: &place, map: &none, tail: Tail::Masked, ahead: None };
-    let column = column.emit(cx, &first, &rows, &PrimExpr::from(read.clone()))?;
-    let fill = bound(&x.var, &start, &length, column);
+    let fill = if in_squares {
+        let block = Block { found, tile: &tile, side, start: &start, length: &length, first: &first, rows: &rows };
+        block.fill(cx)?
+    } else {
+        let column =
+            Row { axis: &y.var, lanes, buffer: &tile, indices: &place, map: &none, tail: Tail::Masked, ahead: None };
+        let column = column.emit(cx, &first, &rows, &PrimExpr::from(read.clone()))?;
+        bound(&x.var, &start, &length, column)
+    };
     let row = Row {
         axis: &x.var,
         lanes,
@@ -162,6 +179,64 @@ fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refus
     let body = Stmt::seq(binds.into_iter().chain([bind_rows, bind_length, body]));
     let work = mul(product(stage.spatial.iter().map(|a| &a.extent)), int(cost(&stage.value) + 1));
     Ok(nest::parallel(&cx.machine, counter, tasks, work, body))
+}
+
+/// A block whose elements are put aside as rows of the output.
+struct Block<'a> {
+    found: &'a Found<'a>,
+    /// `[y, x]`.
+    tile: &'a Ref<Buffer>,
+    /// Vectors of a square, and lanes of each.
+    side: i64,
+    start: &'a PrimExpr,
+    length: &'a PrimExpr,
+    first: &'a PrimExpr,
+    rows: &'a PrimExpr,
+}
+
+impl Block<'_> {
+    /// Squares, and what they leave at the ends of rows and columns, element by element.
+    fn fill(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
+        let Block { found, tile, side, .. } = *self;
+        let (i, j) = (Var::dim("across"), Var::dim("down"));
+        let (across, down) = (mul(PrimExpr::from(&i), int(side)), mul(PrimExpr::from(&j), int(side)));
+        let read = PrimExpr::from(found.read.clone());
+        let vector = |n: i64, cx: &mut Cx| {
+            let map = VarMap::from([(found.x.var.clone(), add(self.start, add(&across, int(n))))]);
+            Lanes::new(&mut cx.views, &found.y.var, add(self.first, &down), side, None, &map).vector(&read)
+        };
+        let vectors = (0..side).map(|n| vector(n, cx)).collect::<Result<Vec<_>, _>>()?;
+        let (mut square, columns) = square::columns(vectors);
+        square.extend(
+            columns
+                .into_iter()
+                .zip(0..)
+                .map(|(column, n)| Stmt::store(tile, [add(&down, int(n)), ramp(across.clone(), int(1), side)], column)),
+        );
+        let whole = |count: &PrimExpr| floordiv(count, int(side));
+        let (columns, rows) = (whole(self.length), whole(self.rows));
+        let (behind, below) = (mul(&columns, int(side)), mul(&rows, int(side)));
+        let squares = Stmt::serial(i, columns, Stmt::serial(j, rows, Stmt::seq(square)));
+        let ends = self.elements([&behind, &int(0)], [&sub(self.length, &behind), self.rows]);
+        let rest = self.elements([&int(0), &below], [&behind, &sub(self.rows, &below)]);
+        Ok(Stmt::seq([squares, ends, rest]))
+    }
+
+    /// Some elements, from a place of the block on: so many across and down.
+    fn elements(&self, from: [&PrimExpr; 2], count: [&PrimExpr; 2]) -> Stmt {
+        if count.iter().any(|count| count.is_int(0)) {
+            return Stmt::nop();
+        }
+        let (i, j) = (Var::dim("across"), Var::dim("down"));
+        let (across, down) = (add(from[0], PrimExpr::from(&i)), add(from[1], PrimExpr::from(&j)));
+        let map = VarMap::from([
+            (self.found.x.var.clone(), add(self.start, &across)),
+            (self.found.y.var.clone(), add(self.first, &down)),
+        ]);
+        let element = substitute(&PrimExpr::from(self.found.read.clone()), &map);
+        let store = Stmt::store(self.tile, [down, across], element);
+        Stmt::serial(i, count[0].clone(), Stmt::serial(j, count[1].clone(), store))
+    }
 }
 
 /// What is contiguous along `y` and not along `x`, where something is.
