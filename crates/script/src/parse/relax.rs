@@ -19,6 +19,7 @@ use super::module::FunctionKind;
 use super::value::Value;
 use super::{Language, Parsed, Parser};
 use crate::print::print_type;
+use blocks::is_void;
 use relaxide_ir::diagnostic::Code;
 
 /// Bindings under construction: those of a function's body or of a branch.
@@ -550,11 +551,6 @@ impl Parser<'_> {
 /// Whether an expression may stand as an operand.
 fn is_leaf(value: &Relax) -> bool {
     !matches!(value, Relax::Call(_) | Relax::TupleGetItem(_) | Relax::If(_) | Relax::Function(_) | Relax::Seq(_))
-}
-
-/// Whether a type is that of no result.
-fn is_void(ty: &Type) -> bool {
-    matches!(ty, Type::Tuple(tuple) if tuple.fields.is_empty())
 }
 
 /// The type of a variable: what is inferred, unless the annotation says more or something else.

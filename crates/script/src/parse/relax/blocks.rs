@@ -8,7 +8,7 @@ use relaxide_relax::{Expr as Relax, If, SeqExpr};
 use ruff_python_ast::{self as ast, Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
-use super::{Bound, RelaxFrame, chosen_type, is_leaf, is_void, times_bound};
+use super::{Bound, RelaxFrame, chosen_type, is_leaf, times_bound};
 use crate::parse::{Parsed, Parser};
 
 impl Parser<'_> {
@@ -165,4 +165,9 @@ impl Parser<'_> {
         };
         Ok((result, name, annotation, target.range))
     }
+}
+
+/// Whether a type is that of no result.
+pub(super) fn is_void(ty: &Type) -> bool {
+    matches!(ty, Type::Tuple(tuple) if tuple.fields.is_empty())
 }
