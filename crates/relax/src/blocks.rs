@@ -51,6 +51,11 @@ impl Widths {
         Widths { most: machine.tile_columns(dtype), vector: machine.lanes(dtype) }
     }
 
+    /// The wider of two.
+    pub fn wider(self, other: Widths) -> Widths {
+        if other.most > self.most { other } else { self }
+    }
+
     /// Columns of a panel at least, of which tiles have registers enough to be worth it: the most but a quarter, or but half where several
     /// rows of pixels share them.
     pub fn least(self) -> i64 {

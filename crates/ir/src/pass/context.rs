@@ -12,6 +12,8 @@ use crate::Target;
 pub struct PassContext {
     /// What the kernels are compiled for.
     pub target: Target,
+    /// Processors besides the target's for which kernels are made as well: what the library holds once serves all.
+    pub also: Vec<Target>,
     /// Sequences leave out passes of higher levels.
     pub opt_level: u32,
     /// Passes that sequences run at any level, and that no instrument may leave out, by name.
@@ -49,6 +51,7 @@ impl Default for PassContext {
     fn default() -> Self {
         PassContext {
             target: Target::default(),
+            also: Vec::new(),
             opt_level: 2,
             required: Vec::new(),
             disabled: Vec::new(),
@@ -86,6 +89,7 @@ impl std::fmt::Debug for PassContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PassContext")
             .field("target", &self.target)
+            .field("also", &self.also)
             .field("opt_level", &self.opt_level)
             .field("required", &self.required)
             .field("disabled", &self.disabled)

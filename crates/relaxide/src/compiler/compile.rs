@@ -255,6 +255,7 @@ fn print_kernels(file: &Path, kernels: &[Ref<PrimFunc>]) -> Result<Arc<DebugInfo
 pub(crate) fn pass_context(options: &CompileOptions<'_>) -> PassContext {
     PassContext {
         target: options.target.clone(),
+        also: options.also.clone(),
         runner: Some(run_kernel::runner()),
         disabled: [options.context.disabled.as_slice(), options.disabled_passes.as_slice()].concat(),
         ..options.context.clone()

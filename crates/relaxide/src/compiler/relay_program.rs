@@ -28,7 +28,13 @@ fn vm_options(options: &CompileOptions<'_>) -> VmOptions {
     if let Some(kind) = options.context.config.int(FALLBACK_DEVICE) {
         devices.default = VirtualDevice::new(kind, 0);
     }
-    VmOptions { target, disabled, devices, runner: Some(crate::compiler::run_kernel::runner()) }
+    VmOptions {
+        target,
+        also: options.also.clone(),
+        disabled,
+        devices,
+        runner: Some(crate::compiler::run_kernel::runner()),
+    }
 }
 
 /// Compiles a program for the Relay VM. What comes out is exported and loaded as any other; [`relay_machine`] runs it.

@@ -49,6 +49,8 @@ pub struct Compiled {
 pub struct VmOptions {
     /// What kernels are compiled for.
     pub target: Target,
+    /// Processors besides the target's for which they are compiled as well.
+    pub also: Vec<Target>,
     /// Passes of Relax that are left out, by name.
     pub disabled: Vec<String>,
     /// Where values of programs over several devices are of which the program says nothing.
@@ -165,6 +167,7 @@ pub fn vm_compile(module: &Module, options: &VmOptions) -> Result<Compiled, Comp
         let plan = blocks::plan(&module, &types, placement)?;
         let context = PassContext {
             target: options.target.clone(),
+            also: options.also.clone(),
             disabled: options.disabled.clone(),
             runner: options.runner.clone(),
             ..PassContext::default()

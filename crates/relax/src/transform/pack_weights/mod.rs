@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::IRModule;
-use relaxide_ir::pass::{PassInfo, PassResult};
+use relaxide_ir::pass::{PassContext, PassInfo, PassResult};
 use relaxide_tir::schedule::Machine;
 
 use crate::blocks::Widths;
@@ -33,11 +33,17 @@ pub(super) const PASS: PassInfo = PassInfo::new(
         if context.target.is_gpu() {
             return Ok(module);
         }
-        run(module, Widths::of(&Machine::of(&context.target), F32))
+        run(module, widths(context))
     },
 );
 
 const F32: DataType = DataType::float(32);
+
+/// Those of the processor with the longest vectors, if there are several: others read a part of a panel at a time.
+fn widths(context: &PassContext) -> Widths {
+    let of = |target| Widths::of(&Machine::of(target), F32);
+    context.also.iter().map(of).fold(of(&context.target), Widths::wider)
+}
 
 fn run(module: IRModule, widths: Widths) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
@@ -108,7 +114,22 @@ impl Pack<'_> {
 
 #[cfg(test)]
 mod tests {
+    use relaxide_ir::Target;
+
     use super::*;
+
+    #[test]
+    fn panels_for_several_processors_are_those_of_the_longest_vectors() {
+        let target = |name: &str| Target::llvm(name).with("mtriple", "x86_64-unknown-linux-gnu");
+        let of = |name: &str, also: &[&str]| {
+            let also = also.iter().map(|name| target(name)).collect();
+            widths(&PassContext { target: target(name), also, ..PassContext::default() })
+        };
+        assert_eq!(of("x86-64-v2", &["x86-64-v3", "x86-64-v4"]), Widths::LONGEST);
+        assert_eq!(of("x86-64-v4", &[]), Widths::LONGEST);
+        assert_eq!(of("x86-64-v2", &["x86-64-v3"]), of("x86-64-v3", &[]));
+        assert_ne!(of("x86-64-v2", &[]), of("x86-64-v3", &[]));
+    }
 
     #[test]
     fn a_matrix_on_both_sides_has_panels_of_columns_and_of_rows() {
