@@ -8,7 +8,7 @@
 //! Rows are quantized to 8 bits in the blocks that the matrix has. Sums over a block are exact: words of four bytes (`dot_bytes`). Four numbers
 //! of 8 bits are a word; of 4 bits eight share one, the first four in the lower halves of its bytes.
 //!
-//! Columns lie in panels of up to 64, side by side: `[panels, words of a column, columns of a panel]`. A panel is read from its beginning to its end, which
+//! Columns lie in panels of up to 64 ([`Widths::LONGEST`]), side by side: `[panels, words of a column, columns of a panel]`. A panel is read from its beginning to its end, which
 //! memory is fastest at, and once for all rows (the rule `column_terms`). What is behind the last column or the last row is zero.
 
 use relaxide_ffi::DataType;
@@ -56,12 +56,12 @@ impl Widths {
         if other.most > self.most { other } else { self }
     }
 
-    /// Columns of a panel at least, of which tiles have registers enough to be worth it: the most but a quarter, or but half where several
-    /// rows of pixels share them.
+    /// Columns of a panel at least: tiles of fewer leave too many registers unused.
     pub fn least(self) -> i64 {
         self.most * 3 / 4
     }
 
+    /// The same of a convolution, whose tiles have more pixels instead.
     fn least_filters(self) -> i64 {
         (self.most / 2).max(2 * self.vector)
     }

@@ -15,7 +15,7 @@
 //!
 //! Vectors are full whatever the length of the rows is, begin where lines of the cache do, and come from one place that is read from its
 //! beginning to its end. Rows of the image are read one element at a time, so that a stride costs nothing; a window of one pixel reads the image
-//! where it lies. Sums of few terms do not pay for their way through memory: who lays weights out decides that (`PackWeights`).
+//! where it lies, or from a copy tile by tile (`tiles`). Sums of few terms do not pay for their way through memory: who lays weights out decides that (`PackWeights`).
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{BufferLoad, PrimExpr, VarMap, add, floordiv, int, load, max, min, mul, ramp, sub, substitute};

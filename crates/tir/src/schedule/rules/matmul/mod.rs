@@ -14,6 +14,9 @@
 //! B is contiguous. Rows known only at run time choose then. A register tile of one row has eight vectors. One row with a B whose own rows
 //! are summed is left to the rule of reductions, which reads them as they lie.
 //!
+//! A matrix that lies in panels is read where it is: one panel by each tile, or several by a tile of one row ([`panel_groups`]); a last panel that is not
+//! full has a nest of its own ([`last_panel`]). Of an unknown number of rows one alone has a nest of its own, too.
+//!
 //! Columns that are left behind the last whole vector are summed along the depth where they are few ([`edge`]).
 //!
 //! Parameters: columns a chunk: one panel, four from 1024 columns on (longer runs of B a row, still enough chunks for all
