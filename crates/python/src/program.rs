@@ -92,11 +92,18 @@ fn of_tag<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
 }
 
 #[pyfunction]
-fn parse_script(text: &str, path: &str, first_line: usize, check_well_formed: bool) -> PyResult<IRModule> {
+fn parse_script(
+    py: Python<'_>,
+    text: &str,
+    path: &str,
+    first_line: usize,
+    check_well_formed: bool,
+) -> PyResult<IRModule> {
     // Leading empty lines put the line numbers of errors where they are in the user's file.
     let text = format!("{}{text}", "\n".repeat(first_line.saturating_sub(1)));
     let options = ParseOptions { check_well_formed, ..ParseOptions::default() };
-    let parsed = parse_module_with(&text, path, options);
+    // The parser has a thread of its own, in which a function that Python registered may tell the type of a call.
+    let parsed = py.detach(|| parse_module_with(&text, path, options));
     parsed.map(|module| IRModule::of(Ref::new(module))).map_err(|diagnostic| compiler(diagnostic.into()))
 }
 
