@@ -48,7 +48,7 @@ class Unused:
     @R.function
     def main(x: R.Tensor((3, 4), "float32")):
         with R.dataflow():
-            R.call_pure_packed("test.users.missing", x, ty_args=(R.Tensor(ndim=2, dtype="float32"),))
+            _ = R.call_pure_packed("test.users.missing", x, ty_args=(R.Tensor(ndim=2, dtype="float32"),))
             y = R.add(x, x)
             R.output(y)
         return y
