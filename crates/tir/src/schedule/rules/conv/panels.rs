@@ -187,7 +187,7 @@ fn image_form(
         }
         () => (0, "each pixel is read once for each panel"),
     };
-    let forms = [(0, is_plain && window.count_taps() == 1), (1, true), (2, has_tiles)];
+    let forms = [(0, is_plain), (1, true), (2, has_tiles)];
     let chosen = choices.choose(Guess {
         name: "copied",
         value,
