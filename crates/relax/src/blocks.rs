@@ -14,7 +14,7 @@
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::workers;
-use relaxide_tir::schedule::Machine;
+use relaxide_tir::schedule::{Machine, tile_columns};
 use relaxide_tir::te;
 
 const F32: DataType = DataType::float(32);
@@ -48,7 +48,7 @@ impl Widths {
 
     /// Those that a processor's tiles of registers read from the beginning to the end.
     pub fn of(machine: &Machine, dtype: DataType) -> Widths {
-        Widths { most: machine.tile_columns(dtype), vector: machine.lanes(dtype) }
+        Widths { most: tile_columns(machine, dtype), vector: machine.lanes(dtype) }
     }
 
     /// The wider of two.

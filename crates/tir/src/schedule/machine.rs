@@ -9,7 +9,6 @@ use relaxide_ir::target::{TargetKind, processors};
 use relaxide_ir::{DataType, Target};
 
 use super::caches::Caches;
-use super::rules::register_tile;
 use crate::lower::DeviceLimits;
 
 /// Bytes of a line of the cache, which come at once. No vector is longer.
@@ -138,11 +137,6 @@ impl Machine {
     /// The largest power of two that fits half of that, in bytes.
     pub fn l2_block(&self) -> i64 {
         1 << (self.l2_share() / 2).max(1).ilog2()
-    }
-
-    /// Columns of a register tile of a product with many rows and columns.
-    pub fn tile_columns(&self, dtype: DataType) -> i64 {
-        register_tile::usual_shape(self).vectors * self.lanes(dtype)
     }
 
     /// Lanes of a full vector of an element type; bool counts as a byte.

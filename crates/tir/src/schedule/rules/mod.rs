@@ -20,7 +20,7 @@ mod masked_depthwise;
 mod matmul;
 mod merge;
 mod reduction;
-pub(super) mod register_tile;
+mod register_tile;
 mod row;
 mod rowwise;
 mod rule;
@@ -32,6 +32,7 @@ pub(super) use column_terms::has_column_terms;
 pub use contraction::{Contraction, words};
 pub use device::SORTS_RANKS;
 pub(super) use device::fits_threads;
+pub use register_tile::tile_columns;
 pub use row::has_choice;
 pub(super) use window::{Window, slide};
 

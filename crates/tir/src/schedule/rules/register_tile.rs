@@ -14,7 +14,7 @@
 //! The tile is chosen by [`shape`]: as many accumulators as registers allow beside the operands, at least eight to cover
 //! the latency of multiply-add, rows and vectors that divide the output. Roof: two multiply-adds a cycle.
 
-use relaxide_ffi::Ref;
+use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{
     PrimExpr, VarMap, add, call, cast, constant, floordiv, floormod, ge, gt, int, load, min, mul, ramp, sub,
 };
@@ -85,9 +85,10 @@ pub fn lean_shape(machine: &Machine, most_rows: i64, rows: Option<i64>, vectors:
     leanest(machine, most_rows, rows, vectors, 1.0)
 }
 
-/// The tile of a product with many rows and columns.
-pub fn usual_shape(machine: &Machine) -> Shape {
-    lean_shape(machine, MOST_ROWS_OF_PRODUCT, None, Some(MANY * MOST_VECTORS))
+/// Columns of the tile of a product with many rows and columns.
+pub fn tile_columns(machine: &Machine, dtype: DataType) -> i64 {
+    let shape = lean_shape(machine, MOST_ROWS_OF_PRODUCT, None, Some(MANY * MOST_VECTORS));
+    shape.vectors * machine.lanes(dtype)
 }
 
 /// The same where vectors begin at any element and a second-level cache holds them, as those of an image: one is two lines, which
