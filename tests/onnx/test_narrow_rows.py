@@ -37,9 +37,11 @@ def selections(m, rng, named):
         name = m.value(x, [f"b{x.size}", f"n{x.size}", *shape[2:]] if named else None)
         for largest in (1, 0):
             m.node("TopK", [name, m.weight(np.array([k]))], [FLOAT, INT64], axis=axis, largest=largest)
+    # Many that are equal, also to the last one that is taken.
     integers = rng.integers(-50, 50, (1, 3000))
     name = m.value(integers, ["i", "ni"] if named else None)
-    m.node("TopK", [name, m.weight(np.array([20]))], [INT64, INT64], axis=1)
+    for k in (20, 333, 2999):
+        m.node("TopK", [name, m.weight(np.array([k]))], [INT64, INT64], axis=1)
 
 
 def resized(m, rng, named):
@@ -58,6 +60,17 @@ def pools(m, rng, named):
         name = m.value(rng.standard_normal(shape).astype("float32"), [f"b{kernel}", shape[1], f"h{kernel}", f"w{kernel}"] if named else None)
         for counted in (0, 1):
             m.node("AveragePool", [name], [FLOAT], kernel_shape=[kernel] * 2, pads=[pad] * 4, count_include_pad=counted)
+
+
+def padded(m, rng, named):
+    """Pad: borders of one and of several elements, on one side and on both, in rows that are a few elements and many long."""
+    for shape, widths in [((1, 3, 5, 40), (1, 1, 1, 1)), ((2, 2, 4, 17), (0, 2, 3, 0)), ((1, 2, 3, 5000), (2, 1, 0, 2)), ((1, 1, 7, 5), (3, 4, 2, 1)), ((1, 2, 2, 2), (1, 1, 1, 1))]:
+        tag = f"{shape[2]}_{shape[3]}"
+        name = m.value(rng.standard_normal(shape).astype("float32"), [f"b{tag}", shape[1], f"h{tag}", f"w{tag}"] if named else None)
+        top, left, bottom, right = widths
+        pads = m.weight(np.array([0, 0, top, left, 0, 0, bottom, right]))
+        for mode in ("constant", "edge", "reflect"):
+            m.node("Pad", [name, pads], [FLOAT], mode=mode)
 
 
 def deformed(m, rng, named):
@@ -104,7 +117,7 @@ def run(model, feed, target):
 
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3"], ids=["own", "v3"])
 @pytest.mark.parametrize("named", [False, True], ids=["fixed", "named"])
-@pytest.mark.parametrize("part", [blocks_of_pixels, selections, resized, pools, deformed, integers], ids=lambda part: part.__name__)
+@pytest.mark.parametrize("part", [blocks_of_pixels, selections, resized, pools, padded, deformed, integers], ids=lambda part: part.__name__)
 def test_they_are_what_onnx_runtime_makes_of_them(part, named, target):
     m = Nodes()
     part(m, np.random.default_rng(0), named)

@@ -32,6 +32,13 @@ impl<'a> Node<'a> {
         Node { proto: self.proto, inputs, opset: self.opset }
     }
 
+    /// The same node with another first input.
+    pub fn with_first(&self, first: Expr) -> Node<'a> {
+        let rest = self.inputs.iter().skip(1).cloned();
+        let inputs = std::iter::once(Some(Value::Computed(first))).chain(rest).collect();
+        Node { proto: self.proto, inputs, opset: self.opset }
+    }
+
     /// How many outputs are wanted, counting those left out before the last.
     pub fn outputs(&self) -> usize {
         self.proto.output.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1)

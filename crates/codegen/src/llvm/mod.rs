@@ -18,6 +18,7 @@ mod bounds;
 mod convert;
 mod debug;
 mod device;
+mod digits;
 mod dot_bytes;
 mod entry;
 mod expr;

@@ -133,10 +133,7 @@ impl Body<'_, '_> {
         let begin = task.f.binary(BinaryOp::Add, min, &start, Overflow::Never);
         let end = task.f.binary(BinaryOp::Add, min, &stop, Overflow::Never);
         let vectors = LoopShape::of(&n.body).has_vectors;
-        task.counted_loop(&begin, &end, None, vectors, |this, counter| {
-            this.vars.insert(n.var.clone(), counter.clone());
-            this.stmt(&n.body)
-        })?;
+        task.counted_loop(n, &begin, &end, None, vectors)?;
         task.leave(0);
         let head = format!("define internal i32 {name}(i32 %task, ptr %group, ptr noalias readonly %environment) #0");
         let text = task.f.finish(&head);

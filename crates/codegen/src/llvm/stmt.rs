@@ -6,6 +6,7 @@ use relaxide_tir::schedule::nest::{OUTLINED, PARALLEL_IF};
 use relaxide_tir::{EarlyExit, EarlyExits, For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
 
 use super::{
+    digits::Digits,
     kernel::{Body, LoopEnds},
     module::Metadata,
     region::RegionKind,
@@ -181,10 +182,7 @@ impl Body<'_, '_> {
         let end = if n.min.is_int(0) { extent } else { self.f.op("add nsw", &min, &extent) };
         let shape = LoopShape::of(&n.body);
         let hints = self.loop_hints(n, &shape);
-        self.counted_loop(&min, &end, hints, shape.has_vectors, |this, counter| {
-            this.vars.insert(n.var.clone(), counter.clone());
-            this.stmt(&n.body)
-        })
+        self.counted_loop(n, &min, &end, hints, shape.has_vectors)
     }
 
     /// Whether threads share a parallel loop: not inside of another, and not where two of them might change one byte.
@@ -192,27 +190,35 @@ impl Body<'_, '_> {
         !self.in_parallel && !shares_stored_bytes(&n.body)
     }
 
-    /// A loop from `min` below `end`; `vectors` says whether its body has any.
+    /// A loop's iterations from `min` below `end`; `vectors` says whether its body has any.
     pub fn counted_loop(
         &mut self,
+        n: &For,
         min: &Val,
         end: &Val,
         hints: Option<Metadata>,
         vectors: bool,
-        body: impl FnOnce(&mut Self, &Val) -> Result<(), CodegenError>,
     ) -> Result<(), CodegenError> {
+        let counts_up = n.min.as_int().is_some_and(|min| min >= 0) && min.ty.kind.is_signed();
+        let apart = if counts_up { Digits::of(n) } else { None };
+        let digits = apart.as_ref().map(|apart| self.first_digits(apart, min)).transpose()?.unwrap_or_default();
         let (header, inside, latch, done) = (self.f.label(), self.f.label(), self.f.label(), self.f.label());
         let from = self.f.current();
         self.f.open(RegionKind::Loop { vectors });
         self.f.branch(header);
         self.f.start(header);
         let counter = self.f.loop_phi(min, from, latch);
+        let places: Vec<Val> = digits.iter().map(|digit| self.f.loop_phi(&digit.first, from, latch)).collect();
         let predicate = if min.ty.kind.is_signed() { "slt" } else { "ult" };
         let more = self.f.icmp(predicate, &counter, end);
         self.f.branch_if(&more, inside, done);
         self.f.start(inside);
         self.loops.push(LoopEnds { next: latch, done, workspaces: self.workspaces.len() });
-        body(self, &counter)?;
+        self.vars.insert(n.var.clone(), counter.clone());
+        for (name, place) in apart.iter().flat_map(Digits::names).zip(&places) {
+            self.vars.insert(name.clone(), place.clone());
+        }
+        self.stmt(apart.as_ref().map_or(&n.body, |apart| &apart.rest))?;
         self.loops.pop();
         self.forget_values();
         self.f.branch(latch);
@@ -224,6 +230,7 @@ impl Body<'_, '_> {
             (false, _) => "nuw",
         };
         self.f.loop_step(&counter, format_args!("add {flags} {counter}, 1"));
+        self.step_digits(&digits, &places);
         self.f.loop_branch(header, hints);
         self.f.close();
         self.f.start(done);

@@ -2,8 +2,9 @@
 
 use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
-use relaxide_ir::prim::PrimExpr;
+use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
+use relaxide_tir::te;
 
 use super::channels;
 use crate::error::NodeError;
@@ -71,9 +72,32 @@ pub fn multiply(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `QLinearSigmoid`.
 pub fn sigmoid(scope: &mut Scope, node: &Node) -> Outputs {
-    let x = real(scope, node, 0)?;
-    let y = scope.call("sigmoid", [x])?;
-    quantized(scope, node, y, 3)
+    by_table(scope, node, |scope, node| {
+        let x = real(scope, node, 0)?;
+        let y = scope.call("sigmoid", [x])?;
+        quantized(scope, node, y, 3)
+    })
+}
+
+/// A function of each byte by a table of what it gives for all 256, which is a constant where scales are. Functions that cost less than two loads
+/// are better computed.
+fn by_table(scope: &mut Scope, node: &Node, rule: impl FnOnce(&mut Scope, &Node) -> Outputs) -> Outputs {
+    let x = scope.tensor(node.input(0)?)?;
+    let (dtype, dims) = (scope.dtype(&x), scope.dims(&x)?);
+    let own = scaling(scope, node, 1)?;
+    if dtype.bits != 8 || !scope.dims(&own.scale)?.iter().all(|dim| dim.is_int(1)) {
+        return rule(scope, node);
+    }
+    let least = if dtype.is_uint() { 0 } else { i64::from(i8::MIN) };
+    let all: Vec<i64> = (least..least + 256).collect();
+    let all = scope.whole(&all, &[256], dtype)?;
+    let table = only(rule(scope, &node.with_first(all))?)?;
+    one(scope.te("look_up", vec![x, table], |inputs| {
+        vec![te::compute("T_looked_up", &dims, |at| {
+            let place = prim::cast(DataType::int(32), inputs[0].at(at)) - prim::int_of(DataType::int(32), least);
+            inputs[1].at(&[place])
+        })]
+    })?)
 }
 
 /// `QLinearLeakyRelu`.

@@ -2,7 +2,7 @@
 //!
 //! A rank is an integer that says where an element comes: of two elements, the one with the larger rank comes first. Ranks are computed
 //! once, lie beside each other, and are compared by one instruction, whatever the elements are; a step of a merge chooses between
-//! two of them without a branch, which no processor could foresee.
+//! two of them without a branch, which no processor could foresee. Long rows are sorted by the digits of their ranks ([`radix_sort`]).
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, PrimExpr, cast};
@@ -11,6 +11,7 @@ use relaxide_tir::schedule::SORTS_RANKS;
 use relaxide_tir::{For, ForKind, Stmt};
 
 use super::loops::Cell;
+use super::radix_sort::{self, DIGITS};
 
 /// The type of places.
 pub const PLACE: DataType = DataType::int(64);
@@ -51,11 +52,12 @@ pub struct Sorting {
     spare_ranks: Ref<Buffer>,
     spare_places: Ref<Buffer>,
     state: Ref<Buffer>,
+    digits: Ref<Buffer>,
 }
 
 impl Sorting {
     /// How many buffers that are.
-    pub const BUFFERS: usize = 5;
+    pub const BUFFERS: usize = 6;
 
     /// Their names, shapes and types, for rows of elements of a type.
     pub fn buffers(size: &PrimExpr, dtype: DataType) -> [(String, Vec<PrimExpr>, DataType); Self::BUFFERS] {
@@ -67,20 +69,39 @@ impl Sorting {
             row("spare_ranks", rank),
             row("spare_at", PLACE),
             ("state".to_string(), vec![PrimExpr::from(2)], PLACE),
+            ("digits".to_string(), vec![PrimExpr::from(DIGITS)], PLACE),
         ]
     }
 
     /// Of the buffers that were made for it.
     pub fn of(buffers: &[Ref<Buffer>]) -> Option<Sorting> {
-        let [ranks, places, spare_ranks, spare_places, state] = buffers else { return None };
-        let [ranks, places, spare_ranks, spare_places, state] =
-            [ranks, places, spare_ranks, spare_places, state].map(Clone::clone);
-        Some(Sorting { ranks, places, spare_ranks, spare_places, state })
+        let [ranks, places, spare_ranks, spare_places, state, digits] = buffers else { return None };
+        let [ranks, places, spare_ranks, spare_places, state, digits] =
+            [ranks, places, spare_ranks, spare_places, state, digits].map(Clone::clone);
+        Some(Sorting { ranks, places, spare_ranks, spare_places, state, digits })
     }
 
     /// Gives a place its rank.
     pub fn set(&self, at: &PrimExpr, rank: PrimExpr, place: PrimExpr) -> Stmt {
         Stmt::seq([Stmt::store(&self.ranks, [at.clone()], rank), Stmt::store(&self.places, [at.clone()], place)])
+    }
+
+    /// Gives a place of the spare memory its rank.
+    pub fn set_spare(&self, at: &PrimExpr, rank: PrimExpr, place: PrimExpr) -> Stmt {
+        let [ranks, places] = [&self.spare_ranks, &self.spare_places];
+        Stmt::seq([Stmt::store(ranks, [at.clone()], rank), Stmt::store(places, [at.clone()], place)])
+    }
+
+    /// Two numbers that steps change.
+    pub fn state(&self) -> &Ref<Buffer> {
+        &self.state
+    }
+
+    /// Takes the first `length` ranks and places back from the spare memory.
+    pub fn back(&self, length: &PrimExpr) -> Stmt {
+        Stmt::each("k", length.clone(), |k| {
+            self.set(k, prim::load(&self.spare_ranks, [k]), prim::load(&self.spare_places, [k]))
+        })
     }
 
     /// Puts the first `length` ranks in order, larger ones first, and their places with them. Equal ones keep their order. There are at
@@ -96,10 +117,11 @@ impl Sorting {
                 let end = |e: PrimExpr| prim::min(e, length);
                 self.merge(&low, &end(&low + &width), &end(&low + &double))
             });
-            let back = Stmt::each("k", length.clone(), |k| {
-                self.set(k, prim::load(&self.spare_ranks, [k]), prim::load(&self.spare_places, [k]))
-            });
-            Stmt::when(prim::lt(&width, length), Stmt::seq([runs, back]))
+            let sorted = Stmt::seq([radix_sort::by_digits(self, &self.digits, length), Stmt::break_loop()]);
+            let is_long = most.as_int().is_none_or(|most| most >= radix_sort::SHORTEST);
+            let at_once = Stmt::when(prim::ge(length, radix_sort::SHORTEST), sorted);
+            let at_once = if is_long { at_once } else { Stmt::nop() };
+            Stmt::when(prim::lt(&width, length), Stmt::seq([at_once, runs, self.back(length)]))
         };
         // Devices have another way to the same order.
         let (kind, annotations) = (ForKind::Serial, Attrs::new().with(SORTS_RANKS, true));

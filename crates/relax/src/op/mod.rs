@@ -51,6 +51,7 @@ mod pixel;
 mod polyphase;
 pub mod pool;
 pub mod quantize;
+mod radix_sort;
 pub mod reduce;
 mod registered;
 mod registry;

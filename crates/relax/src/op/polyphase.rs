@@ -10,8 +10,8 @@
 //!
 //! Nothing is multiplied by the zeros that a window on a spread image would meet; where the window is no multiple of the stride, the
 //! last taps of some phases are zero. Where these are many (3 taps, stride 2: 7 of 16 in two dimensions), each phase has a convolution
-//! of its own, with its taps only. Groups of channels stay groups, each with its phases. Serves windows without dilation, of known
-//! lengths.
+//! of its own, with its taps only. Groups of channels stay groups, each with its phases. An image of one pixel meets each window once: a row
+//! of channels times the windows of all filters, a product. Serves windows without dilation, of known lengths.
 
 use relaxide_ir::Attrs;
 use relaxide_ir::arith::Analyzer;
@@ -99,9 +99,52 @@ pub fn as_convolution<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, Op
     let (Some(channels), Some(filters)) = (g.weight[0].as_int(), g.weight[1].as_int()) else { return Ok(None) };
     let shares = Shares { groups: g.groups, channels: channels / g.groups.max(1), filters };
     let dims = transpose_dims(cx, &g)?;
+    if plain && let Some(cut) = of_one_pixel(&g, &dims) {
+        return Ok(Some(Box::new(move |b| written_as_product(cx, b, &g, &dims, &cut))));
+    }
     let axes = g.windows.iter().zip(&g.data[2..]).zip(&dims[2..]).map(|((w, from), to)| Axis::new(w, from, to));
     let Some(axes) = axes.collect::<Option<Vec<_>>>().filter(|_| plain) else { return Ok(None) };
     Ok(Some(Box::new(move |b| Writer { b, cx, axes: &axes }.written(&g, &shares, &dims))))
+}
+
+/// Where the window of an image of one pixel is the result, but for what is cut in front of it along each axis; `None` of other images, and where
+/// the result is larger than the window.
+fn of_one_pixel(g: &Geometry, dims: &[PrimExpr]) -> Option<Vec<[i64; 2]>> {
+    let is_pixel = g.groups == 1 && g.data[2..].iter().all(|dim| dim.is_int(1));
+    let cut = |(window, to): (&Window, &PrimExpr)| {
+        let (kernel, to) = (window.kernel.as_int()?, to.as_int()?);
+        (window.before >= 0 && window.before + to <= kernel).then_some([window.before, window.before + to])
+    };
+    if is_pixel { g.windows.iter().zip(&dims[2..]).map(cut).collect() } else { None }
+}
+
+/// The transposed convolution of one pixel: a row of channels times the windows of all filters.
+fn written_as_product(
+    cx: &CallCx,
+    b: &mut BlockBuilder,
+    g: &Geometry,
+    dims: &[PrimExpr],
+    cut: &[[i64; 2]],
+) -> Result<Expr, OpError> {
+    let mut op = |name: &str, args: Vec<Expr>, attrs: Attrs| {
+        b.op(name, args, attrs).map_err(|e| OpError::of_build(cx.name(), e))
+    };
+    let list = |values: Vec<i64>| Expr::tuple(values.into_iter().map(Expr::prim).collect::<Vec<_>>());
+    let mut weight = cx.arg(1)?.clone();
+    let is_whole = g.windows.iter().zip(cut).all(|(w, [from, to])| *from == 0 && w.kernel.is_int(*to));
+    if !is_whole {
+        let axes = (0..cut.len()).map(|axis| axis as i64 + 2).collect();
+        let (from, to) = (cut.iter().map(|c| c[0]).collect(), cut.iter().map(|c| c[1]).collect());
+        let attrs = Attrs::new().with("assume_inbound", true);
+        weight = op("strided_slice", vec![weight, list(axes), list(from), list(to)], attrs)?;
+    }
+    let columns = dims[1..].iter().fold(PrimExpr::from(1), |all, dim| all * dim);
+    let matrix = Expr::shape([g.weight[0].clone(), Analyzer::new().simplify(&columns)]);
+    let matrix = op("reshape", vec![weight, matrix], Attrs::new())?;
+    let row =
+        op("reshape", vec![cx.arg(0)?.clone(), Expr::shape([g.data[0].clone(), g.weight[0].clone()])], Attrs::new())?;
+    let product = op("matmul", vec![row, matrix], Attrs::new().with("out_dtype", g.dtype))?;
+    op("reshape", vec![product, Expr::shape(dims.to_vec())], Attrs::new())
 }
 
 /// Of each `stride` elements the one of an axis' phase.

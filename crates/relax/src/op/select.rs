@@ -5,7 +5,8 @@
 //! whether they have such an element at all.
 //!
 //! Many: the rank of the last one is found bit by bit, each by counting the elements whose rank is at least a number, in
-//! vectors; then the elements that are not behind it are sorted.
+//! vectors, until exactly as many reach it as are wanted; then the elements that are not behind it are sorted. They are taken block by block, of
+//! which those without any are left out.
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, PrimExpr, cast};
@@ -102,7 +103,7 @@ fn may_come_before(a: &PrimExpr, limit: &Ref<Var>, descending: bool) -> PrimExpr
 
 /// Counts the elements of a block for which something holds.
 fn count_block(count: &Cell, holds: impl Fn(PrimExpr) -> PrimExpr) -> Stmt {
-    let each = Stmt::each("t", BLOCK, |t| count.set(count.get() + cast(DataType::int(32), holds(t.clone()))));
+    let each = Stmt::each("t", BLOCK, |t| count.set(count.get() + cast(count.get().dtype(), holds(t.clone()))));
     Stmt::seq([count.set(0), each])
 }
 
@@ -146,7 +147,7 @@ pub fn first_by_counting(x: &te::Tensor, axis: usize, k: i64, descending: bool) 
         let ties = Cell::new(counts, 1);
         let ahead = row_of_ranks.count(|rank| prim::gt(rank, last.get()));
         let (zero, all) = (prim::int_of(counted, 0), prim::int_of(counted, k));
-        let taken = Stmt::each("t", size.clone(), |t| {
+        let take = |t: &PrimExpr| {
             let rank = prim::load(ranks, [t]);
             let is_tie = prim::and(prim::eq(&rank, last.get()), prim::gt(ties.get(), zero.clone()));
             let (tie, takes) = (Var::prim("tie", counted), Var::prim("takes", counted));
@@ -158,8 +159,18 @@ pub fn first_by_counting(x: &te::Tensor, axis: usize, k: i64, descending: bool) 
                 count.set(count.get() + PrimExpr::from(&takes)),
                 ties.set(ties.get() - PrimExpr::from(&tie)),
             ])
+        };
+        let in_block = Cell::new(few, 0);
+        let blocks = prim::floordiv(size.clone(), BLOCK);
+        let whole = Stmt::each("block", blocks.clone(), |block| {
+            let from = block * BLOCK;
+            let asked = count_block(&in_block, |t| prim::ge(prim::load(ranks, [t + &from]), last.get()));
+            let each = Stmt::each("t", BLOCK, |t| take(&(t + &from)));
+            Stmt::seq([asked, Stmt::when(prim::gt(in_block.get(), prim::int_of(ranked, 0)), each)])
         });
-        let take = Stmt::seq([ahead, ties.set(all - count.get()), count.set(0), taken]);
+        let done = blocks * BLOCK;
+        let rest = Stmt::each("t", size.clone() - &done, |t| take(&(t + &done)));
+        let take = Stmt::seq([ahead, ties.set(all - count.get()), count.set(0), whole, rest]);
         let end = Stmt::each("t", PrimExpr::from(k), |t| {
             let place = prim::load(&sorting.places, [t]);
             let value = prim::load(&source[0], at(&place));
@@ -201,13 +212,15 @@ impl Ranks<'_> {
     }
 }
 
-/// Finds the largest number that at least `k` ranks reach, which is the rank of the last of the `k` first ones, into the first of the bounds.
+/// Finds a number that the `k` first ranks reach and, but for those that are equal to the last of them, no others, into the first of the bounds: the
+/// rank of the last, or less where no other rank lies between.
 fn rank_of_last(ranks: &Ranks<'_>, bounds: &Ref<Buffer>, k: i64) -> Stmt {
     let count = ranks.count;
     let ty = bounds.dtype;
     let (last, bit) = (Cell::new(bounds, 0), Cell::new(bounds, 1));
     let least = if ty.bits == 64 { i64::MIN } else { i64::from(i32::MIN) };
     let constant = |value: i64| prim::int_of(ty, value);
+    let wanted = prim::int_of(count.get().dtype(), k);
     // The highest bit is the sign: with it the smallest number becomes zero.
     let bits = Stmt::each("b", PrimExpr::from(i64::from(ty.bits)), |_| {
         let tried = Var::prim("tried", ty);
@@ -219,7 +232,8 @@ fn rank_of_last(ranks: &Ranks<'_>, bounds: &Ref<Buffer>, k: i64) -> Stmt {
         Stmt::seq([
             Stmt::bind(tried.clone(), prim::call(ty, "tirx.bitwise_xor", vec![last.get(), bit.get()])),
             ranks.count(|rank| prim::ge(rank, PrimExpr::from(&tried))),
-            Stmt::when(prim::ge(count.get(), prim::int_of(count.get().dtype(), k)), last.set(PrimExpr::from(&tried))),
+            Stmt::when(prim::ge(count.get(), wanted.clone()), last.set(PrimExpr::from(&tried))),
+            Stmt::when(prim::eq(count.get(), wanted.clone()), Stmt::break_loop()),
             bit.set(next),
         ])
     });

@@ -54,17 +54,55 @@ fn keys(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<i64>, Error> {
 fn nonzero(args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(1, 1)?;
     let tensor: Tensor = args.get(0, "tensor")?;
-    let zero = if tensor.dtype().is_uint() && tensor.dtype().bits == 64 { i64::MIN } else { 0 };
-    let found: Vec<usize> =
-        keys(args, &tensor)?.iter().enumerate().filter(|(_, key)| **key != zero).map(|(i, _)| i).collect();
+    let found = found(args, &tensor)?;
     let shape = if tensor.ndim() == 0 { &[1][..] } else { tensor.shape() };
     let mut indices = Vec::with_capacity(found.len() * shape.len());
     let mut stride: i64 = shape.iter().product();
-    for size in shape {
+    for (axis, size) in shape.iter().enumerate() {
         stride /= (*size).max(1);
-        indices.extend(found.iter().map(|place| *place as i64 / stride.max(1) % (*size).max(1)));
+        match (axis, stride) {
+            (0, 1) => indices.extend_from_slice(&found),
+            (0, _) => indices.extend(found.iter().map(|place| place / stride.max(1))),
+            (_, 1) => indices.extend(found.iter().map(|place| place % size.max(&1))),
+            _ => indices.extend(found.iter().map(|place| place / stride.max(1) % size.max(&1))),
+        }
     }
     there(Tensor::from_slice(&indices, &[shape.len() as i64, found.len() as i64])?, &tensor)
+}
+
+/// The places of elements that are not zero.
+fn found(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<i64>, Error> {
+    let dtype = tensor.dtype();
+    let is_real = matches!((dtype.code, dtype.bits), (DataType::FLOAT, 16 | 32 | 64) | (DataType::BFLOAT, 16));
+    let is_known = is_real || dtype.is_int() || dtype.is_uint() || dtype.is_bool();
+    let host = device::on_host(tensor)?;
+    let bytes = host.to_bytes()?;
+    // A zero may have a sign.
+    let counted = if is_real { !(1 << (dtype.bits - 1)) } else { u64::MAX };
+    match dtype.bytes() {
+        1 if is_known && dtype.lanes == 1 && !dtype.is_packed() => Ok(places_of::<1>(&bytes, counted)),
+        2 if is_known && dtype.lanes == 1 => Ok(places_of::<2>(&bytes, counted)),
+        4 if is_known && dtype.lanes == 1 => Ok(places_of::<4>(&bytes, counted)),
+        8 if is_known && dtype.lanes == 1 => Ok(places_of::<8>(&bytes, counted)),
+        _ => Err(args.error(ErrorKind::TypeError, format_args!("tensors of {dtype} are not supported"))),
+    }
+}
+
+/// The places of words that have one of some bits. Which have is data that no processor foresees, so that each is written, and only those that
+/// have one are counted.
+fn places_of<const WIDTH: usize>(bytes: &[u8], counted: u64) -> Vec<i64> {
+    let mut places = vec![0; bytes.len() / WIDTH];
+    let mut count = 0;
+    for (place, chunk) in bytes.chunks_exact(WIDTH).enumerate() {
+        let mut word = [0; 8];
+        word[..WIDTH].copy_from_slice(chunk);
+        if let Some(next) = places.get_mut(count) {
+            *next = place as i64;
+        }
+        count += usize::from(u64::from_le_bytes(word) & counted != 0);
+    }
+    places.truncate(count);
+    places
 }
 
 /// A result, where the tensor is that it was made of.

@@ -5,6 +5,8 @@ use std::collections::{HashMap, HashSet};
 use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
 use relaxide_ir::{IRModule, TensorType, Type, VDevice};
 use relaxide_tir::PrimFunc;
+use relaxide_tir::schedule::affine::cost;
+use relaxide_tir::schedule::{Item, Program};
 
 use super::super::annotate_op_pattern::{PATTERN_ATTR, rows};
 use super::super::reshape_proof::{is_reshape, is_unit_reshape};
@@ -14,9 +16,14 @@ use crate::op::core::CallTir;
 use crate::shape::{num_elements, prove_equal, same_dims};
 use crate::*;
 
+/// What an element of a table costs at least, as the schedule rules count: a division, or a function.
+const OF_TABLE: i64 = 4;
+
 /// What fusion knows of a kernel.
 struct Kernel {
     pattern: OpPattern,
+    /// What an element costs, as the schedule rules count.
+    cost: i64,
     rows: Option<(Vec<PrimExpr>, Vec<PrimExpr>)>,
     /// Shapes of the parameters, to bind symbolic dimensions at a call.
     shapes: Vec<Option<Vec<PrimExpr>>>,
@@ -39,7 +46,10 @@ impl Kernel {
         let pattern = if view { OpPattern::Opaque } else { pattern };
         let rows = if pattern == OpPattern::Reduce { rows(func) } else { None };
         let shapes = func.buffers.iter().map(|b| b.as_ref().map(|b| b.shape.clone())).collect();
-        Kernel { pattern, rows, shapes }
+        let items = Program::read(func).items;
+        let cost =
+            items.iter().map(|item| if let Item::Stage(stage) = item { cost(&stage.value) } else { OF_TABLE }).sum();
+        Kernel { pattern, cost, rows, shapes }
     }
 
     /// Number of rows and their length over the caller's variables.
@@ -97,6 +107,8 @@ pub(super) struct Node {
     pub(super) args: Vec<Option<usize>>,
     /// The lengths of its value, where it is one tensor and all are known.
     pub(super) lengths: Option<Vec<i64>>,
+    /// Where it is made of lengths and numbers alone: what an element costs from there on.
+    made: Option<i64>,
     /// Whether it is a tensor in a wider type, element by element: twice the memory of what it is made of, or more.
     pub(super) widens: bool,
 }
@@ -131,6 +143,10 @@ impl Graph {
                     true => OpPattern::Elemwise,
                     false => use_pattern(pattern, used.ty(), binding.var().ty()),
                 };
+                // Who repeats the elements of such a table reads them.
+                let is_table = nodes[*producer].made.is_some_and(|cost| cost >= OF_TABLE);
+                let repeats = pattern == OpPattern::Broadcast && is_table;
+                let pattern = if repeats { OpPattern::Opaque } else { pattern };
                 nodes[*producer].uses.push(Use { node: i, pattern });
             }
             index.insert(binding.var().clone(), i);
@@ -147,10 +163,22 @@ impl Graph {
             let lengths = dims.and_then(|dims| dims.iter().map(PrimExpr::as_int).collect());
             let widens = pattern <= OpPattern::Broadcast
                 && call.as_ref().is_some_and(|(call, _)| is_widened(call, binding.var().ty()));
-            nodes.push(Node { pattern, uses: Vec::new(), tensors, open, escapes, rows, args, lengths, widens });
+            let made = call.as_ref().and_then(|(call, kernel)| made_of_lengths(call, kernel, &args, &nodes));
+            nodes.push(Node { pattern, uses: Vec::new(), tensors, open, escapes, rows, args, lengths, made, widens });
         }
         Graph { nodes }
     }
+}
+
+/// What an element of a kernel's result costs, where all that it is made of is made of lengths and numbers, too.
+fn made_of_lengths(call: &CallTir, kernel: &Kernel, args: &[Option<usize>], nodes: &[Node]) -> Option<i64> {
+    let of = |(arg, node): (&Expr, &Option<usize>)| match (arg, node) {
+        (Expr::Prim(_) | Expr::Constant(_), _) => Some(0),
+        (_, Some(node)) => nodes[*node].made,
+        _ => None,
+    };
+    let before: Option<i64> = call.args.iter().zip(args).map(of).sum();
+    before.map(|before| before + kernel.cost)
 }
 
 /// Whether a binding is a field of one of some tuples.

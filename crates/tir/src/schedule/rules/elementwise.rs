@@ -125,6 +125,7 @@ fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refus
     let none = VarMap::new();
     let row = Row {
         axis: &inner.var,
+        length: &inner.extent,
         lanes: decided.lanes * decided.together,
         buffer: &stage.output,
         indices: &stage.indices,

@@ -176,7 +176,16 @@ fn whole_row(
 
     let none = VarMap::new();
     let (buffer, indices) = (&cx.views.flat(&stage.output), std::slice::from_ref(flat));
-    let row = Row { axis: &inner.var, lanes, buffer, indices, map: &none, tail: Tail::Masked, ahead: None };
+    let row = Row {
+        axis: &inner.var,
+        length: &inner.extent,
+        lanes,
+        buffer,
+        indices,
+        map: &none,
+        tail: Tail::Masked,
+        ahead: None,
+    };
     let done = mul(&count, int(factor));
     let behind = row.emit(cx, &done, &sub(&inner.extent, &done), value)?;
     let narrow = row.emit(cx, &int(0), &inner.extent, value)?;

@@ -22,6 +22,7 @@ mod merge;
 mod reduction;
 mod register_tile;
 mod row;
+mod row_sides;
 mod rowwise;
 mod rule;
 mod separable;

@@ -15,7 +15,7 @@
 
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{
-    BinaryOp, Let, PrimExpr, PrimMutator, VarMap, add, any, binary, call, eq, floordiv, int, max, min, select, sub,
+    BinaryOp, Let, PrimExpr, PrimMutator, VarMap, add, any, binary, call, eq, floordiv, gt, int, max, min, select, sub,
     substitute,
 };
 use relaxide_ir::{Buffer, Var};
@@ -26,12 +26,15 @@ use super::super::nest::{Tail, Tile};
 use super::super::prefetch::Prefetch;
 use super::super::{Cx, Refusal, nest};
 use super::lifted_choice::lifted;
+use super::row_sides::on_side;
 use crate::Stmt;
 
 /// Where a row is stored, and along which axis it runs.
 pub struct Row<'a> {
     /// The axis.
     pub axis: &'a Ref<Var>,
+    /// How long the axis is.
+    pub length: &'a PrimExpr,
     /// Lanes of a vector.
     pub lanes: i64,
     /// The buffer.
@@ -84,8 +87,15 @@ impl Row<'_> {
             return nest::tiles(start.clone(), extent, self.lanes, 1, |tile| self.store(cx, &tile, value));
         };
         let Parts { binds, before, inside, behind } = self.parts(&interval, fixed.as_ref(), start, extent);
-        let side = |cx: &mut Cx, part: &Option<Part>| {
-            part.as_ref().map(|part| self.emit(cx, &part.start, &part.extent, f)).transpose()
+        let side = |cx: &mut Cx, part: &Option<Part>, limits: Option<[&PrimExpr; 2]>| {
+            let Some(part) = part else { return Ok(None) };
+            let limits = limits.filter(|_| fixed.is_none());
+            let Some(value) = limits.and_then(|[from, to]| on_side(f, self.axis, from, to)) else {
+                return self.emit(cx, &part.start, &part.extent, f).map(Some);
+            };
+            let stored = self.emit(cx, &part.start, &part.extent, &value)?;
+            // An element that all places of the part have is read once, in front of them, and there must be one.
+            Ok::<_, Refusal>(Some(Stmt::when(gt(part.extent.clone(), int(0)), stored)))
         };
         let stmts = match (&before, &behind) {
             (Some(before), Some(behind)) if nested => {
@@ -95,9 +105,11 @@ impl Row<'_> {
                 vec![Some(sides), Some(row.emit(cx, &inside.start, &inside.extent, t)?)]
             }
             _ => {
-                let before = side(cx, &before)?;
+                let origin = int(0);
+                let before = side(cx, &before, interval.0.as_ref().map(|low| [&origin, low]))?;
                 let inside = self.emit(cx, &inside.start, &inside.extent, t)?;
-                vec![before, Some(inside), side(cx, &behind)?]
+                let behind = side(cx, &behind, interval.1.as_ref().map(|high| [high, self.length]))?;
+                vec![before, Some(inside), behind]
             }
         };
         Ok(Stmt::seq(binds.into_iter().chain(stmts.into_iter().flatten())))

@@ -151,13 +151,22 @@ fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refus
         let block = Block { found, tile: &tile, side, start: &start, length: &length, first: &first, rows: &rows };
         block.fill(cx)?
     } else {
-        let column =
-            Row { axis: &y.var, lanes, buffer: &tile, indices: &place, map: &none, tail: Tail::Masked, ahead: None };
+        let column = Row {
+            axis: &y.var,
+            length: &y.extent,
+            lanes,
+            buffer: &tile,
+            indices: &place,
+            map: &none,
+            tail: Tail::Masked,
+            ahead: None,
+        };
         let column = column.emit(cx, &first, &rows, &PrimExpr::from(read.clone()))?;
         bound(&x.var, &start, &length, column)
     };
     let row = Row {
         axis: &x.var,
+        length: &x.extent,
         lanes,
         buffer: &stage.output,
         indices: &stage.indices,
@@ -171,7 +180,16 @@ fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refus
     if x.extent.as_int().is_none() {
         // A vector that is read and scattered, instead of rows that are parts of one.
         let (buffer, indices) = (&stage.output, &stage.indices);
-        let column = Row { axis: &y.var, lanes, buffer, indices, map: &none, tail: Tail::Masked, ahead: None };
+        let column = Row {
+            axis: &y.var,
+            length: &y.extent,
+            lanes,
+            buffer,
+            indices,
+            map: &none,
+            tail: Tail::Masked,
+            ahead: None,
+        };
         let column = column.emit(cx, &first, &rows, &stage.value)?;
         let all = bound(&x.var, &int(0), &x.extent, column);
         body = Stmt::if_else(lt(x.extent.clone(), int(lanes)), all, body);

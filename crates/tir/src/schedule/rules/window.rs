@@ -251,6 +251,7 @@ impl Windowed {
         let value = bounded(inside, value, space.buffer.dtype);
         let row = Row {
             axis: &column,
+            length: &space.pitch,
             lanes: space.lanes,
             buffer: &space.buffer,
             indices: &[add(start, PrimExpr::from(&column))],
