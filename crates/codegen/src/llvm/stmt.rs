@@ -2,7 +2,7 @@
 
 use relaxide_ir::prim::is_data;
 use relaxide_ir::{BinaryOp, PrimExpr, Ref, Type, prim::PrimVisitor};
-use relaxide_tir::schedule::nest::{OUTLINED, PARALLEL_IF};
+use relaxide_tir::schedule::nest::{OUTLINED, PARALLEL_IF, UNROLL_COUNT};
 use relaxide_tir::{EarlyExit, EarlyExits, For, ForKind, IfThenElse, SeqStmt, Stmt, StmtVisitor, While};
 
 use super::{
@@ -275,7 +275,7 @@ impl Body<'_, '_> {
     /// What LLVM should know of an innermost loop: one that a schedule has already written in vectors is left alone.
     fn loop_hints(&mut self, n: &For, shape: &LoopShape) -> Option<Metadata> {
         let mut hints: Vec<String> = Vec::new();
-        if let Some(count) = n.annotations.int("unroll_count") {
+        if let Some(count) = n.annotations.int(UNROLL_COUNT) {
             hints.push(format!("!\"llvm.loop.unroll.count\", i32 {count}"));
         }
         match n.kind {

@@ -14,6 +14,9 @@ use crate::{AttrStmt, For, ForKind, Stmt};
 /// The attribute that says when a parallel loop is worth its threads; else one thread runs it.
 pub const PARALLEL_IF: &str = "relaxide.parallel_if";
 
+/// The annotation of a loop that says by how much it is unrolled where code is made of it.
+pub const UNROLL_COUNT: &str = "unroll_count";
+
 /// The attribute of a statement that is to be a function of its own, where code is made of it: then its constants take no registers from what
 /// stands around it.
 pub const OUTLINED: &str = "relaxide.outlined";
@@ -65,6 +68,18 @@ pub fn fuse(axes: &[Axis], counter: &Ref<Var>) -> (PrimExpr, Vec<Stmt>) {
 /// Serial loops over some axes, the last innermost.
 pub fn serial(axes: &[Axis], body: Stmt) -> Stmt {
     axes.iter().rev().fold(body, |body, a| Stmt::serial(a.var.clone(), a.extent.clone(), body))
+}
+
+/// Nested loops, the innermost of which stays one: unrolled, iterations that load the same would keep it in registers, where there are none left.
+pub fn kept(nest: Stmt) -> Stmt {
+    let Stmt::For(n) = nest else { return nest };
+    let (var, min, extent, kind, thread_tag) =
+        (n.var.clone(), n.min.clone(), n.extent.clone(), n.kind, n.thread_tag.clone());
+    let (annotations, body) = match &n.body {
+        Stmt::For(_) => (n.annotations.clone(), kept(n.body.clone())),
+        body => (n.annotations.clone().with(UNROLL_COUNT, 1), body.clone()),
+    };
+    Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }).into()
 }
 
 /// How the last vector of a row is stored. Masked stores are slow on many processors.

@@ -351,8 +351,12 @@ impl Panels<'_> {
             };
             let below = window.y.as_ref().map_or(int(0), tap);
             let of = substitute(&window.channel_index(), &map);
-            let offset = tap(&window.x).as_int().unwrap_or(0);
-            load(&space.buffer, [window.under(space, &of, &below_first, &below, offset, &add(&pixels.first, int(i)))])
+            let (across, pixel) = (tap(&window.x), add(&pixels.first, int(i)));
+            let (offset, pixel) = match across.as_int() {
+                Some(offset) => (offset, pixel),
+                None => (0, add(pixel, across)),
+            };
+            load(&space.buffer, [window.under(space, &of, &below_first, &below, offset, &pixel)])
         };
         let mut weight = |cx: &mut Cx, j: i64, map: &VarMap| {
             let mut map = moved(map);
@@ -379,6 +383,9 @@ impl Panels<'_> {
         };
         let kernel = RegisterTile { beside: Some(&beside), ..kernel };
         let (acc, mut list) = kernel.accumulate(cx, &loops, &taps, &element, &mut weight, &so_far)?;
+        if self.has_signal() {
+            list = list.into_iter().map(nest::kept).collect();
+        }
         list.insert(0, start);
         list.extend(
             kernel.cells().map(|(i, j)| Stmt::store(&self.sums, [place(i, j)], load(&acc, [kernel.cell(i, j)]))),
@@ -442,6 +449,15 @@ impl Panels<'_> {
         }))
     }
 
+    /// Whether taps are those of a signal without stride: a pixel of a tile is its neighbour's under the next tap. Taps of several rows are unrolled
+    /// nevertheless, since they take as many loads more.
+    fn has_signal(&self) -> bool {
+        let window = self.block.window;
+        let has_taps = |tap: &Axis| tap.extent.as_int() != Some(1);
+        let down = window.y.as_ref().and_then(|y| y.tap.as_ref());
+        window.x.stride == 1 && window.x.tap.as_ref().is_some_and(has_taps) && !down.is_some_and(has_taps)
+    }
+
     /// The loops over the terms of a sum, and the unrolled taps inside of them.
     fn terms(&self, depth: &Depth) -> (Vec<Axis>, Vec<VarMap>) {
         let window = self.block.window;
@@ -452,7 +468,7 @@ impl Panels<'_> {
         let extent = |tap: Option<&Axis>| tap.map_or(Some(1), |tap| tap.extent.as_int());
         let is_small = extent(down).zip(extent(across)).is_some_and(|(down, across)| down * across <= MOST_TAPS);
         let mut taps = vec![VarMap::new()];
-        for (tap, unrolled) in [(down, is_small), (across, true)] {
+        for (tap, unrolled) in [(down, is_small), (across, !self.has_signal())] {
             let Some(tap) = tap else { continue };
             match tap.extent.as_int().filter(|_| unrolled) {
                 Some(count) => {
