@@ -329,15 +329,27 @@ impl ModuleImpl for Kernels {
 }
 
 impl Executable {
-    /// Loads it into this process. There is nothing to load of a program whose kernels are C.
+    /// Loads it into this process. There is nothing to load of a program whose kernels are C. Code has to be in a file for that; the program and
+    /// its weights stay where they are.
     pub fn jit(&self) -> Result<Module, Error> {
         if let Artifact::Functions(_) = self.kernels {
             return Ok(self.module.clone());
         }
         let failed = |source| Error::Io { context: "cannot make a temporary library".into(), source };
         let file = tempfile::Builder::new().prefix("relaxide-").suffix(".so").tempfile().map_err(failed)?;
-        self.export_library(file.path())?;
-        Ok(crate::load_module(file.path())?)
+        let program = relaxide_vm::Executable::of_module(&self.module);
+        let (Some(program), Artifact::Library(library)) = (program, &self.kernels) else {
+            self.export_library(file.path())?;
+            return Ok(crate::load_module(file.path())?);
+        };
+        let empty = relaxide_vm::Executable::default().into_module();
+        self.module.imports().into_iter().try_for_each(|import| empty.import(import))?;
+        let tree = relaxide_runtime::save_module_tree(&empty)?.bytes;
+        relaxide_codegen::export_library(&tree, library, file.path())?;
+        let loaded = crate::load_module(file.path())?;
+        let module = (*program).clone().into_module();
+        loaded.imports().into_iter().try_for_each(|import| module.import(import))?;
+        Ok(module)
     }
 
     /// The module of the bytecode, without its kernels.
