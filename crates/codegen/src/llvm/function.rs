@@ -31,6 +31,8 @@ pub(crate) struct FunctionText<'m> {
     pub native_f16: bool,
     /// Whether the processor adds to a product without rounding it first.
     pub native_fma: bool,
+    /// Whether the processor multiplies vectors by powers of two, whatever the result is.
+    pub native_scaling: bool,
     /// Whether there are so few vector registers that coefficients of polynomials are better read from memory.
     pub reads_coefficients: bool,
     /// Whether a product and a sum may become one operation.
@@ -56,11 +58,12 @@ impl<'m> FunctionText<'m> {
         let (stack_slots, regions) = (String::new(), Vec::new());
         let shared = HashMap::new();
         let (values, labels, current, ended, contract) = (0, 1, Label(0), false, true);
-        let (native_fma, reads_coefficients) = (false, false);
+        let (native_fma, native_scaling, reads_coefficients) = (false, false, false);
         Self {
             module,
             native_f16,
             native_fma,
+            native_scaling,
             reads_coefficients,
             contract,
             has_library: true,

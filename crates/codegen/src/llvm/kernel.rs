@@ -52,6 +52,7 @@ pub(crate) struct Kernel {
     aliasing: HashMap<Ref<Var>, (Metadata, Metadata)>,
     pub native_f16: bool,
     native_fma: bool,
+    native_scaling: bool,
     reads_coefficients: bool,
     /// Whether the processor has scalable vectors.
     pub scalable: bool,
@@ -105,6 +106,7 @@ impl Kernel {
             aliasing,
             native_f16,
             native_fma,
+            native_scaling: native.has_scaling(),
             reads_coefficients,
             scalable,
             gathers,
@@ -165,6 +167,7 @@ impl<'m, 'k> Body<'m, 'k> {
         let mut f = FunctionText::new(module, kernel.native_f16);
         f.contract = kernel.contract;
         f.native_fma = kernel.native_fma;
+        f.native_scaling = kernel.native_scaling;
         f.reads_coefficients = kernel.reads_coefficients;
         f.has_library = kernel.device.is_none();
         Self {

@@ -158,6 +158,12 @@ impl NativeTarget {
         }
     }
 
+    /// Whether the processor multiplies vectors of any of its lengths by powers of two (AVX-512).
+    pub(crate) fn has_scaling(&self) -> bool {
+        let features = self.kernel_features();
+        self.architecture == Architecture::X86_64 && features.contains("avx512f") && features.contains("avx512vl")
+    }
+
     /// How LLVM lays out data for the target, as modules say it. LLVM says it of an object for the target only, so that is asked once.
     pub(crate) fn layout(&self) -> Result<String, CodegenError> {
         static LAYOUTS: Memo<[String; 3], String> = Memo::new();

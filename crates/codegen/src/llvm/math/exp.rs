@@ -1,6 +1,6 @@
 //! The exponential function and what is made of it.
 
-use super::{FunctionText, ScalarKind, Val};
+use super::{FunctionText, ScalarKind, Ty, Val};
 
 /// Minimax coefficients of `(e^r - 1 - r) / r^2` on `[-ln 2 / 2, ln 2 / 2]`, weighted by `r^2 / e^r`: 3.1e-9 of the result.
 pub(super) const EXP: [f64; 5] = [
@@ -39,6 +39,8 @@ pub(super) const LN2_LOW: f64 = -2.121_944_4e-4;
 pub(super) const BIAS: i64 = 127;
 /// How far results below one are lifted before they are rounded: the smallest subnormal number becomes a normal one.
 const LIFT: i64 = 25;
+/// Lanes of a register of 512 bits.
+const REGISTER: u32 = 16;
 /// What is added to exponents, so that shifted they are a power of two near the middle.
 const LIFTED: i64 = BIAS - 1;
 
@@ -46,26 +48,26 @@ impl FunctionText<'_> {
     /// e^x in single precision.
     pub fn exp(&mut self, x: &Val) -> Val {
         let bounded = self.clamp(x, -104.0, 89.0);
-        let (fraction, exponent) = self.exp_parts(&bounded, LIFTED);
-        self.scale(&fraction, &exponent)
+        let (fraction, n, bits) = self.exp_parts(&bounded, LIFTED);
+        self.scale(&fraction, &n, &bits)
     }
 
     /// e^x in single precision for `x <= 0` (NaN stays NaN), zero below the least normal number.
     pub fn exp_nonpositive(&mut self, x: &Val) -> Val {
         // Here 2^-127 is the nearest power of two: no number has its exponent, and its bits are those of zero.
         let bounded = self.at_least(x, -88.37);
-        let (fraction, exponent) = self.exp_parts(&bounded, BIAS);
-        let power = self.power_of_two(&exponent);
+        let (fraction, _, bits) = self.exp_parts(&bounded, BIAS);
+        let power = self.power_of_two(&bits);
         let power = self.bitcast(&power, fraction.ty);
         self.fmul(&fraction, &power)
     }
 
-    /// `p` and the bits of `n + bias` with `e^x = p * 2^n`, for arguments that have been bounded.
-    fn exp_parts(&mut self, x: &Val, bias: i64) -> (Val, Val) {
+    /// `p`, `n` and the bits of `n + bias` with `e^x = p * 2^n`, for arguments that have been bounded.
+    fn exp_parts(&mut self, x: &Val, bias: i64) -> (Val, Val, Val) {
         let (n, bits) = self.nearest_bits(x, std::f64::consts::LOG2_E, bias);
         let remainder = self.fmuladd(&n, &Val::float(x.ty, -LN2_HIGH), x);
         let remainder = self.fmuladd(&n, &Val::float(x.ty, -LN2_LOW), &remainder);
-        (self.exp_fraction(&remainder), bits)
+        (self.exp_fraction(&remainder), n, bits)
     }
 
     /// 2^x in single precision.
@@ -74,7 +76,7 @@ impl FunctionText<'_> {
         let (n, bits) = self.nearest_exponent(&bounded);
         let remainder = self.op("fsub", &bounded, &n);
         let fraction = self.exp2_fraction(&remainder);
-        self.scale(&fraction, &bits)
+        self.scale(&fraction, &n, &bits)
     }
 
     /// e^x - 1 in single precision: with `x = n ln 2 + r`, `2^n (e^r - 1) + (2^n - 1)`, of which nothing is lost near zero.
@@ -106,7 +108,7 @@ impl FunctionText<'_> {
         let remainder = self.fmuladd(&n, &Val::float(x.ty, -LOW), &remainder);
         let remainder = self.fmul(&remainder, &Val::float(x.ty, std::f64::consts::LN_10));
         let fraction = self.exp_fraction(&remainder);
-        self.scale(&fraction, &bits)
+        self.scale(&fraction, &n, &bits)
     }
 
     /// `e^r` for `|r| <= ln 2 / 2`.
@@ -130,10 +132,13 @@ impl FunctionText<'_> {
 
     /// `fraction * 2^n` for `-151 <= n <= 129`, where the last bits of an integer have `n +` [`LIFTED`].
     ///
-    /// One power of two cannot reach from the subnormal numbers to infinity. A second one brings the first into the middle
+    /// AVX-512 has an instruction for it, which rounds once, too. Elsewhere one power of two cannot reach from the subnormal numbers to infinity. A second one brings the first into the middle
     /// where it would have no exponent, and rounds or overflows only once. Whether it does is a matter of integer
     /// arithmetic, which more units do than choose between vectors.
-    pub(super) fn scale(&mut self, fraction: &Val, exponent: &Val) -> Val {
+    pub(super) fn scale(&mut self, fraction: &Val, n: &Val, exponent: &Val) -> Val {
+        if let Some(scaled) = self.scaled_at_once(fraction, n) {
+            return scaled;
+        }
         let ints = exponent.ty;
         let power = self.power_of_two(exponent);
         // A few more, since the product with a fraction below one must not be subnormal either.
@@ -146,6 +151,37 @@ impl FunctionText<'_> {
         let rest = self.bitcast(&rest, fraction.ty);
         let scaled = self.fmul(fraction, &power);
         self.fmul(&scaled, &rest)
+    }
+
+    /// `fraction * 2^n` by one instruction for each register, where there is one.
+    fn scaled_at_once(&mut self, fraction: &Val, n: &Val) -> Option<Val> {
+        let (ty, lanes) = (fraction.ty, fraction.ty.lanes);
+        if !self.native_scaling || ty.kind != ScalarKind::F32 || n.ty != ty {
+            return None;
+        }
+        if lanes > REGISTER && lanes % REGISTER == 0 {
+            let half = lanes / 2;
+            let [low, high] = [0..half, half..lanes].map(|part| {
+                let [fraction, n] = [fraction, n].map(|vector| self.some_lanes(vector, part.clone()));
+                self.scaled_at_once(&fraction, &n)
+            });
+            return Some(self.shuffle(&low?, &high?, &Vec::from_iter(0..lanes)));
+        }
+        let mask = |bits: u32| Val::int(Ty::signed(bits), -1);
+        let zero = Val::zero(ty);
+        Some(match lanes {
+            REGISTER => {
+                // Rounded as everything else is.
+                let rounding = Val::int(Ty::I32, 4);
+                let args = [fraction, n, &zero, &mask(16), &rounding];
+                self.call_with_immediates("llvm.x86.avx512.mask.scalef.ps.512", ty, &args, &[4])
+            }
+            4 | 8 => {
+                let name = format!("llvm.x86.avx512.mask.scalef.ps.{}", lanes * 32);
+                self.call(&name, ty, &[fraction, n, &zero, &mask(8)])
+            }
+            _ => return None,
+        })
     }
 
     /// The bits of `2^(n - 127)`, from `n` in the last bits of an integer.
@@ -166,8 +202,8 @@ impl FunctionText<'_> {
         } else {
             // Small powers vanish beside one, large ones are halved so that their exponent exists.
             let bounded = self.clamp(&negated, -80.0, 89.0);
-            let (fraction, exponent) = self.exp_parts(&bounded, BIAS - 1);
-            let power = self.power_of_two(&exponent);
+            let (fraction, _, bits) = self.exp_parts(&bounded, BIAS - 1);
+            let power = self.power_of_two(&bits);
             let power = self.bitcast(&power, x.ty);
             let half = self.fmul(&fraction, &power);
             self.fmuladd(&half, &Val::float(x.ty, 2.0), &one)

@@ -90,7 +90,8 @@ impl FunctionText<'_> {
         let remainder = self.cast("fptrunc", &remainder, x.ty);
         let bits = self.cast("trunc", &bits, x.ty.with_kind(Ty::I32));
         let fraction = self.exp2_fraction(&remainder);
-        self.scale(&fraction, &bits)
+        let n = self.cast("fptrunc", &n, x.ty);
+        self.scale(&fraction, &n, &bits)
     }
 
     /// `power`, or what the C standard says where the base is negative, zero, infinite or NaN, or the exponent not finite.
