@@ -7,10 +7,7 @@
 //! an element that is surely there. Scalable vectors have no list of lanes: what is not a vector
 //! access or a broadcast is gathered and scattered.
 
-use relaxide_ir::{
-    BinaryOp, Buffer, PrimExpr, Ref,
-    prim::{self, BufferLoad},
-};
+use relaxide_ir::{BinaryOp, Buffer, PrimExpr, Ref, prim::BufferLoad};
 use relaxide_tir::BufferStore;
 use relaxide_tir::intrin::Intrinsic;
 use relaxide_tir::lower::linear_in_lane;

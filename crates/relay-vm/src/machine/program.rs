@@ -341,8 +341,12 @@ fn decode_one(
             Decoded::LoadConst { index: *index as u32, device: device as u32, dst: at(*dst) }
         }
         Instruction::Goto { offset } => Decoded::Goto { target: target(*offset) },
-        Instruction::GetTag { object, dst } => Decoded::GetTag { object: at(*object), dst: at(*dst), plain: is_plain(*dst) },
-        Instruction::LoadConsti { value, dst } => Decoded::LoadInt { value: *value, dst: at(*dst), plain: is_plain(*dst) },
+        Instruction::GetTag { object, dst } => {
+            Decoded::GetTag { object: at(*object), dst: at(*dst), plain: is_plain(*dst) }
+        }
+        Instruction::LoadConsti { value, dst } => {
+            Decoded::LoadInt { value: *value, dst: at(*dst), plain: is_plain(*dst) }
+        }
         Instruction::Fatal => Decoded::Fatal,
         Instruction::AllocStorage { size, alignment, dtype, device, dst } => Decoded::AllocStorage {
             bytes: match size {

@@ -11,7 +11,7 @@ use relaxide_runtime::device::on_host;
 use relaxide_runtime::memory::{Buffer, Storage};
 use relaxide_vm::Pulse;
 
-use super::program::{Bytes, Code, Intrinsic, Offset, Decoded, passed};
+use super::program::{Bytes, Code, Decoded, Intrinsic, Offset, passed};
 use super::{Limited, Limits, Machine};
 use crate::RefValue;
 use crate::object::{Adt, Closure};
@@ -297,7 +297,9 @@ impl Machine {
                     let registers = &registers[base..];
                     pulse.step().and_then(|()| self.call_kernel(*index as usize, *outputs as usize, list, registers))
                 }
-                Decoded::Fatal => Err(error("VM encountered fatal error: no case of a `match` fits, or the list is empty")),
+                Decoded::Fatal => {
+                    Err(error("VM encountered fatal error: no case of a `match` fits, or the list is empty"))
+                }
                 other => self.execute_rare(other, code, limited, &mut registers[base..]),
             };
             if let Err(e) = done {

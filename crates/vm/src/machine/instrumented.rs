@@ -12,7 +12,7 @@ use super::interpreter::{NativeDepth, Run, broken, no_truth, register, store};
 use super::limits::LimitedRun;
 use super::link::Callee;
 use super::profile::{Profile, bytes_of};
-use super::program::{Destination, Decoded, Operand, Operands};
+use super::program::{Decoded, Destination, Operand, Operands};
 use super::stack::{Frame, Stack};
 use crate::builtins;
 

@@ -19,7 +19,7 @@ use super::allocation_cache::AllocationCache;
 use super::closure::Closure;
 use super::link::Callee;
 use super::plan::Source;
-use super::program::{Destination, Decoded, Operand, Operands};
+use super::program::{Decoded, Destination, Operand, Operands};
 use super::pulse::Pulse;
 use super::resolve::ResolvedOp;
 use super::stack::{Frame, Stack};

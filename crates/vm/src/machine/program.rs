@@ -125,7 +125,12 @@ impl Program {
         Ok(program)
     }
 
-    fn decode_one(&mut self, index: usize, instruction: Instruction<'_>, placed: &mut Placed<'_>) -> Result<Decoded, Error> {
+    fn decode_one(
+        &mut self,
+        index: usize,
+        instruction: Instruction<'_>,
+        placed: &mut Placed<'_>,
+    ) -> Result<Decoded, Error> {
         let target = |offset: i64| number(index as i64 + offset);
         Ok(match instruction {
             Instruction::Ret { result } => Decoded::Ret { result: Destination::of(result)? },

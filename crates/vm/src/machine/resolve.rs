@@ -19,7 +19,7 @@ use relaxide_ffi::{Any, Error};
 
 use super::link::Callee;
 use super::plan::{BuiltinKind, DecodedBuiltin, Dims, Size};
-use super::program::{Destination, Entry, Decoded, Operand, Operands, Program, invalid, number};
+use super::program::{Decoded, Destination, Entry, Operand, Operands, Program, invalid, number};
 use crate::builtins::{self, Builtin};
 
 /// One instruction, prepared.
