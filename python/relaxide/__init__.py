@@ -13,7 +13,7 @@ The names are those of Apache TVM 0.27, so that ``import relaxide as tvm`` serve
     print(vm["main"](tvm.runtime.tensor(image)))
 """
 
-from . import arith, error, ffi, ir, relax, rpc, runtime, s_tir, script, sym, target, te, tirx
+from . import arith, error, ffi, ir, relax, rpc, runtime, s_tir, script, sym, target, te, tirx, topi
 from ._core import __version__
 from .compiler import build, compile
 from .ffi import register_object
@@ -29,7 +29,7 @@ _open_parts(__name__)
 
 def __getattr__(name):
     # Relay and what came with it, and what programs seldom use: loaded where a program asks for them.
-    if name in ("relay", "contrib", "driver", "exec", "libinfo", "parser", "support", "testing", "topi"):
+    if name in ("relay", "contrib", "driver", "exec", "libinfo", "parser", "support", "testing"):
         import importlib
 
         return importlib.import_module(f".{'relay.parser' if name == 'parser' else name}", __name__)
