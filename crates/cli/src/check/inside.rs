@@ -10,7 +10,7 @@ use relaxide::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use relaxide::onnx::{Beside, ImportError, ImportOptions, Location, Model};
 
 use super::unfold::{Unfolded, count_inside, has_graphs, unfold};
-use super::{CheckArgs, Compared, Difference, Found, FoundNode, Theirs, compare_all, compile, tensors};
+use super::{CheckArgs, CheckOutcome, Compared, Difference, FoundNode, Theirs, compare_all, compile, tensors};
 use crate::answer::Form;
 use crate::error::CliError;
 use crate::inputs::{Call, Missing, element};
@@ -26,10 +26,10 @@ pub(super) fn first_different(
     runtime: &mut OnnxRuntime,
     args: &CheckArgs,
     form: Form,
-) -> Result<Found, CliError> {
+) -> Result<CheckOutcome, CliError> {
     let mut bytes = bytes;
     let mut kept = ValuesOfBoth::of(&bytes, runtime, args, form)?;
-    let Some((mut node, mut difference)) = kept.first() else { return Ok(Found::Nothing) };
+    let Some((mut node, mut difference)) = kept.first() else { return Ok(CheckOutcome::Nothing) };
     let (mut within, mut seen) = (Vec::new(), Vec::new());
     let not_compared = loop {
         if !has_graphs(&node) {
@@ -58,7 +58,7 @@ pub(super) fn first_different(
         (kept, node, difference) = (next, inner, of_inner);
     };
     let name = node_name(&node);
-    Ok(Found::Node(FoundNode { op: node.op_type, name, difference, within, not_compared }))
+    Ok(CheckOutcome::Node(FoundNode { op: node.op_type, name, difference, within, not_compared }))
 }
 
 /// A model's values on both sides.
