@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import functools
+import gc
 import importlib.util
 import inspect
 import linecache
@@ -94,6 +95,12 @@ def pytest_configure(config):
         shutil.rmtree(folder, ignore_errors=True)
 
     config.add_cleanup(clear)
+
+
+def pytest_collection_finish(session):
+    """What importing the tests has made stays, so the collector of cycles need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

@@ -3,12 +3,13 @@
 
 use libfuzzer_sys::fuzz_target;
 use relaxide_ffi::json::{from_graph, parse, stringify, to_graph};
-use relaxide_ffi::{Any, first_mismatch, get_global, value_hash};
+use relaxide_ffi::{Any, CompareOptions, first_mismatch, get_global, value_hash};
 
 /// Everything that walks a graph ends, with a result or an error.
 fn walk(value: &Any) {
-    let _ = first_mismatch(value, value, true, false);
-    let _ = value_hash(value, true, false);
+    let options = CompareOptions { map_free_vars: true, skip_tensor_content: false };
+    let _ = first_mismatch(value, value, options);
+    let _ = value_hash(value, options);
     for name in ["ffi.ReprPrint", "ffi.DeepCopy", "ffi.RecursiveHash"] {
         if let Some(function) = get_global(name) {
             let _ = function.call(&[value.into()]);

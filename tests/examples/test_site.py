@@ -1,5 +1,6 @@
 """The site of the documentation has every page, and links lead to what there is."""
 
+import importlib.util
 import pathlib
 import re
 
@@ -30,3 +31,15 @@ def test_links_lead_somewhere():
         if target and not (page.parent / target).exists()
     ]
     assert not broken
+
+
+def test_the_picture_of_the_readme_shows_what_was_measured():
+    spec = importlib.util.spec_from_file_location("chart", ROOT / "bench/chart.py")
+    chart = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(chart)
+    found = chart.ratios()
+    # Every row of the table, which says how many networks there are.
+    said = re.search(r"over (\d+) networks", chart.TABLE.read_text())[1]
+    assert len(found) == int(said)
+    assert chart.PICTURE.read_text() == chart.picture(found), "draw it anew: python bench/chart.py"
+    assert chart.PICTURE.relative_to(ROOT).as_posix() in (ROOT / "README.md").read_text()

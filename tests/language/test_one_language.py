@@ -28,7 +28,7 @@ DEEP = os.environ.get("RELAXIDE_DEEP") == "1"
 #: Networks, and the shape at which TVM imports each.
 NETWORKS = {"det": (1, 3, 64, 96), "rec": (1, 3, 48, 160), "cls": (1, 3, 48, 192), "magika": (1, 2048)}
 
-PROGRAMS = corpus.programs()
+PROGRAMS = corpus.usual()
 
 
 def text_of(module):

@@ -1,6 +1,6 @@
 """No tensor value and no length makes a kernel touch memory that is not its own: an error or a right answer, never a fault.
 
-Every template of :mod:`hostile` runs in a child process with inputs at faulting pages. `RELAXIDE_DEEP` runs fifty times as many.
+Every template of :mod:`hostile` runs in a child process with inputs at faulting pages. `RELAXIDE_DEEP` runs eighty times as many.
 """
 
 import os
@@ -21,8 +21,8 @@ from relaxide.relax.vm import VirtualMachine  # noqa: E402
 from relaxide.runtime import from_dlpack  # noqa: E402
 
 DEEP = bool(os.environ.get("RELAXIDE_DEEP"))
-#: Models of each template, and inputs of each model: 20 templates make 20,000 runs.
-MODELS, RUNS = (50, 1000) if DEEP else (10, 100)
+#: Models of each template, and inputs of each model: 20 templates make 12,000 runs.
+MODELS, RUNS = (50, 1000) if DEEP else (6, 100)
 
 
 def _problem(template, draw, rng, runs):

@@ -16,7 +16,7 @@ import random_graphs_more  # noqa: F401
 onnxruntime = pytest.importorskip("onnxruntime")
 
 SHARES = 8
-EACH = 250 if os.environ.get("RELAXIDE_DEEP") else 6
+EACH = 250 if os.environ.get("RELAXIDE_DEEP") else 4
 
 
 def differs(wanted, given):

@@ -28,7 +28,7 @@ const ASKED: [(&str, Attribute); 7] = [
 ];
 
 /// A device that is there.
-struct Found {
+struct FoundDevice {
     device: Device,
     said: Vec<(&'static str, Value)>,
 }
@@ -37,7 +37,7 @@ fn value(any: &Any) -> Value {
     any.as_int().map_or_else(|| json!(any.as_str().unwrap_or_default()), |number| json!(number))
 }
 
-fn look(device: Device) -> Result<Found, CliError> {
+fn look(device: Device) -> Result<FoundDevice, CliError> {
     let api = device_api(device)?;
     let mut said = Vec::new();
     for (name, attribute) in ASKED {
@@ -45,7 +45,7 @@ fn look(device: Device) -> Result<Found, CliError> {
             said.push((name, value(&answer)));
         }
     }
-    Ok(Found { device, said })
+    Ok(FoundDevice { device, said })
 }
 
 /// Lists the devices of this machine, and says why there are none of a kind.
@@ -65,7 +65,7 @@ pub fn run(_args: &DevicesArgs, form: Form) -> Result<(), CliError> {
         found.extend(devices);
     }
     if form == Form::Json {
-        let one = |found: &Found| {
+        let one = |found: &FoundDevice| {
             let mut fields = serde_json::Map::from_iter([("device".to_owned(), json!(found.device.to_string()))]);
             fields.extend(found.said.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
             Value::Object(fields)
@@ -74,7 +74,7 @@ pub fn run(_args: &DevicesArgs, form: Form) -> Result<(), CliError> {
         let absent: Vec<Value> = absent.iter().map(|(kind, why)| json!({ "kind": kind, "why": why })).collect();
         return answer::json("devices", json!({ "devices": devices, "absent": absent }));
     }
-    for Found { device, said } in &found {
+    for FoundDevice { device, said } in &found {
         let said: Vec<String> = said.iter().map(|(name, value)| shown(name, value)).collect();
         answer::line(&format!("{:<10} {}", device.to_string(), said.join(", ")))?;
     }

@@ -80,7 +80,7 @@ struct Shard {
 }
 
 /// What a thread made of a part.
-struct Part {
+struct CompiledPart {
     object: Vec<u8>,
     foreign: Vec<String>,
     slots: BTreeSet<String>,
@@ -155,7 +155,7 @@ pub fn compile_with(
     if has_common && !matches!(settings.share, Share::Other(_)) {
         shards.push(Vec::new());
     }
-    let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<Part, CodegenError> {
+    let compile_shard = |_: usize, indices: &Vec<usize>| -> Result<CompiledPart, CodegenError> {
         let helpers = match has_common {
             true if indices.is_empty() => Helpers::ForAll,
             true => Helpers::Elsewhere,
@@ -168,7 +168,7 @@ pub fn compile_with(
             Helpers::ForAll => COMMON.get(key_of(&shard, &native), make),
             Helpers::Here | Helpers::Elsewhere => make(),
         })?;
-        Ok(Part { object, foreign: shard.foreign, slots: shard.slots, used })
+        Ok(CompiledPart { object, foreign: shard.foreign, slots: shard.slots, used })
     };
     let (mut objects, mut foreign, mut slots) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     let mut cached = CacheUse::default();

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use relaxide_ffi::json::{from_graph, parse, stringify, to_graph};
 use relaxide_ffi::{
-    Any, Array, BigInt, Bytes, DataType, Device, Dict, List, Map, Object, Ref, Shape, Tensor, first_mismatch,
-    value_hash,
+    Any, Array, BigInt, Bytes, CompareOptions, DataType, Device, Dict, List, Map, Object, Ref, Shape, Tensor,
+    first_mismatch, value_hash,
 };
 
 #[derive(Object)]
@@ -18,8 +18,8 @@ struct Node {
 }
 
 fn is_same(a: &Any, b: &Any) -> bool {
-    first_mismatch(a, b, false, false).unwrap().is_none()
-        && value_hash(a, false, false).unwrap() == value_hash(b, false, false).unwrap()
+    first_mismatch(a, b, CompareOptions::default()).unwrap().is_none()
+        && value_hash(a, CompareOptions::default()).unwrap() == value_hash(b, CompareOptions::default()).unwrap()
 }
 
 /// What JSON text can say.
@@ -135,10 +135,10 @@ fn what_no_graph_can_hold_is_refused_when_it_is_written() {
 fn deep_graphs_compare_and_hash_or_fail_without_the_stack() {
     let chain = || (0..200_000).fold(Any::from(1i64), |inner, _| Any::from(vec![inner]));
     let (a, b) = (chain(), chain());
-    if let Err(error) = first_mismatch(&a, &b, false, false) {
+    if let Err(error) = first_mismatch(&a, &b, CompareOptions::default()) {
         assert!(error.message().contains("nested"), "{error}");
     }
-    if let Err(error) = value_hash(&a, false, false) {
+    if let Err(error) = value_hash(&a, CompareOptions::default()) {
         assert!(error.message().contains("nested"), "{error}");
     }
     if let Err(error) = to_graph(&a, &Any::none()) {

@@ -20,7 +20,7 @@ use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::env::Log;
-use crate::weights::Given;
+use crate::weights::GivenBesideModel;
 
 /// A file that was written within so long may be written again without its times telling.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ pub struct Source {
     /// Where.
     pub place: Place,
     /// What is given beside it.
-    pub given: Given,
+    pub given: GivenBesideModel,
 }
 
 /// Where a model comes from.

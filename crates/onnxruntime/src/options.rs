@@ -13,7 +13,7 @@ use crate::env::{Log, LoggingFunction};
 use crate::handle::{Handle, HandleKind, at, at_mut, put_new, release};
 use crate::pairs::{OrtKeyValuePairs, Pairs};
 use crate::status::{OrtStatus, Result, guard, invalid, not_here};
-use crate::weights::Given;
+use crate::weights::GivenBesideModel;
 
 /// The options of a session.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct SessionOptions {
     /// Lengths of named dimensions.
     pub dims: BTreeMap<String, i64>,
     /// Weights and files beside the model, and dimensions that are fixed by what they stand for.
-    pub given: Given,
+    pub given: GivenBesideModel,
     /// How the file of a profile begins, where there is to be one.
     pub profile: Option<String>,
     /// Entries by key.
@@ -48,7 +48,7 @@ impl Default for SessionOptions {
         SessionOptions {
             intra_op: 0,
             dims: BTreeMap::new(),
-            given: Given::default(),
+            given: GivenBesideModel::default(),
             profile: None,
             entries: BTreeMap::new(),
             log: None,

@@ -21,7 +21,7 @@ use crate::value::OrtValue;
 
 /// What is given beside a model.
 #[derive(Clone, Debug, Default)]
-pub struct Given {
+pub struct GivenBesideModel {
     /// Weights, and files that weights lie in.
     pub weights: GivenWeights,
     /// Lengths of dimensions by what the model says they stand for.
@@ -30,7 +30,7 @@ pub struct Given {
     pub opened: Vec<String>,
 }
 
-impl Given {
+impl GivenBesideModel {
     /// Gives it to a model.
     pub fn put(&self, model: &mut Model) {
         model.given = self.weights.clone();

@@ -21,6 +21,9 @@ from parts import arguments, chosen_cases, outcomes_of
 #: How the script ends where there is no assembler.
 NO_ASSEMBLER = 77
 
+#: One case in so many is assembled, unless all are asked for.
+USUAL = 80
+
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
 
 #: Cases that are refused, as patterns of what is said, and why: none.
@@ -107,7 +110,7 @@ def assemble_networks(names):
 
 def main():
     networks = {"metavar": "NAME", "action": "append", "default": [], "help": "networks instead of cases, or `all`"}
-    given = arguments(__doc__, usual=80, add=lambda parser: parser.add_argument("--network", **networks))
+    given = arguments(__doc__, usual=USUAL, add=lambda parser: parser.add_argument("--network", **networks))
     if assembler() is None:
         return NO_ASSEMBLER
     if given.network:

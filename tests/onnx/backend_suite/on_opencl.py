@@ -14,6 +14,9 @@ from parts import arguments, chosen_cases, outcomes_of
 #: How the script ends where there is no driver.
 NO_DRIVER = 77
 
+#: One case in so many is executed, unless all are asked for.
+USUAL = 40
+
 #: Cases that fail there, as patterns of their names, and why.
 KNOWN = {
     "^test_loop16_seq_none$": "whether an optional value is there is a number of the host",
@@ -31,7 +34,7 @@ def has_driver():
 
 
 def main():
-    given = arguments(__doc__, usual=40)
+    given = arguments(__doc__, usual=USUAL)
     if not has_driver():
         return NO_DRIVER
     cases = chosen_cases(given)

@@ -2,13 +2,15 @@
 
 ``--part 3/16`` takes every sixteenth case, drawn by the hash of its name, so that each part has all kinds of operators;
 ``-k`` takes those whose names match a pattern. With ``--results FILE`` each outcome is a line of that file as soon as it is known,
-and what the file has is not executed again.
+and what the file has is not executed again. ``--cases FILE`` has the cases themselves, pickled by whoever has them loaded: to make all of
+them takes longer than what a part of them is executed for.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import pickle
 import re
 import zlib
 from dataclasses import asdict
@@ -24,6 +26,7 @@ def arguments(text, usual, add=lambda parser: None):
     parser.add_argument("--part", metavar="I/N", type=_part, help="the I-th of N parts, counted from 0")
     parser.add_argument("-k", metavar="PATTERN", default="", help="only cases whose names match")
     parser.add_argument("--results", metavar="FILE", type=pathlib.Path, help="where outcomes are kept, a line each")
+    parser.add_argument("--cases", metavar="FILE", type=pathlib.Path, help="a file of cases to choose from, in place of the suite")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds a case may take")
     add(parser)
@@ -42,12 +45,14 @@ def _part(text):
 def chosen_cases(given):
     """Those that pass on the processor and that the arguments ask for."""
     exceptions = read_exceptions()
-    at, count = given.part
-    return [
-        case
-        for case in load_cases()
-        if case.name not in exceptions and zlib.crc32(case.name.encode()) % count == at and re.search(given.k, case.name)
-    ]
+    cases = pickle.loads(given.cases.read_bytes()) if given.cases else load_cases()
+    return [case for case in cases if case.name not in exceptions and in_part(case, given.part) and re.search(given.k, case.name)]
+
+
+def in_part(case, part):
+    """Whether a case is in the I-th of N parts."""
+    at, count = part
+    return zlib.crc32(case.name.encode()) % count == at
 
 
 def outcomes_of(cases, backend, given):

@@ -10,7 +10,7 @@ use relaxide::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use relaxide::onnx::{Beside, ImportError, ImportOptions, Location, Model};
 
 use super::unfold::{Unfolded, count_inside, has_graphs, unfold};
-use super::{CheckArgs, Compared, Difference, Found, FoundNode, Theirs, compare_all, compile, tensors};
+use super::{CheckArgs, CheckOutcome, Compared, Difference, FoundNode, Theirs, compare_all, compile, tensors};
 use crate::answer::Form;
 use crate::error::CliError;
 use crate::inputs::{Call, Missing, element};
@@ -26,10 +26,10 @@ pub(super) fn first_different(
     runtime: &mut OnnxRuntime,
     args: &CheckArgs,
     form: Form,
-) -> Result<Found, CliError> {
+) -> Result<CheckOutcome, CliError> {
     let mut bytes = bytes;
-    let mut kept = Kept::of(&bytes, runtime, args, form)?;
-    let Some((mut node, mut difference)) = kept.first() else { return Ok(Found::Nothing) };
+    let mut kept = ValuesOfBoth::of(&bytes, runtime, args, form)?;
+    let Some((mut node, mut difference)) = kept.first() else { return Ok(CheckOutcome::Nothing) };
     let (mut within, mut seen) = (Vec::new(), Vec::new());
     let not_compared = loop {
         if !has_graphs(&node) {
@@ -46,7 +46,9 @@ pub(super) fn first_different(
         let (part, title) = (unfolded.part, title(&node));
         bytes = insert(&bytes, &node, unfolded)?;
         // What does not run by itself, as the first iteration of a loop that has none, is left at that.
-        let Ok(next) = Kept::of(&bytes, runtime, args, form) else { break left("they do not run outside of it") };
+        let Ok(next) = ValuesOfBoth::of(&bytes, runtime, args, form) else {
+            break left("they do not run outside of it");
+        };
         let Some((inner, of_inner)) = next.first() else { break left("they agree where they are written out") };
         if inner.output == node.output {
             break Some(format!("{part} agrees; what else runs of the {count} nodes inside of it was not compared"));
@@ -56,19 +58,19 @@ pub(super) fn first_different(
         (kept, node, difference) = (next, inner, of_inner);
     };
     let name = node_name(&node);
-    Ok(Found::Node(FoundNode { op: node.op_type, name, difference, within, not_compared }))
+    Ok(CheckOutcome::Node(FoundNode { op: node.op_type, name, difference, within, not_compared }))
 }
 
 /// A model's values on both sides.
-struct Kept {
+struct ValuesOfBoth {
     model: Model,
     compared: Vec<Compared>,
     theirs: Theirs,
 }
 
-impl Kept {
+impl ValuesOfBoth {
     /// Runs a model with all values as outputs.
-    fn of(bytes: &[u8], runtime: &mut OnnxRuntime, args: &CheckArgs, form: Form) -> Result<Kept, CliError> {
+    fn of(bytes: &[u8], runtime: &mut OnnxRuntime, args: &CheckArgs, form: Form) -> Result<ValuesOfBoth, CliError> {
         let opened = |bytes: Vec<u8>| -> Result<Model, relaxide::Error> {
             let mut model = Model::from_bytes(bytes)?;
             model.beside = Some(Beside::model(&args.model));
@@ -98,7 +100,7 @@ impl Kept {
             Call::prepare(&compile(Program::Relax(Box::new(module)), args, form)?, &args.inputs, Missing::Random)?;
         let theirs = Theirs::run(runtime, file.path(), &args.model, Graph::AsWritten, &call)?;
         let compared = compare_all(&tensors(&call.invoke()?, theirs.names.len()), &theirs, args)?;
-        Ok(Kept { model, compared, theirs })
+        Ok(ValuesOfBoth { model, compared, theirs })
     }
 
     /// The first node that differs.

@@ -72,7 +72,7 @@ pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
     let found = inside::first_different(bytes, &mut runtime, args, form)?;
     report(&compared, Some(&found), &runtime.version, args, form)?;
     let (message, help) = match &found {
-        Found::Node(found) => (
+        CheckOutcome::Node(found) => (
             format!("the first operator that differs is {}", found.text()),
             match args.program.precision() {
                 Precision::Float32 => "what it was given was the same on both sides; please report it with the model",
@@ -81,7 +81,7 @@ pub fn run(args: &CheckArgs, form: Form) -> Result<(), CliError> {
                 }
             },
         ),
-        Found::Nothing => (
+        CheckOutcome::Nothing => (
             "the outputs differ, but no single operator does when every value is kept".to_string(),
             "small differences add up over the model, or come from what is fused when values are not kept: see whether a larger \
              --rtol is right for it",
@@ -208,7 +208,7 @@ fn compare(name: &str, ours: Option<&Tensor>, theirs: Option<&Tensor>, args: &Ch
 }
 
 /// Where both sides part.
-enum Found {
+enum CheckOutcome {
     Node(FoundNode),
     Nothing,
 }
@@ -234,7 +234,7 @@ impl FoundNode {
 
 fn report(
     compared: &[Compared],
-    found: Option<&Found>,
+    found: Option<&CheckOutcome>,
     version: &str,
     args: &CheckArgs,
     form: Form,
@@ -254,11 +254,11 @@ fn report(
         return answer::json("check", json!({ "onnxruntime": version, "agrees": true, "outputs": outputs }));
     };
     let first = match found {
-        Found::Node(found) => json!({
+        CheckOutcome::Node(found) => json!({
             "op": found.op, "node": found.name, "difference": found.difference.json(), "within": found.within,
             "not_compared": found.not_compared,
         }),
-        Found::Nothing => Value::Null,
+        CheckOutcome::Nothing => Value::Null,
     };
     let outputs: Vec<Value> = compared.iter().map(output_json).collect();
     let answer = json!({ "onnxruntime": version, "agrees": false, "outputs": outputs, "first_different": first });

@@ -18,7 +18,7 @@ use relaxide_ir::{BinaryOp, PrimExpr};
 
 use super::{
     kernel::Body,
-    memory::Reach,
+    memory::AddressBounds,
     value::{Overflow, ScalarKind, Ty, Val},
 };
 use crate::error::CodegenError;
@@ -113,7 +113,7 @@ impl Body<'_, '_> {
         base: &Val,
         element: Ty,
         index: &PrimExpr,
-        reach: Reach,
+        bounds: AddressBounds,
     ) -> Result<Val, CodegenError> {
         // A device has no vectorizer, and constants that stay apart are what its neighbouring loads are known by.
         let scalar_loop = self.f.innermost_loop().is_some_and(|(_, vectors, _)| !vectors);
@@ -128,7 +128,7 @@ impl Body<'_, '_> {
             }
         }
         let index = self.index(index)?;
-        Ok(self.element_pointer(base, element, &index, reach))
+        Ok(self.element_pointer(base, element, &index, bounds))
     }
 
     /// An index as a sum.

@@ -7,12 +7,10 @@
 //! an element that is surely there. Scalable vectors have no list of lanes: what is not a vector
 //! access or a broadcast is gathered and scattered.
 
-use relaxide_ir::{
-    BinaryOp, Buffer, PrimExpr, Ref,
-    prim::{self, BufferLoad},
-};
+use relaxide_ir::{BinaryOp, Buffer, PrimExpr, Ref, prim::BufferLoad};
 use relaxide_tir::BufferStore;
 use relaxide_tir::intrin::Intrinsic;
+use relaxide_tir::lower::linear_in_lane;
 use relaxide_tir::warp::warp_value;
 
 use super::{
@@ -23,23 +21,23 @@ use crate::{error::CodegenError, flat_index::flat_index};
 
 /// Where the addresses of an access lie.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum AddressBounds {
     /// Each in its buffer.
     InBounds,
     /// Those of lanes that a mask leaves out, before or behind the buffer too: the lanes that count are reckoned from them.
     Anywhere,
 }
 
-impl Reach {
-    fn under(masked: bool) -> Reach {
-        if masked { Reach::Anywhere } else { Reach::InBounds }
+impl AddressBounds {
+    fn under(masked: bool) -> AddressBounds {
+        if masked { AddressBounds::Anywhere } else { AddressBounds::InBounds }
     }
 
     /// What LLVM is told of an address that is reckoned from another.
     fn flag(self) -> &'static str {
         match self {
-            Reach::InBounds => " inbounds",
-            Reach::Anywhere => "",
+            AddressBounds::InBounds => " inbounds",
+            AddressBounds::Anywhere => "",
         }
     }
 }
@@ -50,7 +48,7 @@ const LARGEST_STRIDE: i64 = 8;
 /// Where an access goes.
 pub(super) struct MemoryAccess {
     pattern: Pattern,
-    pub(super) reach: Reach,
+    pub(super) bounds: AddressBounds,
     /// The type in memory, all lanes.
     pub(super) memory: Ty,
     /// The type of the value.
@@ -91,8 +89,8 @@ impl Body<'_, '_> {
         if n.buffer.dtype.is_packed() {
             return self.load_shared(n);
         }
-        let reach = Reach::under(n.predicate.is_some() || self.mask.is_some());
-        let place = self.place(&n.buffer, &n.indices, reach)?;
+        let bounds = AddressBounds::under(n.predicate.is_some() || self.mask.is_some());
+        let place = self.place(&n.buffer, &n.indices, bounds)?;
         let raw = match self.load_predicate(n, place.value.lanes)? {
             Some(mask) => self.masked_load(&place, &mask)?,
             None => self.plain_load(&place),
@@ -117,7 +115,7 @@ impl Body<'_, '_> {
             Some((call, intrinsic)) => self.warp_value(call, intrinsic)?,
             None => self.eval(&n.value)?,
         };
-        let place = self.place(&n.buffer, &n.indices, Reach::under(n.predicate.is_some()))?;
+        let place = self.place(&n.buffer, &n.indices, AddressBounds::under(n.predicate.is_some()))?;
         let value = self.f.splat_to(&value, place.value.lanes);
         if value.ty.lanes != place.value.lanes || value.ty.kind.bytes() != place.value.kind.bytes() {
             let what = format!("a store of {} into {} of `{}`", value.ty, place.value, n.buffer.name);
@@ -145,7 +143,7 @@ impl Body<'_, '_> {
         if buffer.dtype.is_packed() && index.as_int_literal() != Some(0) {
             return Err(self.kernel.unsupported("the address of an element that shares its byte"));
         }
-        Ok(self.element_pointer(&base, element, &index, Reach::InBounds))
+        Ok(self.element_pointer(&base, element, &index, AddressBounds::InBounds))
     }
 
     pub fn predicate(&mut self, predicate: &PrimExpr, lanes: u32) -> Result<Val, CodegenError> {
@@ -167,7 +165,7 @@ impl Body<'_, '_> {
         &mut self,
         buffer: &Ref<Buffer>,
         indices: &[PrimExpr],
-        reach: Reach,
+        bounds: AddressBounds,
     ) -> Result<MemoryAccess, CodegenError> {
         let flat = self.flat_index(buffer, indices)?;
         let base = self.var(&buffer.data)?;
@@ -180,11 +178,11 @@ impl Body<'_, '_> {
             }
             several => element.with_lanes(several * lanes),
         };
-        let pattern = self.pattern(&base, element, &flat, lanes, reach)?;
+        let pattern = self.pattern(&base, element, &flat, lanes, bounds)?;
         let metadata = self.kernel.access_metadata(&buffer.data);
         let has_elements = buffer.shape.iter().all(|dim| dim.as_int().is_some_and(|n| n > 0));
         let promised = promised_alignment(&flat).unwrap_or(1);
-        Ok(MemoryAccess { pattern, reach, memory: value.in_memory(), value, has_elements, promised, metadata })
+        Ok(MemoryAccess { pattern, bounds, memory: value.in_memory(), value, has_elements, promised, metadata })
     }
 
     fn pattern(
@@ -193,32 +191,32 @@ impl Body<'_, '_> {
         element: Ty,
         flat: &PrimExpr,
         lanes: u32,
-        reach: Reach,
+        bounds: AddressBounds,
     ) -> Result<Pattern, CodegenError> {
         if lanes == 1 {
-            return Ok(Pattern::Contiguous(self.element_address(base, element, flat, reach)?));
+            return Ok(Pattern::Contiguous(self.element_address(base, element, flat, bounds)?));
         }
         if element.with_lanes(lanes).is_scalable() {
-            return self.scalable_pattern(base, element, flat, reach);
+            return self.scalable_pattern(base, element, flat, bounds);
         }
         let last = i64::from(lanes) - 1;
         if let Some((start, stride)) = linear(flat) {
             let literal = stride.as_int();
             if literal == Some(1) || (element.lanes == 1 && matches!(literal, Some(0 | -1))) {
-                let first = self.element_address(base, element, &start, reach)?;
+                let first = self.element_address(base, element, &start, bounds)?;
                 return Ok(match literal {
                     Some(1) => Pattern::Contiguous(first),
                     Some(0) => Pattern::Same(first),
-                    _ => Pattern::Reversed(self.element_pointer(&first, element, &Val::int(Ty::I64, -last), reach)),
+                    _ => Pattern::Reversed(self.element_pointer(&first, element, &Val::int(Ty::I64, -last), bounds)),
                 });
             }
             if element.lanes == 1 {
                 let (index, stride) = (self.index(&start)?, self.index(&stride)?);
-                let first = self.element_pointer(base, element, &index, reach);
+                let first = self.element_pointer(base, element, &index, bounds);
                 let mut pointers = vec![first.clone()];
                 for lane in 1..=last {
                     let offset = self.f.binary(BinaryOp::Mul, &stride, &Val::int(Ty::I64, lane), Overflow::Never);
-                    pointers.push(self.element_pointer(&first, element, &offset, reach));
+                    pointers.push(self.element_pointer(&first, element, &offset, bounds));
                 }
                 return Ok(match literal {
                     Some(stride @ 2..=LARGEST_STRIDE) if stride <= i64::from(lanes) => {
@@ -235,16 +233,16 @@ impl Body<'_, '_> {
     }
 
     /// The addresses of all lanes' elements, as one vector.
-    fn pointer_vector(&mut self, base: &Val, element: Ty, indices: &Val, reach: Reach) -> Val {
-        let (pointers, flag, memory) = (indices.ty.with_kind(Ty::PTR), reach.flag(), element.element().in_memory());
+    fn pointer_vector(&mut self, base: &Val, element: Ty, indices: &Val, bounds: AddressBounds) -> Val {
+        let (pointers, flag, memory) = (indices.ty.with_kind(Ty::PTR), bounds.flag(), element.element().in_memory());
         self.f.emit(pointers, format_args!("getelementptr{flag} {memory}, {base}, {indices}"))
     }
 
     /// The address of each lane's element.
-    fn pointers(&mut self, base: &Val, element: Ty, indices: &Val, reach: Reach) -> Vec<Val> {
+    fn pointers(&mut self, base: &Val, element: Ty, indices: &Val, bounds: AddressBounds) -> Vec<Val> {
         let pointer = |lane| {
             let index = self.f.lane(indices, lane);
-            self.element_pointer(base, element.element(), &index, reach)
+            self.element_pointer(base, element.element(), &index, bounds)
         };
         (0..indices.ty.lanes).map(pointer).collect()
     }
@@ -254,19 +252,19 @@ impl Body<'_, '_> {
         base: &Val,
         element: Ty,
         flat: &PrimExpr,
-        reach: Reach,
+        bounds: AddressBounds,
     ) -> Result<Pattern, CodegenError> {
         if let Some((start, stride)) = linear(flat)
             && let Some(step @ (0 | 1)) = stride.as_int()
         {
-            let first = self.element_address(base, element, &start, reach)?;
+            let first = self.element_address(base, element, &start, bounds)?;
             return Ok(if step == 1 { Pattern::Contiguous(first) } else { Pattern::Same(first) });
         }
         let indices = self.index(flat)?;
-        Ok(Pattern::Gathered(self.pointer_vector(base, element, &indices, reach)))
+        Ok(Pattern::Gathered(self.pointer_vector(base, element, &indices, bounds)))
     }
 
-    pub fn element_pointer(&mut self, base: &Val, element: Ty, index: &Val, reach: Reach) -> Val {
+    pub fn element_pointer(&mut self, base: &Val, element: Ty, index: &Val, bounds: AddressBounds) -> Val {
         let memory = element.element().in_memory();
         let mut index = index.clone();
         if element.lanes > 1 {
@@ -276,7 +274,7 @@ impl Body<'_, '_> {
         if index.as_int_literal() == Some(0) {
             return base.clone();
         }
-        self.f.emit(Ty::PTR, format_args!("getelementptr{} {memory}, {base}, {index}", reach.flag()))
+        self.f.emit(Ty::PTR, format_args!("getelementptr{} {memory}, {base}, {index}", bounds.flag()))
     }
 
     fn plain_load(&mut self, place: &MemoryAccess) -> Val {
@@ -294,11 +292,11 @@ impl Body<'_, '_> {
             Pattern::Gathered(pointers) => self.gather(pointers, place, &Val::int(place.memory.with_kind(Ty::BOOL), 1)),
             Pattern::Scattered(pointers) => self.load_each(pointers, place),
             Pattern::ShuffledLane(base, indices) if self.kernel.gathers && place.memory.kind.bits() >= 32 => {
-                let pointers = self.pointer_vector(base, place.memory, indices, place.reach);
+                let pointers = self.pointer_vector(base, place.memory, indices, place.bounds);
                 self.gather(&pointers, place, &Val::int(place.memory.with_kind(Ty::BOOL), 1))
             }
             Pattern::ShuffledLane(base, indices) => {
-                let pointers = self.pointers(base, place.memory, indices, place.reach);
+                let pointers = self.pointers(base, place.memory, indices, place.bounds);
                 self.load_each(&pointers, place)
             }
         }
@@ -341,7 +339,7 @@ impl Body<'_, '_> {
             }
             Pattern::Scattered(pointers) | Pattern::Strided(pointers, _) => self.store_each(pointers, value, place),
             Pattern::ShuffledLane(base, indices) => {
-                let pointers = self.pointers(base, place.memory, indices, place.reach);
+                let pointers = self.pointers(base, place.memory, indices, place.bounds);
                 self.store_each(&pointers, value, place);
             }
         }
@@ -405,7 +403,7 @@ impl Body<'_, '_> {
                 Ok(self.gather(&pointers, place, &mask))
             }
             Pattern::ShuffledLane(base, indices) if self.kernel.gathers && memory.kind.bits() >= 32 => {
-                let pointers = self.pointer_vector(base, memory, indices, place.reach);
+                let pointers = self.pointer_vector(base, memory, indices, place.bounds);
                 Ok(self.gather(&pointers, place, &mask))
             }
             Pattern::ShuffledLane(base, indices) => Ok(self.pick_where(base, indices, place, &mask)),
@@ -427,7 +425,7 @@ impl Body<'_, '_> {
             }
         };
         let indices = self.f.select(mask, indices, &Val::zero(indices.ty));
-        let pointers = self.pointers(&base, place.memory, &indices, Reach::InBounds);
+        let pointers = self.pointers(&base, place.memory, &indices, AddressBounds::InBounds);
         let loaded = self.load_each(&pointers, place);
         self.f.select(mask, &loaded, &Val::zero(place.memory))
     }
@@ -459,7 +457,7 @@ impl Body<'_, '_> {
                 self.scatter(&pointers, place, value, &mask);
             }
             Pattern::ShuffledLane(base, indices) => {
-                let pointers = self.pointer_vector(base, memory, indices, place.reach);
+                let pointers = self.pointer_vector(base, memory, indices, place.bounds);
                 self.scatter(&pointers, place, value, &mask);
             }
             Pattern::Gathered(pointers) => self.scatter(pointers, place, value, &mask),
@@ -509,24 +507,5 @@ fn promised_alignment(index: &PrimExpr) -> Option<u64> {
 
 /// A vector index as first element and stride, where it has that form.
 fn linear(e: &PrimExpr) -> Option<(PrimExpr, PrimExpr)> {
-    match e {
-        PrimExpr::Ramp(n) => Some((n.base.clone(), n.stride.clone())),
-        PrimExpr::Broadcast(n) => Some((n.value.clone(), prim::int_of(n.value.dtype(), 0))),
-        PrimExpr::Cast(n) if n.dtype.is_int() && n.value.dtype().is_int() && n.dtype.bits >= n.value.dtype().bits => {
-            let (base, stride) = linear(&n.value)?;
-            let element = n.dtype.element();
-            Some((prim::cast(element, base), prim::cast(element, stride)))
-        }
-        PrimExpr::Binary(n) => {
-            let (a, b) = (linear(&n.a)?, linear(&n.b)?);
-            match n.op {
-                BinaryOp::Add => Some((a.0 + b.0, a.1 + b.1)),
-                BinaryOp::Sub => Some((a.0 - b.0, a.1 - b.1)),
-                BinaryOp::Mul if b.1.is_int(0) => Some((a.0 * &b.0, a.1 * b.0)),
-                BinaryOp::Mul if a.1.is_int(0) => Some((b.0 * &a.0, b.1 * a.0)),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
+    linear_in_lane(e, |n| n.dtype.is_int() && n.value.dtype().is_int() && n.dtype.bits >= n.value.dtype().bits)
 }

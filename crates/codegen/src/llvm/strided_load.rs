@@ -75,7 +75,7 @@ impl Body<'_, '_> {
     /// Where a vector begins.
     fn neighbours(&mut self, first: &Val, under: &Neighbours, vector: i64, access: &MemoryAccess) -> Val {
         let start = Val::int(Ty::I64, under.start(vector));
-        self.element_pointer(first, access.memory.element(), &start, access.reach)
+        self.element_pointer(first, access.memory.element(), &start, access.bounds)
     }
 
     /// The lanes of all vectors.

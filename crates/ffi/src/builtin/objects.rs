@@ -9,7 +9,7 @@ use crate::Object;
 use crate::abi::type_index;
 use crate::graph::{compare, copy, create, hash, layout, print};
 use crate::object::Ref;
-use crate::structural::{AccessPath, StructuralKey, StructuralKeyObj, first_mismatch, value_hash};
+use crate::structural::{AccessPath, CompareOptions, StructuralKey, StructuralKeyObj, first_mismatch, value_hash};
 use crate::type_attr::{self, Attr};
 use crate::type_info::type_index_of_key;
 use crate::{Any, Array, BigInt, Bytes, Dict, Error, ErrorKind, Function, List, Map, Shape, Str, Tensor};
@@ -44,17 +44,22 @@ pub(super) const TABLE: &[Row] = &[
     ("ffi.StructuralKey", Exactly(1), |args| Ok(StructuralKey::new(args.any(0))?.into())),
     ("ffi.StructuralKeyEqual", Exactly(2), |args| Ok(StructuralKey::same(&args.any(0), &args.any(1))?.into())),
     ("ffi.StructuralEqual", Exactly(4), |args| {
-        Ok(first_mismatch(&args.any(0), &args.any(1), args.get(2)?, args.get(3)?)?.is_none().into())
+        Ok(first_mismatch(&args.any(0), &args.any(1), switches(args, 2)?)?.is_none().into())
     }),
     ("ffi.GetFirstStructuralMismatch", Exactly(4), |args| {
-        let mismatch = first_mismatch(&args.any(0), &args.any(1), args.get(2)?, args.get(3)?)?;
+        let mismatch = first_mismatch(&args.any(0), &args.any(1), switches(args, 2)?)?;
         Ok(mismatch.map_or(Any::none(), |mismatch| {
             let (first, second) = AccessPath::of_mismatch(&mismatch);
             vec![Any::from(first), second.into()].into()
         }))
     }),
-    ("ffi.StructuralHash", Exactly(3), |args| Ok(signed(value_hash(&args.any(0), args.get(1)?, args.get(2)?)?))),
+    ("ffi.StructuralHash", Exactly(3), |args| Ok(signed(value_hash(&args.any(0), switches(args, 1)?)?))),
 ];
+
+/// The two switches of a comparison, of which the first is the argument at a place.
+fn switches(args: Arguments<'_, '_>, first: usize) -> Result<CompareOptions, Error> {
+    Ok(CompareOptions { map_free_vars: args.get(first)?, skip_tensor_content: args.get(first + 1)? })
+}
 
 fn ordered(args: Arguments<'_, '_>, holds: fn(Ordering) -> bool) -> Result<Any, Error> {
     Ok(holds(compare::recursive_order(&args.any(0), &args.any(1))?).into())

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use super::{Parts, check_depth, is_dynamic, parts};
+use super::{ObjectContents, check_depth, is_dynamic, parts};
 use crate::abi::type_index;
 use crate::big_int::compare_words;
 use crate::borrow_cell::borrow_for;
@@ -138,7 +138,7 @@ impl Comparer {
             return Ok(order);
         }
         match (parts(x, flags::COMPARE_OFF)?, parts(y, flags::COMPARE_OFF)?) {
-            (Parts::Sequence(x), Parts::Sequence(y)) => {
+            (ObjectContents::Sequence(x), ObjectContents::Sequence(y)) => {
                 for (a, b) in x.iter().zip(&y) {
                     match self.values(a, b)? {
                         Ordering::Equal => {}
@@ -147,8 +147,8 @@ impl Comparer {
                 }
                 Ok(x.len().cmp(&y.len()))
             }
-            (Parts::Map(x), Parts::Map(y)) => self.maps(&x, &y),
-            (Parts::Fields(x), Parts::Fields(y)) => {
+            (ObjectContents::Map(x), ObjectContents::Map(y)) => self.maps(&x, &y),
+            (ObjectContents::Fields(x), ObjectContents::Fields(y)) => {
                 for ((_, a), (_, b)) in x.iter().zip(&y) {
                     match self.values(a, b)? {
                         Ordering::Equal => {}

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Parts, check_depth, parts};
+use super::{ObjectContents, check_depth, parts};
 use crate::abi::type_index;
 use crate::builtin::is_enum;
 use crate::object::ObjectRef;
@@ -70,17 +70,17 @@ impl Copier {
             _ => {}
         }
         let copy = match (parts(object, 0)?, index) {
-            (Parts::Sequence(values), type_index::LIST) => self.list(object, values, depth)?,
-            (Parts::Sequence(values), _) => self.closed(object, |copier| {
+            (ObjectContents::Sequence(values), type_index::LIST) => self.list(object, values, depth)?,
+            (ObjectContents::Sequence(values), _) => self.closed(object, |copier| {
                 let values = values.iter().map(|value| copier.copy(value, depth + 1));
                 Ok(values.collect::<Result<Vec<_>, _>>()?.into_iter().collect::<Array>().into())
             })?,
-            (Parts::Map(entries), type_index::DICT) => self.dict(object, entries, depth)?,
-            (Parts::Map(entries), _) => self.closed(object, |copier| {
+            (ObjectContents::Map(entries), type_index::DICT) => self.dict(object, entries, depth)?,
+            (ObjectContents::Map(entries), _) => self.closed(object, |copier| {
                 let entries = entries.iter().map(|(k, v)| Ok((copier.copy(k, depth + 1)?, copier.copy(v, depth + 1)?)));
                 Ok(entries.collect::<Result<Vec<_>, Error>>()?.into_iter().collect::<Map>().into())
             })?,
-            (Parts::Fields(_), _) => self.fields(object, depth)?,
+            (ObjectContents::Fields(_), _) => self.fields(object, depth)?,
         };
         Ok(copy)
     }

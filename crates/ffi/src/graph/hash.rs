@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Parts, check_depth, is_dynamic, parts};
+use super::{ObjectContents, check_depth, is_dynamic, parts};
 use crate::abi::type_index;
 use crate::borrow_cell::borrow_for;
 use crate::object::ObjectRef;
@@ -82,13 +82,13 @@ impl Hasher {
             return Err(Error::new(ErrorKind::ValueError, message));
         }
         match parts(object, flags::HASH_OFF | flags::COMPARE_OFF)? {
-            Parts::Sequence(values) => {
+            ObjectContents::Sequence(values) => {
                 let begin = combine(key, values.len() as u64);
                 values.iter().enumerate().try_fold(begin, |hash, (position, value)| {
                     Ok(combine(hash, combine(self.value(value)?, position as u64)))
                 })
             }
-            Parts::Map(entries) => {
+            ObjectContents::Map(entries) => {
                 let mut hashes = entries
                     .iter()
                     .map(|(key, value)| Ok(combine(self.value(key)?, self.value(value)?)))
@@ -96,7 +96,7 @@ impl Hasher {
                 hashes.sort_unstable();
                 Ok(hashes.into_iter().fold(combine(key, entries.len() as u64), combine))
             }
-            Parts::Fields(fields) => {
+            ObjectContents::Fields(fields) => {
                 fields.iter().try_fold(key, |hash, (_, value)| Ok(combine(hash, self.value(value)?)))
             }
         }

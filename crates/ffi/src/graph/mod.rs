@@ -28,7 +28,7 @@ pub(crate) fn check_depth(depth: usize) -> Result<(), Error> {
 }
 
 /// What an object holds.
-pub(crate) enum Parts {
+pub(crate) enum ObjectContents {
     /// The values of a sequence.
     Sequence(Vec<Any>),
     /// The entries of a map.
@@ -38,18 +38,18 @@ pub(crate) enum Parts {
 }
 
 /// Takes an object apart, without the fields that have one of the flags in `skip`.
-pub(crate) fn parts(object: &ObjectRef, skip: i64) -> Result<Parts, Error> {
+pub(crate) fn parts(object: &ObjectRef, skip: i64) -> Result<ObjectContents, Error> {
     let value = Any::from(object);
     Ok(match object.type_index() {
-        type_index::ARRAY => Parts::Sequence(value.to::<Array>()?.to_vec()),
-        type_index::LIST => Parts::Sequence(value.to::<List>()?.to_vec()),
+        type_index::ARRAY => ObjectContents::Sequence(value.to::<Array>()?.to_vec()),
+        type_index::LIST => ObjectContents::Sequence(value.to::<List>()?.to_vec()),
         type_index::MAP => {
-            Parts::Map(value.to::<Map>()?.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+            ObjectContents::Map(value.to::<Map>()?.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
         }
-        type_index::DICT => Parts::Map(value.to::<Dict>()?.to_vec()),
+        type_index::DICT => ObjectContents::Map(value.to::<Dict>()?.to_vec()),
         index => {
             let fields = members(index).filter(|field| field.flags & skip == 0);
-            Parts::Fields(
+            ObjectContents::Fields(
                 fields
                     .map(|field| Ok::<_, Error>((name_of(field), get_field(object, field)?)))
                     .collect::<Result<_, Error>>()?,

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::{Parts, check_depth, parts};
+use super::{ObjectContents, check_depth, parts};
 use crate::abi::type_index;
 use crate::borrow_cell::borrow_for;
 use crate::builtin::{Enum, is_enum, is_keywords, is_missing};
@@ -101,18 +101,18 @@ impl Printer {
             return Ok(format!("{}.{}{at}", object.type_key(), Enum::text_of(object)?.as_str().unwrap_or("")));
         }
         match parts(object, flags::REPR_OFF)? {
-            Parts::Sequence(values) => {
+            ObjectContents::Sequence(values) => {
                 let texts = values.iter().map(|value| self.value(value)).collect::<Result<Vec<_>, _>>()?;
                 let comma = if texts.len() == 1 { "," } else { "" };
                 let list = texts.join(", ");
                 Ok(if index == type_index::ARRAY { format!("({list}{comma}){at}") } else { format!("[{list}]{at}") })
             }
-            Parts::Map(entries) => {
+            ObjectContents::Map(entries) => {
                 let texts =
                     entries.iter().map(|(key, value)| Ok(format!("{}: {}", self.value(key)?, self.value(value)?)));
                 Ok(format!("{{{}}}{at}", texts.collect::<Result<Vec<_>, Error>>()?.join(", ")))
             }
-            Parts::Fields(fields) => {
+            ObjectContents::Fields(fields) => {
                 let header = format!("{}{at}", object.type_key());
                 let mut texts: Vec<(&str, String)> = Vec::new();
                 for (name, value) in &fields {

@@ -46,16 +46,16 @@ struct Block {
 }
 
 /// The blocks that a thread keeps.
-struct Kept {
+struct ThreadBlocks {
     lists: [Cell<*mut Block>; SIZES],
     bytes: Cell<usize>,
 }
 
 thread_local! {
-    static KEPT: Kept = const { Kept { lists: [const { Cell::new(std::ptr::null_mut()) }; SIZES], bytes: Cell::new(0) } };
+    static KEPT: ThreadBlocks = const { ThreadBlocks { lists: [const { Cell::new(std::ptr::null_mut()) }; SIZES], bytes: Cell::new(0) } };
 }
 
-impl Drop for Kept {
+impl Drop for ThreadBlocks {
     fn drop(&mut self) {
         for list in &self.lists {
             let mut block = list.replace(std::ptr::null_mut());

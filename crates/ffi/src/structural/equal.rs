@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use super::Region;
+use super::{CompareOptions, Region};
 use crate::abi::type_index;
 use crate::borrow_cell::borrow_for;
 use crate::map::same_key;
@@ -104,9 +104,9 @@ impl StructuralEqual {
     }
 
     /// A comparison of values, with the two switches that front ends have.
-    pub(crate) fn with_options(map_free_vars: bool, skip_tensor_content: bool) -> StructuralEqual {
-        let region = if map_free_vars { Region::Pattern } else { Region::None };
-        StructuralEqual { region, skip_tensor_content, ..StructuralEqual::default() }
+    pub(crate) fn with_options(options: CompareOptions) -> StructuralEqual {
+        let region = if options.map_free_vars { Region::Pattern } else { Region::None };
+        StructuralEqual { region, skip_tensor_content: options.skip_tensor_content, ..StructuralEqual::default() }
     }
 
     /// Compares the values of a field.

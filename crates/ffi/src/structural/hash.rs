@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::Region;
+use super::{CompareOptions, Region};
 use crate::abi::type_index;
 use crate::borrow_cell::borrow_for;
 use crate::object::{NodeKind, Object, ObjectRef, Ref};
@@ -39,9 +39,9 @@ impl StructuralHash {
     }
 
     /// A hash with the two switches that front ends have.
-    pub(crate) fn with_options(map_free_vars: bool, skip_tensor_content: bool) -> StructuralHash {
-        let region = if map_free_vars { Region::Pattern } else { Region::None };
-        StructuralHash { region, skip_tensor_content, ..StructuralHash::default() }
+    pub(crate) fn with_options(options: CompareOptions) -> StructuralHash {
+        let region = if options.map_free_vars { Region::Pattern } else { Region::None };
+        StructuralHash { region, skip_tensor_content: options.skip_tensor_content, ..StructuralHash::default() }
     }
 
     /// Folds one word in.
@@ -351,7 +351,7 @@ mod tests {
     fn hashes_are_those_of_the_interface() {
         assert_eq!(key_hash("ffi.Array"), 9_300_778_484_448_642_049);
         assert_eq!(key_hash("None"), 18_116_513_903_021_958_570);
-        let hash = |value: Any| value_hash(&value, false, false).unwrap();
+        let hash = |value: Any| value_hash(&value, CompareOptions::default()).unwrap();
         assert_eq!(hash(1i64.into()), 2_654_435_835);
         assert_eq!(hash("a longer string".into()), 4_709_278_054);
         assert_eq!(hash(Array::empty().into()), 16_435_870_007_801_073_400);

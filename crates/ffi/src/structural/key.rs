@@ -27,7 +27,7 @@ pub struct StructuralKey(Ref<StructuralKeyObj>);
 impl StructuralKey {
     /// Hashes a value; an error if its type has no structural hash.
     pub fn new(key: Any) -> Result<StructuralKey, Error> {
-        let hash_i64 = super::value_hash(&key, false, false)? as i64;
+        let hash_i64 = super::value_hash(&key, super::CompareOptions::default())? as i64;
         Ok(StructuralKey(Ref::new(StructuralKeyObj { key, hash_i64 })))
     }
 
@@ -42,7 +42,8 @@ impl StructuralKey {
         if Ref::ptr_eq(&a, &b) {
             return Ok(true);
         }
-        Ok(a.hash_i64 == b.hash_i64 && super::first_mismatch(&a.key, &b.key, false, false)?.is_none())
+        Ok(a.hash_i64 == b.hash_i64
+            && super::first_mismatch(&a.key, &b.key, super::CompareOptions::default())?.is_none())
     }
 }
 

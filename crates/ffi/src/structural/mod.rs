@@ -91,21 +91,25 @@ pub(crate) fn structural_kind(object: &ObjectRef) -> Result<i32, Error> {
     Err(Error::new(ErrorKind::TypeError, message))
 }
 
-/// Compares two values with the switches that front ends have; the first difference, or why they cannot be compared.
-pub fn first_mismatch(
-    a: &Any,
-    b: &Any,
-    map_free_vars: bool,
-    skip_tensor_content: bool,
-) -> Result<Option<Mismatch>, Error> {
-    let mut eq = StructuralEqual::with_options(map_free_vars, skip_tensor_content);
+/// The switches that front ends have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompareOptions {
+    /// Variables that neither side defines are matched by position.
+    pub map_free_vars: bool,
+    /// The elements of tensors do not count.
+    pub skip_tensor_content: bool,
+}
+
+/// Compares two values; the first difference, or why they cannot be compared.
+pub fn first_mismatch(a: &Any, b: &Any, options: CompareOptions) -> Result<Option<Mismatch>, Error> {
+    let mut eq = StructuralEqual::with_options(options);
     let equal = eq.values(a, b);
     eq.conclude(equal)
 }
 
 /// The hash that goes with [`first_mismatch`].
-pub fn value_hash(value: &Any, map_free_vars: bool, skip_tensor_content: bool) -> Result<u64, Error> {
-    StructuralHash::with_options(map_free_vars, skip_tensor_content).of_value(value)
+pub fn value_hash(value: &Any, options: CompareOptions) -> Result<u64, Error> {
+    StructuralHash::with_options(options).of_value(value)
 }
 
 /// Compares two graphs. With `map_free_vars`, variables that neither defines are matched by position as well.

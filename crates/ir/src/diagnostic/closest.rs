@@ -19,18 +19,8 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>, count:
 
 /// Levenshtein distance; long names count as far.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let best = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = row[j + 1];
-            row[j + 1] = best;
-        }
-    }
-    row[b.len()]
+    let head = |text: &'_ str| text.char_indices().nth(64).map_or(text.len(), |(end, _)| end);
+    strsim::levenshtein(&a[..head(a)], &b[..head(b)])
 }
 
 #[cfg(test)]

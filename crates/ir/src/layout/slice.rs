@@ -11,7 +11,7 @@ use crate::prim::{self, PrimExpr};
 
 /// A part of a dimension.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct DimSlice {
     /// Where it begins.
     pub begin: PrimExpr,
     /// How long it is.
@@ -23,7 +23,7 @@ impl Layout {
     pub fn slice(
         &self,
         shape: &[PrimExpr],
-        region: &[Part],
+        region: &[DimSlice],
         counting: Counting,
     ) -> Result<Option<Layout>, LayoutError> {
         if shape.len() != region.len() {
@@ -49,7 +49,7 @@ impl Layout {
 }
 
 /// The iterators of a part of a dimension, and where it begins.
-fn slice_of_dimension(shard: &[Ref<Iter>], part: &Part) -> Option<(Vec<Ref<Iter>>, Offsets)> {
+fn slice_of_dimension(shard: &[Ref<Iter>], part: &DimSlice) -> Option<(Vec<Ref<Iter>>, Offsets)> {
     let mut analyzer = Analyzer::new();
     let extent = analyzer.simplify(&part.extent);
     let begins = begin_of(shard, &part.begin, &mut analyzer);

@@ -38,7 +38,7 @@ impl Layout {
         right_shape: &[PrimExpr],
         counting: Counting,
     ) -> Result<Option<TileLayout>, LayoutError> {
-        self.rest_of_sum(sum, interleaved_shape, right_shape, Known::Right, counting)
+        self.rest_of_sum(sum, interleaved_shape, right_shape, KnownAddend::Right, counting)
     }
 
     /// The right layout of a sum of which this is the left one; `None` where it is not.
@@ -49,7 +49,7 @@ impl Layout {
         left_shape: &[PrimExpr],
         counting: Counting,
     ) -> Result<Option<TileLayout>, LayoutError> {
-        self.rest_of_sum(sum, interleaved_shape, left_shape, Known::Left, counting)
+        self.rest_of_sum(sum, interleaved_shape, left_shape, KnownAddend::Left, counting)
     }
 
     fn rest_of_sum(
@@ -57,7 +57,7 @@ impl Layout {
         sum: &Layout,
         interleaved_shape: &[PrimExpr],
         shape: &[PrimExpr],
-        known: Known,
+        known: KnownAddend,
         counting: Counting,
     ) -> Result<Option<TileLayout>, LayoutError> {
         if !self.permutes_like(sum) {
@@ -74,7 +74,7 @@ impl Layout {
         let mut shard = Vec::new();
         for dim in 0..shape.len() {
             let (left, right) = (parts.group(2 * dim), parts.group(2 * dim + 1));
-            let (mine, rest) = if known == Known::Left { (left, right) } else { (right, left) };
+            let (mine, rest) = if known == KnownAddend::Left { (left, right) } else { (right, left) };
             let expected = own.group(dim);
             if mine.len() != expected.len() || !mine.iter().zip(expected).all(|(a, b)| same_iter(a, b, &mut analyzer)) {
                 return Ok(None);
@@ -88,7 +88,7 @@ impl Layout {
 
 /// Which of the addends is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum KnownAddend {
     Left,
     Right,
 }

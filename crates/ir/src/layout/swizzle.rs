@@ -140,7 +140,7 @@ impl ComposeLayout {
         if !self.swizzle_inner {
             return None;
         }
-        let mut parts = Parts::new(1 << (self.per_element + self.atom_len));
+        let mut parts = AddressParts::new(1 << (self.per_element + self.atom_len));
         for (iter, at) in tile.shard.iter().zip(coord).filter(|(iter, _)| !iter.extent.is_int(1)) {
             parts.add_iter(&iter.extent, &iter.stride, at)?;
         }
@@ -155,7 +155,7 @@ impl ComposeLayout {
 }
 
 /// An address as whole atoms, what varies within an atom, and a constant.
-struct Parts {
+struct AddressParts {
     analyzer: Analyzer,
     atom: i64,
     whole: Option<PrimExpr>,
@@ -167,10 +167,10 @@ struct Parts {
     constant: i64,
 }
 
-impl Parts {
-    fn new(atom: i64) -> Parts {
+impl AddressParts {
+    fn new(atom: i64) -> AddressParts {
         let analyzer = Analyzer::new();
-        Parts { analyzer, atom, whole: None, atoms: None, within: None, within_max: 0, constant: 0 }
+        AddressParts { analyzer, atom, whole: None, atoms: None, within: None, within_max: 0, constant: 0 }
     }
 
     /// `at * stride`, for `at` below `extent`.

@@ -5,7 +5,7 @@ use relaxide_ffi::{DataType, Ref};
 
 use super::apply::Places;
 use super::group::{group, group_by_many};
-use super::slice::Part;
+use super::slice::DimSlice;
 use super::*;
 use crate::prim::{self, BinaryOp};
 use crate::{PrimExpr, Var};
@@ -171,7 +171,7 @@ proptest! {
         let (outer, inner) = shard.split_at(cut.min(shard.len()));
         let shape = [outer, inner].map(|part| count(&part.iter().map(|s| s.extent).collect::<Vec<_>>()));
         let region = shape.map(|dim| { let (a, b) = (from % dim, to % dim); (a.min(b), a.max(b) + 1) });
-        let parts: Vec<_> = region.iter().map(|(a, b)| Part { begin: int(*a), extent: int(b - a) }).collect();
+        let parts: Vec<_> = region.iter().map(|(a, b)| DimSlice { begin: int(*a), extent: int(b - a) }).collect();
         if let Some(part) = layout.slice(&ints(&shape), &parts, Counting::Unknown).unwrap() {
             let extents: Vec<_> = region.iter().map(|(a, b)| b - a).collect();
             for coord in coordinates(&extents) {

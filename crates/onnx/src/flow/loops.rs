@@ -6,7 +6,7 @@ use relaxide_relax::{BlockBuilder, Expr};
 
 use super::carried;
 use super::rows::{self, Along};
-use super::state::Part;
+use super::state::StatePart;
 use crate::dims;
 use crate::error::NodeError;
 use crate::graph::{Graphs, Step};
@@ -40,7 +40,7 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
     let mut state = Vec::new();
     let mut parts = Vec::new();
     for i in 2..node.inputs.len() {
-        let (expr, part) = Part::of(builder, node.input(i)?, body.input.get(i))?;
+        let (expr, part) = StatePart::of(builder, node.input(i)?, body.input.get(i))?;
         state.push(expr);
         parts.push(part);
     }
@@ -63,7 +63,7 @@ pub fn repeat(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> R
         let mut asks = false;
         let done =
             looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
-                let mut known = Known { asks: &mut asks, parts: &mut parts };
+                let mut known = LoopFacts { asks: &mut asks, parts: &mut parts };
                 iterate(graphs, builder, body, inside, iteration, &mut known)
             });
         match done {
@@ -112,11 +112,11 @@ fn iterations_are_fixed(limit: &PrimExpr) -> bool {
 }
 
 /// What is known of a loop's body.
-struct Known<'a> {
+struct LoopFacts<'a> {
     /// Whether the body computes a condition, for which there was no place.
     asks: &'a mut bool,
     /// Its state.
-    parts: &'a mut [Part],
+    parts: &'a mut [StatePart],
 }
 
 /// One iteration of a body.
@@ -126,7 +126,7 @@ fn iterate(
     body: &GraphProto,
     inside: &mut Captures,
     iteration: &Iteration,
-    known: &mut Known<'_>,
+    known: &mut LoopFacts<'_>,
 ) -> Result<Next> {
     let one = |i: usize| shape_of_input(body.input.get(i));
     let index = Symbolic { shape: one(0), ..Symbolic::scalar(iteration.index.clone()) };

@@ -4,7 +4,7 @@ use relaxide_ir::prim::PrimExpr;
 use relaxide_relax::BlockBuilder;
 
 use super::rows::{self, Along, Order};
-use super::state::Part;
+use super::state::StatePart;
 use super::{capture, carried};
 use crate::dims;
 use crate::error::NodeError;
@@ -19,7 +19,7 @@ use relaxide_frontend::{Captures, Iteration, Loop, Next};
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// An input that is to be read row by row: its axis may count from the last.
-struct Given {
+struct ScanInput {
     tensor: Value,
     axis: i64,
     order: Order,
@@ -46,7 +46,7 @@ pub fn scan(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Res
     let mut inputs = Vec::new();
     for i in 0..count {
         let (axis, order) = (at(&axes, i).unwrap_or(0), order(&directions, i));
-        inputs.push(Given { tensor: node.input(states + i)?.clone(), axis, order });
+        inputs.push(ScanInput { tensor: node.input(states + i)?.clone(), axis, order });
     }
     let (axes, directions) = (node.ints("scan_output_axes")?, node.ints("scan_output_directions")?);
     let outputs = |i: usize| (at(&axes, i).unwrap_or(0), order(&directions, i));
@@ -89,7 +89,7 @@ pub fn scan_batch(graphs: &mut Graphs, builder: &mut BlockBuilder, node: &Node) 
         }
         let scanned = items.split_off(states);
         let given = scanned.into_iter().enumerate();
-        let inputs = given.map(|(i, tensor)| Given { tensor, axis: 0, order: order(&directions, i) }).collect();
+        let inputs = given.map(|(i, tensor)| ScanInput { tensor, axis: 0, order: order(&directions, i) }).collect();
         graphs.names.open(Visibility::Captured(std::mem::take(inside)));
         let item = over_rows(graphs, builder, body, &items, inputs, &|_| (0, Order::Forward));
         if let Some(captures) = graphs.names.close() {
@@ -117,13 +117,13 @@ fn over_rows(
     builder: &mut BlockBuilder,
     body: &GraphProto,
     given_state: &[Value],
-    inputs: Vec<Given>,
+    inputs: Vec<ScanInput>,
     outputs: &dyn Fn(usize) -> (i64, Order),
 ) -> Result<Option<Vec<Value>>> {
     let (length, scanned) = scan_inputs(&mut Scope::new(builder), inputs)?;
     let (mut state, mut parts) = (Vec::new(), Vec::new());
     for (i, value) in given_state.iter().enumerate() {
-        let (expr, part) = Part::of(builder, value, body.input.get(i))?;
+        let (expr, part) = StatePart::of(builder, value, body.input.get(i))?;
         state.push(expr);
         parts.push(part);
     }
@@ -171,11 +171,11 @@ fn order(directions: &Option<Vec<i64>>, i: usize) -> Order {
 }
 
 /// The inputs that are read row by row, and how many rows they have.
-fn scan_inputs(scope: &mut Scope, inputs: Vec<Given>) -> Result<(PrimExpr, Vec<Scanned>)> {
+fn scan_inputs(scope: &mut Scope, inputs: Vec<ScanInput>) -> Result<(PrimExpr, Vec<Scanned>)> {
     let mut tensors = Vec::new();
     let mut places = Vec::new();
     let mut orders = Vec::new();
-    for Given { tensor, axis, order } in inputs {
+    for ScanInput { tensor, axis, order } in inputs {
         places.push(place(axis, scope.value_dims(&tensor)?.len())?);
         tensors.push(tensor);
         orders.push(order);
@@ -190,7 +190,7 @@ struct Body<'a> {
     graph: &'a GraphProto,
     scanned: &'a [Scanned],
     /// Its state.
-    parts: &'a mut [Part],
+    parts: &'a mut [StatePart],
 }
 
 /// One iteration of a body.

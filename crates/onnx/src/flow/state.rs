@@ -1,4 +1,4 @@
-//! [`Part`]: what a part of a loop's state is, which stays so from iteration to iteration.
+//! [`StatePart`]: what a part of a loop's state is, which stays so from iteration to iteration.
 
 use relaxide_ir::Type;
 use relaxide_relax::{BlockBuilder, Expr};
@@ -15,7 +15,7 @@ type Result<T> = std::result::Result<T, NodeError>;
 
 /// What a part of the state is.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum StatePart {
     /// A tensor of numbers.
     Tensor,
     /// A tensor of texts of so many axes.
@@ -26,44 +26,44 @@ pub enum Part {
     Optional(Held),
 }
 
-impl Part {
+impl StatePart {
     /// A part of the state before the first iteration, and what it is. `info` is the body's input.
-    pub fn of(builder: &mut BlockBuilder, value: &Value, info: Option<&ValueInfoProto>) -> Result<(Expr, Part)> {
+    pub fn of(builder: &mut BlockBuilder, value: &Value, info: Option<&ValueInfoProto>) -> Result<(Expr, StatePart)> {
         let declared = info.and_then(|i| i.r#type.as_ref()).and_then(|t| t.value.as_ref());
         let mut scope = Scope::new(builder);
         Ok(match value {
             Value::Optional(_) => {
                 let held = Held::of(&scope, value).erased();
-                (anything(&mut scope, value)?, Part::Optional(held))
+                (anything(&mut scope, value)?, StatePart::Optional(held))
             }
             _ if matches!(declared, Some(TypeKind::Optional(_))) => {
                 let held = Held::of(&scope, value).erased();
-                (anything(&mut scope, value)?, Part::Optional(held))
+                (anything(&mut scope, value)?, StatePart::Optional(held))
             }
             // A tuple of another length is another type, so the array is one whose length nobody knows.
             Value::Sequence(sequence) => {
                 let object = sequence.object(&mut scope)?;
-                (scope.array(object)?, Part::Sequence(erased(&sequence.element)))
+                (scope.array(object)?, StatePart::Sequence(erased(&sequence.element)))
             }
-            Value::Texts(texts) => (texts.object(&mut scope)?, Part::Texts(texts.dims(&scope)?.len())),
-            tensor => (scope.tensor(tensor)?, Part::Tensor),
+            Value::Texts(texts) => (texts.object(&mut scope)?, StatePart::Texts(texts.dims(&scope)?.len())),
+            tensor => (scope.tensor(tensor)?, StatePart::Tensor),
         })
     }
 
     /// The part as a value.
     pub fn value(&self, builder: &mut BlockBuilder, expr: Expr) -> Result<Value> {
         Ok(match self {
-            Part::Tensor => Value::Computed(expr),
-            Part::Texts(rank) => Value::Texts(carried::unpack(&mut Scope::new(builder), expr, *rank as i64)?),
-            Part::Sequence(element) => Value::Sequence(Sequence::listed(expr, element.clone())),
-            Part::Optional(held) => Value::Optional(Optional { object: Some(expr), held: held.clone() }),
+            StatePart::Tensor => Value::Computed(expr),
+            StatePart::Texts(rank) => Value::Texts(carried::unpack(&mut Scope::new(builder), expr, *rank as i64)?),
+            StatePart::Sequence(element) => Value::Sequence(Sequence::listed(expr, element.clone())),
+            StatePart::Optional(held) => Value::Optional(Optional { object: Some(expr), held: held.clone() }),
         })
     }
 
     /// What an iteration gives for the part; whether more is known of the part now.
     pub fn after(&mut self, scope: &mut Scope, value: &Value) -> Result<(Expr, bool)> {
         match (value, &mut *self) {
-            (Value::Sequence(sequence), Part::Sequence(element)) => {
+            (Value::Sequence(sequence), StatePart::Sequence(element)) => {
                 let found = erased(&sequence.element);
                 let wider = found.map_or_else(|| element.clone(), |found| sequence::common(element.clone(), found));
                 let changed = wider != *element;
@@ -71,7 +71,7 @@ impl Part {
                 let object = sequence.object(scope)?;
                 Ok((scope.array(object)?, changed))
             }
-            (value, Part::Optional(held)) => {
+            (value, StatePart::Optional(held)) => {
                 let wider = held.common(&Held::of(scope, value).erased(), &|dim| dim.as_int().is_some());
                 let wider =
                     wider.ok_or_else(|| NodeError::unsupported("an optional value of the state changes its kind"))?;
@@ -79,7 +79,7 @@ impl Part {
                 *held = wider;
                 Ok((anything(scope, value)?, changed))
             }
-            (Value::Texts(texts), Part::Texts(rank)) => {
+            (Value::Texts(texts), StatePart::Texts(rank)) => {
                 let (before, behind) = (*rank, texts.dims(scope)?.len());
                 if before != behind {
                     return Err(NodeError::unsupported(format!(
@@ -88,7 +88,7 @@ impl Part {
                 }
                 Ok((texts.object(scope)?, false))
             }
-            (_, Part::Texts(_)) => {
+            (_, StatePart::Texts(_)) => {
                 Err(NodeError::invalid("a part of the state is texts before an iteration and numbers behind it"))
             }
             (value, _) => Ok((scope.tensor(value)?, false)),

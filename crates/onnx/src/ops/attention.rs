@@ -29,7 +29,7 @@ struct Visibility {
 }
 
 /// Queries, keys and values by head, and how many keys come from earlier calls.
-struct Parts {
+struct AttentionInputs {
     q: Expr,
     k: Expr,
     v: Expr,
@@ -37,7 +37,7 @@ struct Parts {
 }
 
 /// The inputs of a node, keys and values behind those of earlier calls.
-fn parts(scope: &mut Scope, node: &Node) -> Result<Parts> {
+fn parts(scope: &mut Scope, node: &Node) -> Result<AttentionInputs> {
     let heads = (node.int("q_num_heads")?, node.int("kv_num_heads")?);
     let q = by_head(scope, node, 0, heads.0)?;
     let (mut k, mut v) = (by_head(scope, node, 1, heads.1)?, by_head(scope, node, 2, heads.1)?);
@@ -49,7 +49,7 @@ fn parts(scope: &mut Scope, node: &Node) -> Result<Parts> {
         k = joined(scope, key, k)?;
         v = joined(scope, value, v)?;
     }
-    Ok(Parts { q, k, v, past })
+    Ok(AttentionInputs { q, k, v, past })
 }
 
 /// The products of queries with keys, scaled: queries alone, where a step has one of them and many keys; both by the root, as the standard
@@ -101,7 +101,7 @@ pub fn mixed(scope: &mut Scope, weights: Expr, v: Expr) -> Result<Expr> {
 /// `Attention`.
 pub fn attention(scope: &mut Scope, node: &Node) -> Outputs {
     let packed = scope.value_dims(node.input(0)?)?.len() == 3;
-    let Parts { q, k, v, past } = parts(scope, node)?;
+    let AttentionInputs { q, k, v, past } = parts(scope, node)?;
     let dtype = scope.dtype(&q);
     let raw = scores(scope, node, q, k.clone())?;
     let capped = capped(scope, node, raw.clone())?;

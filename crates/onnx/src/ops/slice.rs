@@ -14,7 +14,7 @@ use crate::scope::Scope;
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// One axis of a slice.
-struct Part {
+struct AxisSlice {
     axis: usize,
     start: PrimExpr,
     end: PrimExpr,
@@ -47,7 +47,7 @@ pub fn slice(scope: &mut Scope, node: &Node) -> Outputs {
                 let (start, end) =
                     (dims::slice_bound(&starts[i], &shape[axis]), dims::slice_bound(&ends[i], &shape[axis]));
                 if !(start.is_int(0) && dims::equal(&end, &shape[axis]) && step == 1) {
-                    parts.push(Part { axis, start, end, step });
+                    parts.push(AxisSlice { axis, start, end, step });
                 }
             }
             step => result = backwards(scope, result, axis, &starts[i], &ends[i], step)?,
@@ -112,8 +112,9 @@ fn bounds(node: &Node, name: &str, i: usize) -> Result<Option<Vec<PrimExpr>>> {
 }
 
 /// Steps ahead: one strided slice over all axes.
-fn forwards(scope: &mut Scope, x: Expr, parts: &[Part]) -> Result<Expr> {
-    let tuple = |f: &dyn Fn(&Part) -> PrimExpr| Expr::tuple(parts.iter().map(|p| Expr::prim(f(p))).collect::<Vec<_>>());
+fn forwards(scope: &mut Scope, x: Expr, parts: &[AxisSlice]) -> Result<Expr> {
+    let tuple =
+        |f: &dyn Fn(&AxisSlice) -> PrimExpr| Expr::tuple(parts.iter().map(|p| Expr::prim(f(p))).collect::<Vec<_>>());
     let args = [
         x,
         tuple(&|p| prim::int(p.axis as i64)),

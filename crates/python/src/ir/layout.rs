@@ -3,7 +3,7 @@
 use relaxide::ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, Function, Map, Object, Ref, type_attr};
 use relaxide::ir::layout::apply::Places;
 use relaxide::ir::layout::group::{group, group_by_many};
-use relaxide::ir::layout::slice::Part;
+use relaxide::ir::layout::slice::DimSlice;
 use relaxide::ir::layout::{
     Axis, ComposeLayout, Counting, ExecScope, Iter, Layout, LayoutError, Offsets, ScopeBinding, ScopeIdDef, ScopeKind,
     TileLayout,
@@ -110,11 +110,11 @@ pub(super) const TABLE: &[Row] = &[
     }),
     ("tirx.LayoutSlice", |args| {
         let shapes = shapes(args)?;
-        let region: Vec<Part> = shapes
+        let region: Vec<DimSlice> = shapes
             .first
             .iter()
             .zip(&shapes.second)
-            .map(|(begin, extent)| Part { begin: begin.clone(), extent: extent.clone() })
+            .map(|(begin, extent)| DimSlice { begin: begin.clone(), extent: extent.clone() })
             .collect();
         Ok(told(layout(args, 0)?.slice(&indices(args, 1)?, &region, counting(args, 4)?))?.into())
     }),

@@ -81,7 +81,7 @@ fn infer(cx: &CallCx, spatial: usize, layout: &str) -> Result<Type, OpError> {
 }
 
 /// The window of one part of one axis: where it begins, how many elements it may have at most, and how many it has.
-struct Part {
+struct AxisWindow {
     begin: PrimExpr,
     size: PrimExpr,
     tap: te::ReduceAxis,
@@ -101,7 +101,7 @@ fn lower(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::Te
         let begin = prim::floordiv(&out[i + 2] * s, n);
         let end = prim::floordiv((&out[i + 2] + 1) * s + (n - 1), n);
         let size = if *regular { tap.extent().clone() } else { end - &begin };
-        Part { begin, size, tap: tap.clone(), regular: *regular }
+        AxisWindow { begin, size, tap: tap.clone(), regular: *regular }
     };
     let axes: Vec<te::ReduceAxis> = taps.iter().map(|(t, _)| t.clone()).collect();
     let total = compute(cx, "adaptive_pool_sum", &dims, &out_order, |out| {

@@ -124,16 +124,16 @@ fn without_classes(predictions: &[PrimExpr]) -> Vec<PrimExpr> {
 }
 
 /// What losses are made of: predictions, targets and weights.
-struct Parts<'a> {
+struct LossInputs<'a> {
     predictions: &'a te::Tensor,
     targets: &'a te::Tensor,
     weights: Option<&'a te::Tensor>,
     ignore: i64,
 }
 
-impl Parts<'_> {
-    fn of<'a>(cx: &CallCx, inputs: &'a [te::Tensor], first: usize) -> Result<Parts<'a>, OpError> {
-        Ok(Parts {
+impl LossInputs<'_> {
+    fn of<'a>(cx: &CallCx, inputs: &'a [te::Tensor], first: usize) -> Result<LossInputs<'a>, OpError> {
+        Ok(LossInputs {
             predictions: input(cx, inputs, first)?,
             targets: input(cx, inputs, first + 1)?,
             weights: inputs.get(first + 2),
@@ -180,7 +180,7 @@ impl Parts<'_> {
 }
 
 fn loss(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
-    let parts = Parts::of(cx, inputs, 0)?;
+    let parts = LossInputs::of(cx, inputs, 0)?;
     let zero = constant(parts.dtype(), 0.0);
     let losses = te::compute("T_nll", parts.targets.shape(), |at| {
         let value = &zero - parts.predictions.at(&parts.place(at)) * parts.weight(at);
@@ -200,7 +200,7 @@ fn loss(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> 
 
 fn backward(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let grad = input(cx, inputs, 0)?;
-    let parts = Parts::of(cx, inputs, 1)?;
+    let parts = LossInputs::of(cx, inputs, 1)?;
     let reduction = cx.str("reduction")?;
     let weights = (reduction == "mean").then(|| parts.total("T_nll_weights", |at| parts.weight(at)));
     let zero = constant(parts.dtype(), 0.0);

@@ -221,25 +221,25 @@ fn wanted(func: &Function, block: &BindingBlock, wanted: Option<&[String]>) -> R
 }
 
 /// A part of a derivative: a value, or a field of another part. It is bound when it is read first, and then once.
-struct Part {
+struct DerivativePart {
     bound: RefCell<Option<Expr>>,
     value: Value,
 }
 
 enum Value {
     Whole(Expr),
-    Field(Rc<Part>, usize),
+    Field(Rc<DerivativePart>, usize),
 }
 
-impl Part {
-    fn of(value: Expr) -> Rc<Part> {
-        Rc::new(Part { bound: RefCell::new(None), value: Value::Whole(value) })
+impl DerivativePart {
+    fn of(value: Expr) -> Rc<DerivativePart> {
+        Rc::new(DerivativePart { bound: RefCell::new(None), value: Value::Whole(value) })
     }
 
-    fn field(self: &Rc<Part>, i: usize) -> Rc<Part> {
+    fn field(self: &Rc<DerivativePart>, i: usize) -> Rc<DerivativePart> {
         match &self.value {
-            Value::Whole(Expr::Tuple(tuple)) if i < tuple.fields.len() => Part::of(tuple.fields[i].clone()),
-            _ => Rc::new(Part { bound: RefCell::new(None), value: Value::Field(self.clone(), i) }),
+            Value::Whole(Expr::Tuple(tuple)) if i < tuple.fields.len() => DerivativePart::of(tuple.fields[i].clone()),
+            _ => Rc::new(DerivativePart { bound: RefCell::new(None), value: Value::Field(self.clone(), i) }),
         }
     }
 
@@ -288,7 +288,9 @@ impl Reverse<'_> {
         match binding.value() {
             Expr::Call(call) => self.call(binding.var(), call, grad),
             Expr::TupleGetItem(item) => self.field(item, grad),
-            value @ (Expr::Tuple(_) | Expr::Var(_) | Expr::DataflowVar(_)) => self.add(value, &Part::of(grad)),
+            value @ (Expr::Tuple(_) | Expr::Var(_) | Expr::DataflowVar(_)) => {
+                self.add(value, &DerivativePart::of(grad))
+            }
             Expr::Constant(_) | Expr::Prim(_) | Expr::Shape(_) => Ok(()),
             _ => refuse(format!("`{}` is bound to what has no derivative", binding.var().name())),
         }
@@ -312,7 +314,7 @@ impl Reverse<'_> {
         };
         for (arg, grad) in call.args.iter().zip(grads) {
             if let Some(grad) = grad {
-                self.add(arg, &Part::of(grad))?;
+                self.add(arg, &DerivativePart::of(grad))?;
             }
         }
         Ok(())
@@ -361,10 +363,10 @@ impl Reverse<'_> {
         let Type::Tuple(ty) = tuple.ty().clone() else { return refuse("a field is taken from what is no tuple") };
         let fields = match self.adjoints.get(&tuple).cloned() {
             Some(known) => {
-                let (known, mut fields) = (Part::of(known), Vec::with_capacity(ty.fields.len()));
+                let (known, mut fields) = (DerivativePart::of(known), Vec::with_capacity(ty.fields.len()));
                 for (i, ty) in ty.fields.iter().enumerate() {
                     fields.push(match i == index {
-                        true => self.sum_operand(&known.field(i), &Part::of(grad.clone()), ty)?,
+                        true => self.sum_operand(&known.field(i), &DerivativePart::of(grad.clone()), ty)?,
                         false => known.field(i).operand(self.b)?,
                     });
                 }
@@ -405,13 +407,13 @@ impl Reverse<'_> {
     }
 
     /// Adds to the adjoint of an operand.
-    fn add(&mut self, operand: &Expr, grad: &Rc<Part>) -> Result<(), BuildError> {
+    fn add(&mut self, operand: &Expr, grad: &Rc<DerivativePart>) -> Result<(), BuildError> {
         if let Expr::Tuple(tuple) = operand {
             return tuple.fields.iter().enumerate().try_for_each(|(i, field)| self.add(field, &grad.field(i)));
         }
         let Some(var) = operand.as_var() else { return Ok(()) };
         let value = match self.adjoints.get(&var).cloned() {
-            Some(before) => self.sum(&Part::of(before), grad, var.ty())?,
+            Some(before) => self.sum(&DerivativePart::of(before), grad, var.ty())?,
             None => grad.value(self.b)?,
         };
         self.set(&var, value)
@@ -425,7 +427,7 @@ impl Reverse<'_> {
     }
 
     /// The sum of two derivatives by what has a type.
-    fn sum(&mut self, a: &Rc<Part>, b: &Rc<Part>, ty: &Type) -> Result<Expr, BuildError> {
+    fn sum(&mut self, a: &Rc<DerivativePart>, b: &Rc<DerivativePart>, ty: &Type) -> Result<Expr, BuildError> {
         let Type::Tuple(tuple) = ty else {
             return Ok(op::call("add", [a.operand(self.b)?, b.operand(self.b)?], Attrs::new())?);
         };
@@ -435,7 +437,7 @@ impl Reverse<'_> {
         Ok(Expr::tuple(fields?))
     }
 
-    fn sum_operand(&mut self, a: &Rc<Part>, b: &Rc<Part>, ty: &Type) -> Result<Expr, BuildError> {
+    fn sum_operand(&mut self, a: &Rc<DerivativePart>, b: &Rc<DerivativePart>, ty: &Type) -> Result<Expr, BuildError> {
         let sum = self.sum(a, b, ty)?;
         self.b.normalize_arg(sum)
     }

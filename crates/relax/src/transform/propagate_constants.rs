@@ -47,9 +47,9 @@ fn run(mut module: IRModule) -> PassResult {
 }
 
 /// The parameters that are constants.
-fn constants(func: &Function, given: &[Given]) -> Option<ExprMap> {
-    let constant = |(param, given): (&Ref<Var>, &Given)| match given {
-        Given::Constant(constant) if same_type(&param.ty, &constant.ty()) => {
+fn constants(func: &Function, given: &[ParameterValue]) -> Option<ExprMap> {
+    let constant = |(param, given): (&Ref<Var>, &ParameterValue)| match given {
+        ParameterValue::Constant(constant) if same_type(&param.ty, &constant.ty()) => {
             Some((AnyVar::Var(param.clone()), constant.clone()))
         }
         _ => None,
@@ -60,7 +60,7 @@ fn constants(func: &Function, given: &[Given]) -> Option<ExprMap> {
 
 /// What the calls of a function give a parameter.
 #[derive(Clone)]
-enum Given {
+enum ParameterValue {
     /// Nothing yet, or the parameter itself.
     Nothing,
     Constant(Expr),
@@ -70,7 +70,7 @@ enum Given {
 /// What all calls give the parameters of private functions.
 struct Calls<'a> {
     private: &'a HashMap<String, Ref<Function>>,
-    given: HashMap<String, Vec<Given>>,
+    given: HashMap<String, Vec<ParameterValue>>,
 }
 
 impl ExprVisitor for Calls<'_> {
@@ -78,14 +78,15 @@ impl ExprVisitor for Calls<'_> {
         if let Some((call, name)) = callee(e)
             && let Some(func) = self.private.get(name)
         {
-            let given = self.given.entry(name.to_string()).or_insert_with(|| vec![Given::Nothing; func.params.len()]);
+            let given =
+                self.given.entry(name.to_string()).or_insert_with(|| vec![ParameterValue::Nothing; func.params.len()]);
             for ((param, arg), given) in func.params.iter().zip(&call.args).zip(given) {
                 let is_itself = matches!(arg, Expr::Var(var) if var == param);
                 *given = match (&*given, arg) {
                     (given, _) if is_itself => given.clone(),
-                    (Given::Nothing, Expr::Constant(_)) => Given::Constant(arg.clone()),
-                    (Given::Constant(known), arg) if known == arg => continue,
-                    _ => Given::Others,
+                    (ParameterValue::Nothing, Expr::Constant(_)) => ParameterValue::Constant(arg.clone()),
+                    (ParameterValue::Constant(known), arg) if known == arg => continue,
+                    _ => ParameterValue::Others,
                 };
             }
         }

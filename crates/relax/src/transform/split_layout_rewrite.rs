@@ -50,7 +50,7 @@ fn run(module: IRModule) -> PassResult {
 }
 
 /// A kernel in two.
-struct Parts {
+struct SplitKernel {
     /// Lays weights out anew.
     prepack: PrimFunc,
     /// Takes them so.
@@ -87,7 +87,7 @@ enum Inseparable {
     UnknownDimensions(String),
 }
 
-fn split(kernel: &PrimFunc) -> Result<Option<Parts>, Inseparable> {
+fn split(kernel: &PrimFunc) -> Result<Option<SplitKernel>, Inseparable> {
     let Some(root) = root_block(kernel) else { return Ok(None) };
     let (mut before, mut rest, mut rewritten) = (Vec::new(), Vec::new(), Vec::new());
     for stmt in statements(root) {
@@ -114,7 +114,7 @@ fn split(kernel: &PrimFunc) -> Result<Option<Parts>, Inseparable> {
         return Err(Inseparable::Twice);
     }
     let weights = rewritten.iter().map(|r| Ok((r.place, known_type(&r.to)?))).collect::<Result<_, _>>()?;
-    Ok(Some(Parts {
+    Ok(Some(SplitKernel {
         prepack: prepack(kernel, before, &rewritten),
         compute: compute(kernel, root, rest, &rewritten),
         weights,
@@ -206,7 +206,7 @@ fn compute(kernel: &PrimFunc, root: &SBlock, statements: Vec<Stmt>, rewritten: &
 }
 
 struct Calls {
-    parts: HashMap<String, Parts>,
+    parts: HashMap<String, SplitKernel>,
 }
 
 impl Rewrite for Calls {

@@ -14,7 +14,7 @@ use crate::instruction::{Alignment, Instruction, Size};
 /// The mark of a register in a list that is not read again: its value is moved, not shared.
 const LAST: u32 = 1 << 31;
 
-/// The value of a register of a list of [`Op::AllocAdt`], [`Op::AllocClosure`] and calls.
+/// The value of a register of a list of [`Decoded::AllocAdt`], [`Decoded::AllocClosure`] and calls.
 #[inline]
 pub(super) fn passed(registers: &mut [Any], listed: u32) -> Any {
     let register = &mut registers[(listed & !LAST) as usize];
@@ -52,7 +52,7 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic, usize)] = &[
 
 /// One operation: an instruction, or several in one (`Case`: whether a value has a tag; `IfIs`: whether an integer is this one).
 #[derive(Clone, Debug)]
-pub(super) enum Op {
+pub(super) enum Decoded {
     Move { from: u32, dst: u32 },
     Ret { result: u32 },
     Call { func: u32, dst: u32, args: Args },
@@ -93,7 +93,7 @@ pub(super) enum Bytes {
 /// A function.
 #[derive(Debug)]
 pub(super) struct Code {
-    pub ops: Vec<Op>,
+    pub ops: Vec<Decoded>,
     /// The instruction that each operation came of.
     pub origin: Vec<u32>,
     lists: Vec<u32>,
@@ -261,7 +261,7 @@ fn decode_one(
     lists: &mut Vec<u32>,
     pc: usize,
     instruction: &Instruction,
-) -> Op {
+) -> Decoded {
     let mut list = |registers: &[i64]| {
         let start = lists.len() as u32;
         lists.extend(registers.iter().map(|r| *r as u32));
@@ -276,39 +276,39 @@ fn decode_one(
         Some(register) => number(register).map_or(Offset::Register(at(register)), |(value, _)| Offset::Known(value)),
     };
     match instruction {
-        Instruction::Move { from, dst } => Op::Move { from: at(*from), dst: at(*dst) },
-        Instruction::Ret { result } => Op::Ret { result: at(*result) },
+        Instruction::Move { from, dst } => Decoded::Move { from: at(*from), dst: at(*dst) },
+        Instruction::Ret { result } => Decoded::Ret { result: at(*result) },
         Instruction::Invoke { func, dst, args } => {
             let tail = is_tail(function, pc, *dst);
             let (func, args) = (*func as u32, list(args));
             mark_last(function, pc, tail, &mut lists[args.start as usize..]);
-            if tail { Op::TailCall { func, args } } else { Op::Call { func, dst: at(*dst), args } }
+            if tail { Decoded::TailCall { func, args } } else { Decoded::Call { func, dst: at(*dst), args } }
         }
         Instruction::InvokeClosure { closure, dst, args } => {
             let tail = is_tail(function, pc, *dst);
             let (closure, args) = (at(*closure), list(args));
             mark_last(function, pc, tail, &mut lists[args.start as usize..]);
             match tail {
-                true => Op::TailClosure { closure, args },
-                false => Op::CallClosure { closure, dst: at(*dst), args },
+                true => Decoded::TailClosure { closure, args },
+                false => Decoded::CallClosure { closure, dst: at(*dst), args },
             }
         }
         Instruction::InvokePacked { index, outputs, args } => {
             let name = executable.primitives.get(*index as usize).map_or("", String::as_str);
             let own = INTRINSICS.iter().find(|(own, _, arity)| *own == name && *arity == args.len());
             match own {
-                Some((_, kind, _)) => Op::Intrinsic { kind: *kind, args: list(args) },
-                None => Op::Packed { index: *index as u32, outputs: *outputs as u32, args: list(args) },
+                Some((_, kind, _)) => Decoded::Intrinsic { kind: *kind, args: list(args) },
+                None => Decoded::Packed { index: *index as u32, outputs: *outputs as u32, args: list(args) },
             }
         }
-        Instruction::AllocTensor { storage, offset, shape, dtype, dst } => Op::AllocTensor {
+        Instruction::AllocTensor { storage, offset, shape, dtype, dst } => Decoded::AllocTensor {
             storage: at(*storage),
             offset: offset_of(*offset),
             shape: shape.clone().into_boxed_slice(),
             dtype: in_memory(*dtype),
             dst: at(*dst),
         },
-        Instruction::AllocTensorReg { storage, offset, shape, dtype, dst } => Op::AllocTensorReg {
+        Instruction::AllocTensorReg { storage, offset, shape, dtype, dst } => Decoded::AllocTensorReg {
             storage: at(*storage),
             offset: offset_of(*offset),
             shape: at(*shape),
@@ -318,33 +318,37 @@ fn decode_one(
         Instruction::AllocAdt { tag, dst, fields } => {
             let args = list(fields);
             mark_last(function, pc, false, &mut lists[args.start as usize..]);
-            Op::AllocAdt { tag: *tag as i32, dst: at(*dst), args }
+            Decoded::AllocAdt { tag: *tag as i32, dst: at(*dst), args }
         }
         Instruction::AllocClosure { func, dst, free } => {
             let args = list(free);
             mark_last(function, pc, false, &mut lists[args.start as usize..]);
-            Op::AllocClosure { func: *func as u32, dst: at(*dst), args }
+            Decoded::AllocClosure { func: *func as u32, dst: at(*dst), args }
         }
         Instruction::GetField { object, index, dst } => {
-            Op::GetField { object: at(*object), index: *index as usize, dst: at(*dst) }
+            Decoded::GetField { object: at(*object), index: *index as usize, dst: at(*dst) }
         }
         Instruction::If { test, target: with, then, other } => {
-            Op::If { test: at(*test), target: at(*with), then: target(*then), other: target(*other) }
+            Decoded::If { test: at(*test), target: at(*with), then: target(*then), other: target(*other) }
         }
         // Who takes memory by the number knows it already.
         Instruction::LoadConst { dst, .. } if number(*dst).is_some_and(|(_, only)| only) => {
-            Op::Goto { target: pc as u32 + 1 }
+            Decoded::Goto { target: pc as u32 + 1 }
         }
         Instruction::LoadConst { index, dst, .. } => {
             // The device is that of the constant, which the instruction repeats from 0.14 on.
             let device = executable.constant_devices.get(*index as usize).copied().unwrap_or(0);
-            Op::LoadConst { index: *index as u32, device: device as u32, dst: at(*dst) }
+            Decoded::LoadConst { index: *index as u32, device: device as u32, dst: at(*dst) }
         }
-        Instruction::Goto { offset } => Op::Goto { target: target(*offset) },
-        Instruction::GetTag { object, dst } => Op::GetTag { object: at(*object), dst: at(*dst), plain: is_plain(*dst) },
-        Instruction::LoadConsti { value, dst } => Op::LoadInt { value: *value, dst: at(*dst), plain: is_plain(*dst) },
-        Instruction::Fatal => Op::Fatal,
-        Instruction::AllocStorage { size, alignment, dtype, device, dst } => Op::AllocStorage {
+        Instruction::Goto { offset } => Decoded::Goto { target: target(*offset) },
+        Instruction::GetTag { object, dst } => {
+            Decoded::GetTag { object: at(*object), dst: at(*dst), plain: is_plain(*dst) }
+        }
+        Instruction::LoadConsti { value, dst } => {
+            Decoded::LoadInt { value: *value, dst: at(*dst), plain: is_plain(*dst) }
+        }
+        Instruction::Fatal => Decoded::Fatal,
+        Instruction::AllocStorage { size, alignment, dtype, device, dst } => Decoded::AllocStorage {
             bytes: match size {
                 Size::Register(register) => match number(*register) {
                     Some((bytes, _)) => usize::try_from(bytes).map_or(Bytes::TooLarge, Bytes::Known),
@@ -356,14 +360,14 @@ fn decode_one(
             device: *device as u32,
             dst: at(*dst),
         },
-        Instruction::ShapeOf { tensor, dst } => Op::ShapeOf { tensor: at(*tensor), dst: at(*dst) },
+        Instruction::ShapeOf { tensor, dst } => Decoded::ShapeOf { tensor: at(*tensor), dst: at(*dst) },
         Instruction::ReshapeTensor { tensor, shape, dst } => {
-            Op::Reshape { tensor: at(*tensor), shape: at(*shape), dst: at(*dst) }
+            Decoded::Reshape { tensor: at(*tensor), shape: at(*shape), dst: at(*dst) }
         }
         Instruction::DeviceCopy { src, src_device, dst_device, dst } => {
-            Op::DeviceCopy { src: at(*src), from: *src_device as u32, to: *dst_device as u32, dst: at(*dst) }
+            Decoded::DeviceCopy { src: at(*src), from: *src_device as u32, to: *dst_device as u32, dst: at(*dst) }
         }
-        Instruction::KillRegister { dst } => Op::Kill { dst: at(*dst) },
+        Instruction::KillRegister { dst } => Decoded::Kill { dst: at(*dst) },
     }
 }
 

@@ -11,7 +11,7 @@ use relaxide_runtime::device::on_host;
 use relaxide_runtime::memory::{Buffer, Storage};
 use relaxide_vm::Pulse;
 
-use super::program::{Bytes, Code, Intrinsic, Offset, Op, passed};
+use super::program::{Bytes, Code, Decoded, Intrinsic, Offset, passed};
 use super::{Limited, Limits, Machine};
 use crate::RefValue;
 use crate::object::{Adt, Closure};
@@ -170,16 +170,16 @@ impl Machine {
             let registers = &mut state.registers;
             pc += 1;
             let done: Result<(), Error> = match op {
-                Op::Move { from, dst } => {
+                Decoded::Move { from, dst } => {
                     registers[base + *dst as usize] = registers[base + *from as usize].clone();
                     Ok(())
                 }
-                Op::Goto { target } => jump(&mut pc, *target, &mut pulse),
-                Op::Kill { dst } => {
+                Decoded::Goto { target } => jump(&mut pc, *target, &mut pulse),
+                Decoded::Kill { dst } => {
                     registers[base + *dst as usize] = Any::none();
                     Ok(())
                 }
-                Op::If { test, target, then, other } => {
+                Decoded::If { test, target, then, other } => {
                     let pair = scalar(&registers[base + *test as usize])
                         .and_then(|a| Ok((a, scalar(&registers[base + *target as usize])?)));
                     match pair {
@@ -188,21 +188,21 @@ impl Machine {
                         Err(e) => Err(e),
                     }
                 }
-                Op::Case { object, tag, then, other } => {
+                Decoded::Case { object, tag, then, other } => {
                     match registers[base + *object as usize].downcast_ref::<Adt>() {
                         Some(adt) => jump(&mut pc, if adt.tag == *tag { *then } else { *other }, &mut pulse),
                         None => Err(unfit("a value of a data type", &registers[base + *object as usize])),
                     }
                 }
-                Op::IfIs { test, value, then, other } => match scalar(&registers[base + *test as usize]) {
+                Decoded::IfIs { test, value, then, other } => match scalar(&registers[base + *test as usize]) {
                     Ok(found) => jump(&mut pc, if found as i32 == *value { *then } else { *other }, &mut pulse),
                     Err(e) => Err(e),
                 },
-                Op::LoadInt { value, dst, plain: true } => {
+                Decoded::LoadInt { value, dst, plain: true } => {
                     registers[base + *dst as usize] = Any::from(*value);
                     Ok(())
                 }
-                Op::GetTag { object, dst, plain: true } => {
+                Decoded::GetTag { object, dst, plain: true } => {
                     match registers[base + *object as usize].downcast_ref::<Adt>().map(|adt| adt.tag) {
                         Some(tag) => {
                             registers[base + *dst as usize] = Any::from(tag);
@@ -211,7 +211,7 @@ impl Machine {
                         None => Err(unfit("a value of a data type", &registers[base + *object as usize])),
                     }
                 }
-                Op::GetField { object, index, dst } => {
+                Decoded::GetField { object, index, dst } => {
                     let value = &registers[base + *object as usize];
                     match value.downcast_ref::<Adt>().map(|adt| (adt.fields.get(*index).cloned(), adt.fields.len())) {
                         Some((Some(field), _)) => {
@@ -222,13 +222,13 @@ impl Machine {
                         None => Err(unfit("a tuple or a value of a data type", value)),
                     }
                 }
-                Op::AllocAdt { tag, dst, args } => {
+                Decoded::AllocAdt { tag, dst, args } => {
                     let own = &mut registers[base..];
                     let made = Adt::of(*tag, code.list(*args).iter().map(|r| passed(own, *r)));
                     registers[base + *dst as usize] = made.into();
                     Ok(())
                 }
-                Op::Ret { result } => {
+                Decoded::Ret { result } => {
                     let value = std::mem::take(&mut registers[base + *result as usize]);
                     registers.truncate(base);
                     match state.frames.pop() {
@@ -241,7 +241,7 @@ impl Machine {
                         }
                     }
                 }
-                Op::Call { func: callee, dst, args } => {
+                Decoded::Call { func: callee, dst, args } => {
                     let frame = Frame { func, pc: pc as u32, base: base as u32, dst: *dst };
                     let target = self.code(*callee);
                     let entered = pulse.step().and_then(|()| self.enter(state, code, base, *args, &[], target, frame));
@@ -253,13 +253,13 @@ impl Machine {
                         Err(e) => Err(e),
                     }
                 }
-                Op::TailCall { func: callee, args } => {
+                Decoded::TailCall { func: callee, args } => {
                     let target = self.code(*callee);
                     replace_frame(state, code, base, *args, &[], target);
                     (func, code, pc) = (*callee, target, 0);
                     pulse.step()
                 }
-                Op::CallClosure { closure, dst, args } => match self.callee(state, code, base, *closure, *args) {
+                Decoded::CallClosure { closure, dst, args } => match self.callee(state, code, base, *closure, *args) {
                     Ok(callable) => {
                         let frame = Frame { func, pc: pc as u32, base: base as u32, dst: *dst };
                         let target = self.code(callable.func);
@@ -276,7 +276,7 @@ impl Machine {
                     }
                     Err(e) => Err(e),
                 },
-                Op::TailClosure { closure, args } => match self.callee(state, code, base, *closure, *args) {
+                Decoded::TailClosure { closure, args } => match self.callee(state, code, base, *closure, *args) {
                     Ok(callable) => {
                         let target = self.code(callable.func);
                         replace_frame(state, code, base, *args, &callable.free, target);
@@ -285,19 +285,21 @@ impl Machine {
                     }
                     Err(e) => Err(e),
                 },
-                Op::LoadConst { index, device, dst } => match self.constant(*index as usize, *device as usize) {
+                Decoded::LoadConst { index, device, dst } => match self.constant(*index as usize, *device as usize) {
                     Ok(value) => {
                         registers[base + *dst as usize] = value;
                         Ok(())
                     }
                     Err(e) => Err(e),
                 },
-                Op::Packed { index, outputs, args } => {
+                Decoded::Packed { index, outputs, args } => {
                     let list = code.list(*args);
                     let registers = &registers[base..];
                     pulse.step().and_then(|()| self.call_kernel(*index as usize, *outputs as usize, list, registers))
                 }
-                Op::Fatal => Err(error("VM encountered fatal error: no case of a `match` fits, or the list is empty")),
+                Decoded::Fatal => {
+                    Err(error("VM encountered fatal error: no case of a `match` fits, or the list is empty"))
+                }
                 other => self.execute_rare(other, code, limited, &mut registers[base..]),
             };
             if let Err(e) = done {
@@ -308,21 +310,21 @@ impl Machine {
     }
 
     /// The operations that make memory or copies, where a call more does not count.
-    fn execute_rare(&self, op: &Op, code: &Code, limited: &Limited, registers: &mut [Any]) -> Result<(), Error> {
+    fn execute_rare(&self, op: &Decoded, code: &Code, limited: &Limited, registers: &mut [Any]) -> Result<(), Error> {
         let at = |r: &u32| *r as usize;
         match op {
-            Op::AllocTensor { storage, offset, shape, dtype, dst } => {
+            Decoded::AllocTensor { storage, offset, shape, dtype, dst } => {
                 let offset = begin(*offset, registers)?;
                 let value = in_storage(&registers[at(storage)], offset, shape, *dtype)?;
                 registers[at(dst)] = value;
             }
-            Op::AllocTensorReg { storage, offset, shape, dtype, dst } => {
+            Decoded::AllocTensorReg { storage, offset, shape, dtype, dst } => {
                 let offset = begin(*offset, registers)?;
                 let shape = ints(&registers[at(shape)])?;
                 let value = in_storage(&registers[at(storage)], offset, &shape, *dtype)?;
                 registers[at(dst)] = value;
             }
-            Op::AllocStorage { bytes, alignment, device, dst } => {
+            Decoded::AllocStorage { bytes, alignment, device, dst } => {
                 let bytes = match bytes {
                     Bytes::Known(bytes) => *bytes,
                     Bytes::TooLarge => return Err(error("the storage is larger than memory can be")),
@@ -337,26 +339,26 @@ impl Machine {
                 let allocator = limited.allocator(*device as usize)?;
                 registers[at(dst)] = Storage::new(Buffer::new(allocator, bytes)?).into();
             }
-            Op::AllocClosure { func, dst, args } => {
+            Decoded::AllocClosure { func, dst, args } => {
                 let closure = Closure { machine: self.identity, func: *func, free: Tail::default() };
                 let free = code.list(*args).iter().map(|r| passed(registers, *r));
                 registers[at(dst)] = Ref::with_tail(closure, free).into();
             }
-            Op::GetTag { object, dst, .. } => {
+            Decoded::GetTag { object, dst, .. } => {
                 let value = &registers[at(object)];
                 let adt = value.downcast_ref::<Adt>().ok_or_else(|| unfit("a value of a data type", value))?;
                 registers[at(dst)] = Tensor::from_slice(&[adt.tag], &[1])?.into();
             }
-            Op::LoadInt { value, dst, .. } => registers[at(dst)] = Tensor::from_slice(&[*value], &[1])?.into(),
-            Op::ShapeOf { tensor: of, dst } => {
+            Decoded::LoadInt { value, dst, .. } => registers[at(dst)] = Tensor::from_slice(&[*value], &[1])?.into(),
+            Decoded::ShapeOf { tensor: of, dst } => {
                 let shape = tensor(&registers[at(of)])?.shape().to_vec();
                 registers[at(dst)] = Tensor::from_slice(&shape, &[shape.len() as i64])?.into();
             }
-            Op::Reshape { tensor: of, shape, dst } => {
+            Decoded::Reshape { tensor: of, shape, dst } => {
                 let shape = ints(&registers[at(shape)])?;
                 registers[at(dst)] = tensor(&registers[at(of)])?.reshape(&shape)?.into();
             }
-            Op::DeviceCopy { src, from, to, dst } => {
+            Decoded::DeviceCopy { src, from, to, dst } => {
                 let source = tensor(&registers[at(src)])?;
                 let (from, to) = (self.device(*from as usize)?, self.device(*to as usize)?);
                 if source.device().device_type != from.device_type {
@@ -367,7 +369,7 @@ impl Machine {
                 // Without a program's name for another memory the copy may be the same tensor; the document has it fresh.
                 registers[at(dst)] = relaxide_runtime::device::copy_tensor(source, to)?.into();
             }
-            Op::Intrinsic { kind, args } => self.intrinsic(*kind, code.list(*args), registers)?,
+            Decoded::Intrinsic { kind, args } => self.intrinsic(*kind, code.list(*args), registers)?,
             other => return Err(Error::new(ErrorKind::InternalError, format!("{other:?} is not executed here"))),
         }
         Ok(())

@@ -108,7 +108,7 @@ struct Planner<'a> {
 
 /// The operators that wait to become a region, in order.
 #[derive(Default)]
-struct Waiting {
+struct PendingRegion {
     items: Vec<(Ref<Var>, Item)>,
     defined: HashMap<usize, ()>,
     /// How often each variable is mentioned inside.
@@ -117,7 +117,7 @@ struct Waiting {
     device: usize,
 }
 
-impl Waiting {
+impl PendingRegion {
     fn defines(&self, expr: &Expr) -> bool {
         matches!(expr, Expr::Var(v) if self.defined.contains_key(&address(v)))
     }
@@ -191,7 +191,7 @@ impl Planner<'_> {
 
     /// The steps of a scope, behind some that are given.
     fn block(&mut self, expr: &Expr, steps: Vec<Step>) -> Result<Block, CompileError> {
-        let (mut steps, mut waiting, mut expr) = (steps, Waiting::default(), expr);
+        let (mut steps, mut waiting, mut expr) = (steps, PendingRegion::default(), expr);
         while let Expr::Let(l) = expr {
             self.binding(&l.var, &l.value, &mut steps, &mut waiting)?;
             expr = &l.body;
@@ -211,7 +211,7 @@ impl Planner<'_> {
         var: &Ref<Var>,
         value: &Expr,
         steps: &mut Vec<Step>,
-        waiting: &mut Waiting,
+        waiting: &mut PendingRegion,
     ) -> Result<(), CompileError> {
         if let Some(call) = self.operator(value) {
             let device = self.placement.of_var(var);
@@ -295,12 +295,12 @@ impl Planner<'_> {
     }
 
     /// Whether an operator takes its shape from a value that a region would have to compute first.
-    fn shape_is_waiting(&self, call: &Call, waiting: &Waiting) -> bool {
+    fn shape_is_waiting(&self, call: &Call, waiting: &PendingRegion) -> bool {
         let Expr::Op(op) = &call.op else { return false };
         op::shape_is_data(&op.name) && call.args.iter().any(|arg| waiting.defines(arg))
     }
 
-    fn wait(&self, var: &Ref<Var>, item: Item, args: &[Expr], waiting: &mut Waiting) {
+    fn wait(&self, var: &Ref<Var>, item: Item, args: &[Expr], waiting: &mut PendingRegion) {
         for arg in args {
             if let Expr::Var(v) = arg {
                 *waiting.inside.entry(address(v)).or_default() += 1;
@@ -311,7 +311,7 @@ impl Planner<'_> {
     }
 
     /// Whether a value mentions what waits.
-    fn needs(&self, value: &Expr, waiting: &Waiting) -> bool {
+    fn needs(&self, value: &Expr, waiting: &PendingRegion) -> bool {
         if waiting.items.is_empty() {
             return false;
         }
@@ -319,8 +319,8 @@ impl Planner<'_> {
     }
 
     /// Makes a region of what waits.
-    fn flush(&mut self, steps: &mut Vec<Step>, waiting: &mut Waiting) -> Result<(), CompileError> {
-        let Waiting { items, inside, device, .. } = std::mem::take(waiting);
+    fn flush(&mut self, steps: &mut Vec<Step>, waiting: &mut PendingRegion) -> Result<(), CompileError> {
+        let PendingRegion { items, inside, device, .. } = std::mem::take(waiting);
         if items.is_empty() {
             return Ok(());
         }

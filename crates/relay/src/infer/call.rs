@@ -11,18 +11,18 @@ use crate::op::{self, LowerCx, LowerError, Mapping, NewDims, OpDef};
 use crate::*;
 
 /// A relation that waits for types.
-pub(super) enum Waiting {
+pub(super) enum PendingRelation {
     /// A call of an operator.
     Op { call: Ref<Call>, def: &'static OpDef, args: Vec<Type>, result: Type },
     /// A field of a tuple.
     Field { get: Ref<TupleGetItem>, tuple: Type, result: Type },
 }
 
-impl Waiting {
+impl PendingRelation {
     pub fn span(&self) -> Option<&Ref<Span>> {
         match self {
-            Waiting::Op { call, .. } => call.span.as_ref(),
-            Waiting::Field { get, .. } => get.span.as_ref(),
+            PendingRelation::Op { call, .. } => call.span.as_ref(),
+            PendingRelation::Field { get, .. } => get.span.as_ref(),
         }
     }
 }
@@ -41,20 +41,20 @@ impl Inference<'_> {
         }
     }
 
-    fn try_relation(&mut self, relation: Waiting) {
+    fn try_relation(&mut self, relation: PendingRelation) {
         match relation {
-            Waiting::Op { call, def, args, result } => {
+            PendingRelation::Op { call, def, args, result } => {
                 let args: Vec<Type> = args.iter().map(|ty| self.solver.resolve(ty)).collect();
                 if args.iter().any(Type::is_open) {
-                    self.waiting.push(Waiting::Op { call, def, args, result });
+                    self.waiting.push(PendingRelation::Op { call, def, args, result });
                     return;
                 }
                 if let Some(ty) = self.op_type(&call, def, &args) {
                     self.unify(&result, &ty, call.span.as_ref());
                 }
             }
-            Waiting::Field { get, tuple, result } => match self.solver.resolve(&tuple) {
-                Type::Incomplete(_) => self.waiting.push(Waiting::Field { get, tuple, result }),
+            PendingRelation::Field { get, tuple, result } => match self.solver.resolve(&tuple) {
+                Type::Incomplete(_) => self.waiting.push(PendingRelation::Field { get, tuple, result }),
                 Type::Tuple(ty) => match usize::try_from(get.index).ok().and_then(|i| ty.fields.get(i)) {
                     Some(field) => {
                         self.unify(&result, field, get.span.as_ref());
@@ -141,7 +141,7 @@ impl Inference<'_> {
         let args: Vec<Type> = args.iter().map(|ty| self.solver.resolve(ty)).collect();
         if args.iter().any(Type::is_open) {
             let result = Type::fresh();
-            self.waiting.push(Waiting::Op { call: call.clone(), def, args, result: result.clone() });
+            self.waiting.push(PendingRelation::Op { call: call.clone(), def, args, result: result.clone() });
             return result;
         }
         self.op_type(call, def, &args).unwrap_or_else(Type::fresh)

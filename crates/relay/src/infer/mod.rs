@@ -21,7 +21,7 @@ pub(crate) use unify::raw_text;
 use crate::stack::{MAX_DEPTH, deep, depth};
 use crate::text::Source;
 use crate::*;
-use call::Waiting;
+use call::PendingRelation;
 use unify::Solver;
 
 /// The types of a program's expressions.
@@ -122,7 +122,7 @@ struct Inference<'m> {
     solver: Solver,
     types: Types,
     globals: HashMap<String, GlobalState>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingRelation>,
     errors: Vec<TypeError>,
     checked_matches: Vec<(Ref<Match>, Type)>,
     /// Variables that are names of operators.
@@ -424,7 +424,7 @@ impl<'m> Inference<'m> {
             }
             Type::Incomplete(_) => {
                 let result = Type::fresh();
-                self.waiting.push(Waiting::Field { get: t.clone(), tuple, result: result.clone() });
+                self.waiting.push(PendingRelation::Field { get: t.clone(), tuple, result: result.clone() });
                 result
             }
             other => {

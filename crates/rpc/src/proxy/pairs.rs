@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::wire::handshake::Side;
 
 /// One that came first, with what it needs when the other comes.
-struct Waiting<T> {
+struct WaitingPeer<T> {
     side: Side,
     number: u64,
     tell: Sender<T>,
@@ -15,7 +15,7 @@ struct Waiting<T> {
 
 /// Those that wait.
 pub struct Pairs<T> {
-    waiting: Mutex<(u64, HashMap<String, Waiting<T>>)>,
+    waiting: Mutex<(u64, HashMap<String, WaitingPeer<T>>)>,
 }
 
 /// What becomes of one that comes.
@@ -35,7 +35,7 @@ impl<T> Default for Pairs<T> {
 }
 
 impl<T> Pairs<T> {
-    fn lock(&self) -> MutexGuard<'_, (u64, HashMap<String, Waiting<T>>)> {
+    fn lock(&self) -> MutexGuard<'_, (u64, HashMap<String, WaitingPeer<T>>)> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -52,7 +52,7 @@ impl<T> Pairs<T> {
                 let (tell, told) = channel();
                 waiting.0 += 1;
                 let number = waiting.0;
-                waiting.1.insert(key.to_owned(), Waiting { side, number, tell });
+                waiting.1.insert(key.to_owned(), WaitingPeer { side, number, tell });
                 Came::Waits(told, number)
             }
         }

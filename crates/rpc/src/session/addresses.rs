@@ -35,7 +35,7 @@ pub struct Piece {
     release: Release,
 }
 
-struct Known {
+struct KnownAddress {
     peer: std::sync::Weak<Peer>,
     /// The device, as the far side knows it.
     device: Device,
@@ -45,7 +45,7 @@ struct Known {
 
 #[derive(Default)]
 struct Table {
-    pieces: BTreeMap<usize, Known>,
+    pieces: BTreeMap<usize, KnownAddress>,
     /// Pieces that the runtime allocated: it frees them by their address.
     held: HashMap<usize, Piece>,
     next: usize,
@@ -66,7 +66,7 @@ impl Piece {
         table.next = next
             .filter(|next| *next <= isize::MAX as usize)
             .ok_or_else(|| Error::new(ErrorKind::MemoryError, "the addresses for remote memory are used up"))?;
-        table.pieces.insert(base, Known { peer: Arc::downgrade(peer), device, far, bytes });
+        table.pieces.insert(base, KnownAddress { peer: Arc::downgrade(peer), device, far, bytes });
         Ok(Piece { base, peer: Arc::clone(peer), release })
     }
 }

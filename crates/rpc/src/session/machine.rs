@@ -98,7 +98,7 @@ pub struct Machine {
     framer: Framer,
     open: Vec<Open>,
     /// Requests behind the one that is being served at that depth.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<DeferredRequest>,
     /// How many requests this end has sent, by depth.
     asked: Vec<u64>,
     /// How many requests have come, by depth.
@@ -106,7 +106,7 @@ pub struct Machine {
 }
 
 /// A request whose turn comes later.
-struct Waiting {
+struct DeferredRequest {
     depth: u16,
     /// Nothing if it was cancelled.
     request: Option<Request>,
@@ -328,7 +328,7 @@ impl Machine {
         if self.waiting.len() >= self.limits.waiting {
             return Err(Violation(format!("more than {} requests wait behind one", self.limits.waiting)));
         }
-        self.waiting.push_back(Waiting { depth: head.depth, request: Some(request), bytes: body.len() });
+        self.waiting.push_back(DeferredRequest { depth: head.depth, request: Some(request), bytes: body.len() });
         Ok(None)
     }
 
@@ -342,7 +342,8 @@ impl Machine {
         if number >= came {
             return Err(Violation(format!("the request {number} at depth {depth} is cancelled and has not come")));
         }
-        let mut waiting: Vec<&mut Waiting> = self.waiting.iter_mut().filter(|waiting| waiting.depth == depth).collect();
+        let mut waiting: Vec<&mut DeferredRequest> =
+            self.waiting.iter_mut().filter(|waiting| waiting.depth == depth).collect();
         // Below the count of all that came, so the difference fits.
         let begun = came - waiting.len() as u64;
         if let Some(waiting) = number.checked_sub(begun).and_then(|at| waiting.get_mut(at as usize)) {

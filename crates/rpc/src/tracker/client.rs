@@ -27,7 +27,7 @@ pub struct TrackerLink {
 
 /// What a tracker handed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct HandedOut {
     /// Where the server is.
     pub host: String,
     /// Its port.
@@ -107,7 +107,13 @@ impl TrackerLink {
     }
 
     /// Asks for a server of a key, and waits until there is one, or the time is over.
-    pub fn request(&mut self, key: &str, user: &str, priority: i64, wait: Option<Duration>) -> Result<Given, Error> {
+    pub fn request(
+        &mut self,
+        key: &str,
+        user: &str,
+        priority: i64,
+        wait: Option<Duration>,
+    ) -> Result<HandedOut, Error> {
         let message = Message::Request { key: key.to_owned(), user: user.to_owned(), priority };
         self.tell(&message)?;
         let reply = self.wait(wait.and_then(|wait| Instant::now().checked_add(wait)))?;
@@ -116,7 +122,7 @@ impl TrackerLink {
         let reply = reply.ok_or_else(late)?;
         let given = || {
             let server = reply.get(1)?;
-            Some(Given {
+            Some(HandedOut {
                 host: server.get(0)?.as_str()?.to_owned(),
                 port: super::protocol::port(server.get(1)?)?,
                 match_key: server.get(2)?.as_str()?.to_owned(),

@@ -38,7 +38,7 @@ pub struct Resource {
 
 /// Somebody who waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Waiting {
+struct QueuedClient {
     connection: Connection,
     user: String,
     priority: i64,
@@ -72,7 +72,7 @@ pub struct Handed {
 #[derive(Default)]
 struct Queue {
     free: Vec<Resource>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedClient>,
     /// When each user was served last, by the number of the turn.
     served: HashMap<String, u64>,
     handed: u64,
@@ -113,7 +113,7 @@ impl Queues {
     /// Somebody asks.
     pub fn request(&mut self, key: &str, connection: Connection, user: &str, priority: i64, now: u64) -> Vec<Handed> {
         self.next += 1;
-        let waiting = Waiting { connection, user: user.to_owned(), priority, number: self.next };
+        let waiting = QueuedClient { connection, user: user.to_owned(), priority, number: self.next };
         self.queues.entry(key.to_owned()).or_default().waiting.push(waiting);
         self.hand_out(key, now)
     }
@@ -145,7 +145,7 @@ impl Queues {
         while !queue.waiting.is_empty()
             && let Some(free) = queue.free.iter().position(is_there)
         {
-            let turn = |waiting: &Waiting| {
+            let turn = |waiting: &QueuedClient| {
                 let last = queue.served.get(&waiting.user).copied().unwrap_or(0);
                 // Those without a name are as many as there are, not one.
                 let last = if waiting.user.is_empty() { 0 } else { last };

@@ -80,7 +80,7 @@ struct Shared {
     stop: AtomicBool,
     state: Mutex<State>,
     #[cfg(feature = "sqlite")]
-    kept: Option<Mutex<super::state::Kept>>,
+    kept: Option<Mutex<super::state::StateOnDisk>>,
 }
 
 /// A tracker that runs until it is stopped or dropped.
@@ -102,7 +102,7 @@ impl Tracker {
         #[cfg(feature = "sqlite")]
         let kept = match &options.state {
             Some(path) => {
-                let kept = super::state::Kept::open(path)?;
+                let kept = super::state::StateOnDisk::open(path)?;
                 state.queues.restore(kept.history()?);
                 Some(Mutex::new(kept))
             }

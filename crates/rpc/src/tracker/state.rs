@@ -10,15 +10,15 @@ use rusqlite::{Connection, params};
 use super::queue::History;
 
 /// The state on disk.
-pub struct Kept(Connection);
+pub struct StateOnDisk(Connection);
 
 fn failed(error: &rusqlite::Error) -> Error {
     Error::new(ErrorKind::OSError, format!("the tracker's state cannot be used: {error}"))
 }
 
-impl Kept {
+impl StateOnDisk {
     /// Opens or makes it.
-    pub fn open(path: &Path) -> Result<Kept, Error> {
+    pub fn open(path: &Path) -> Result<StateOnDisk, Error> {
         let opened = Connection::open(path).and_then(|connection| {
             connection.execute_batch(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -27,7 +27,7 @@ impl Kept {
             )?;
             Ok(connection)
         });
-        opened.map(Kept).map_err(|error| failed(&error).context(path.display()))
+        opened.map(StateOnDisk).map_err(|error| failed(&error).context(path.display()))
     }
 
     /// What it holds.
@@ -72,9 +72,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.sqlite");
         let history: History = vec![("board".into(), 3, vec![("ann".into(), 7)]), ("phone".into(), 0, vec![])];
-        Kept::open(&path).unwrap().keep(&history).unwrap();
-        assert_eq!(Kept::open(&path).unwrap().history().unwrap(), history);
+        StateOnDisk::open(&path).unwrap().keep(&history).unwrap();
+        assert_eq!(StateOnDisk::open(&path).unwrap().history().unwrap(), history);
         std::fs::write(&path, "not a database, by no means one").unwrap();
-        assert!(Kept::open(&path).is_err());
+        assert!(StateOnDisk::open(&path).is_err());
     }
 }

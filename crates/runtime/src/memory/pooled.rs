@@ -42,7 +42,7 @@ pub(super) struct Pooled {
 #[derive(Default)]
 struct State {
     /// What waits, by size; those that came last are at the end.
-    free: HashMap<usize, Vec<Waiting>, BuildHasherDefault<PageHasher>>,
+    free: HashMap<usize, Vec<IdleBuffer>, BuildHasherDefault<PageHasher>>,
     /// The sizes of buffers of whole pages that wait, in order.
     sizes: BTreeSet<usize>,
     /// Counts what is given back.
@@ -51,7 +51,7 @@ struct State {
 }
 
 /// A buffer that waits for a request.
-struct Waiting {
+struct IdleBuffer {
     /// A plain number, for it is not followed here.
     address: usize,
     since: u64,
@@ -183,7 +183,7 @@ impl Allocator for Pooled {
     unsafe fn give_back(&self, data: *mut c_void, bytes: usize) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.clock += 1;
-        let waiting = Waiting { address: data as usize, since: state.clock };
+        let waiting = IdleBuffer { address: data as usize, since: state.clock };
         let list = state.free.entry(bytes).or_default();
         list.push(waiting);
         if list.len() == 1 && bytes >= PAGE {

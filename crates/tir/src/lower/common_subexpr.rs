@@ -130,7 +130,7 @@ impl Numbers {
 type Path = Vec<usize>;
 
 /// Where an expression occurs.
-struct Found {
+struct Candidate {
     example: PrimExpr,
     times: usize,
     /// The scope around all occurrences, and the first statement in it that has one.
@@ -141,7 +141,7 @@ struct Found {
 #[derive(Default)]
 struct Occurrences {
     numbers: Numbers,
-    found: IndexMap<usize, Found>,
+    found: IndexMap<usize, Candidate>,
     /// If given, only these, and not what is inside of them.
     only: Option<HashSet<usize>>,
     here: Path,
@@ -164,7 +164,8 @@ impl Occurrences {
 
     fn meet(&mut self, id: usize, e: &PrimExpr) {
         let here = &self.here;
-        let found = self.found.entry(id).or_insert_with(|| Found { example: e.clone(), times: 0, place: here.clone() });
+        let found =
+            self.found.entry(id).or_insert_with(|| Candidate { example: e.clone(), times: 0, place: here.clone() });
         found.times += 1;
         let common = found.place.iter().zip(here).take_while(|(a, b)| a == b).count();
         // A scope has an even way; what comes behind it is the first statement's number.

@@ -63,7 +63,7 @@ impl StmtMutator for Hoist {
         let of_threads = n.kind == ForKind::ThreadBinding;
         if !of_threads || self.choices.threads {
             match self.first(n) {
-                Some(Found::Condition(condition)) if self.copies < MOST_COPIES => {
+                Some(HoistedChoice::Condition(condition)) if self.copies < MOST_COPIES => {
                     self.copies *= 2;
                     let yes = self.mutate_stmt(&Decide { condition: &condition, value: true }.mutate_stmt(stmt));
                     let no = Decide { condition: &condition, value: false }.mutate_stmt(stmt);
@@ -71,7 +71,7 @@ impl StmtMutator for Hoist {
                     self.copies /= 2;
                     return Stmt::if_else(condition, yes, no);
                 }
-                Some(Found::Name(var, value)) => {
+                Some(HoistedChoice::Name(var, value)) => {
                     let rest = self.mutate_stmt(&Unbind { var: &var }.mutate_stmt(stmt));
                     return Stmt::seq([Ref::new(Bind { var, value }).into(), rest]);
                 }
@@ -91,7 +91,7 @@ impl StmtMutator for Hoist {
 
 impl Hoist {
     /// What leaves a loop first.
-    fn first(&self, n: &Ref<For>) -> Option<Found> {
+    fn first(&self, n: &Ref<For>) -> Option<HoistedChoice> {
         let inside = vec![n.var.clone()];
         let mut search = Search { hoist: self, inside, found: None };
         search.visit_stmt(&n.body);
@@ -99,7 +99,7 @@ impl Hoist {
     }
 }
 
-enum Found {
+enum HoistedChoice {
     Condition(PrimExpr),
     Name(Ref<Var>, PrimExpr),
 }
@@ -108,7 +108,7 @@ struct Search<'a> {
     hoist: &'a Hoist,
     /// What is defined in the loop.
     inside: Vec<Ref<Var>>,
-    found: Option<Found>,
+    found: Option<HoistedChoice>,
 }
 
 impl Search<'_> {
@@ -121,7 +121,7 @@ impl Search<'_> {
 
     fn condition(&mut self, e: &PrimExpr) {
         if self.found.is_none() && e.as_int().is_none() && e.dtype().lanes == 1 && self.leaves(e) {
-            self.found = Some(Found::Condition(e.clone()));
+            self.found = Some(HoistedChoice::Condition(e.clone()));
         }
     }
 }
@@ -142,7 +142,7 @@ impl PrimVisitor for Search<'_> {
             }
             PrimExpr::Let(n) => {
                 if choices.names && self.leaves(&n.value) {
-                    self.found = Some(Found::Name(n.var.clone(), n.value.clone()));
+                    self.found = Some(HoistedChoice::Name(n.var.clone(), n.value.clone()));
                 }
                 self.inside.push(n.var.clone());
             }

@@ -207,7 +207,7 @@ impl Splitter {
 
     /// A bound loop as a function of the device, and the call of it.
     fn launch(&mut self, stmt: &Stmt) -> Result<Stmt, LowerError> {
-        let mut found = Found::default();
+        let mut found = DeviceUses::default();
         found.visit_stmt(stmt);
         let mut extents = Vec::new();
         for (tag, extent) in &found.axes {
@@ -309,7 +309,7 @@ fn looks_at(kernel: &str, memory: &Ref<Buffer>, faults: &[Fault]) -> Stmt {
 
 /// What a bound loop uses, defines and checks.
 #[derive(Default)]
-struct Found {
+struct DeviceUses {
     used: IndexSet<Ref<Var>>,
     defined: HashSet<Ref<Var>>,
     axes: IndexMap<String, PrimExpr>,
@@ -322,7 +322,7 @@ struct Found {
     visited: HashSet<PrimExpr>,
 }
 
-impl Found {
+impl DeviceUses {
     fn buffer(&mut self, buffer: &Ref<Buffer>) {
         self.used.insert(buffer.data.clone());
         for e in buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]) {
@@ -331,7 +331,7 @@ impl Found {
     }
 }
 
-impl PrimVisitor for Found {
+impl PrimVisitor for DeviceUses {
     fn visit_prim(&mut self, e: &PrimExpr) {
         match e {
             PrimExpr::Var(var) => drop(self.used.insert(var.clone())),
@@ -357,7 +357,7 @@ impl PrimVisitor for Found {
     }
 }
 
-impl StmtVisitor for Found {
+impl StmtVisitor for DeviceUses {
     fn visit_stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::For(n) => {

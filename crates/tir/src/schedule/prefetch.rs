@@ -1,11 +1,11 @@
-//! The next row, asked for while there is something to compute.
+//! Prefetches the next row while there is something to compute.
 //!
 //! Where one row goes through several pieces of work, the first that reads an input waits for memory, and those behind it
-//! find the row in the cache and compute. So one of these asks for the row that comes next, vector by vector:
+//! find the row in the cache and compute. So one of these prefetches the next row, vector by vector:
 //!
 //! ```text
 //! for k: M = max(M, A[i, k])                    waits for memory
-//! for k: E[k] = exp(A[i, k] - M)                computes: asks for A[i + 1, k] too
+//! for k: E[k] = exp(A[i, k] - M)                computes: prefetches A[i + 1, k] too
 //! ```
 //!
 //! Norms read a row once for its mean and again for its variance, and have little to compute: of long rows the first sum asks

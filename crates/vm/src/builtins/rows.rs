@@ -27,11 +27,11 @@ const PIECES: (usize, usize) = (1 << 10, 1 << 20);
 #[object(key = "relaxide.vm.Rows")]
 pub struct Rows {
     #[field(hidden)]
-    kept: Mutex<Kept>,
+    kept: Mutex<RowStorage>,
 }
 
 /// How rows are kept.
-enum Kept {
+enum RowStorage {
     /// There are none yet.
     Empty,
     Tensors(Pieces),
@@ -113,29 +113,29 @@ impl Pieces {
 }
 
 impl Rows {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, RowStorage> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add(&self, value: AnyView<'_>) -> Result<(), Error> {
         let mut kept = self.kept();
         let row = value.as_tensor().filter(|tensor| !tensor.dtype().is_packed());
-        if let (Kept::Empty, Some(row)) = (&*kept, row) {
-            *kept = Kept::Tensors(Pieces::of(row));
+        if let (RowStorage::Empty, Some(row)) = (&*kept, row) {
+            *kept = RowStorage::Tensors(Pieces::of(row));
         }
         match (&mut *kept, row) {
-            (Kept::Tensors(pieces), Some(row)) => pieces.add(row),
-            (Kept::Tensors(_), None) => {
+            (RowStorage::Tensors(pieces), Some(row)) => pieces.add(row),
+            (RowStorage::Tensors(_), None) => {
                 let message = format!("a row is {}, and those before it are tensors", value.type_key());
                 Err(Error::new(ErrorKind::TypeError, message))
             }
-            (Kept::Values(values), _) => {
+            (RowStorage::Values(values), _) => {
                 values.push(value.to_owned());
                 Ok(())
             }
-            (Kept::Joined, _) => Err(joined_before()),
-            (Kept::Empty, _) => {
-                *kept = Kept::Values(vec![value.to_owned()]);
+            (RowStorage::Joined, _) => Err(joined_before()),
+            (RowStorage::Empty, _) => {
+                *kept = RowStorage::Values(vec![value.to_owned()]);
                 Ok(())
             }
         }
@@ -143,11 +143,11 @@ impl Rows {
 
     /// The values, which are no tensors; none where there are no rows.
     pub(super) fn take_values(&self) -> Result<Vec<Any>, Error> {
-        match std::mem::replace(&mut *self.kept(), Kept::Joined) {
-            Kept::Empty => Ok(Vec::new()),
-            Kept::Values(values) => Ok(values),
-            Kept::Tensors(_) => Err(Error::new(ErrorKind::TypeError, "the rows are tensors of numbers")),
-            Kept::Joined => Err(joined_before()),
+        match std::mem::replace(&mut *self.kept(), RowStorage::Joined) {
+            RowStorage::Empty => Ok(Vec::new()),
+            RowStorage::Values(values) => Ok(values),
+            RowStorage::Tensors(_) => Err(Error::new(ErrorKind::TypeError, "the rows are tensors of numbers")),
+            RowStorage::Joined => Err(joined_before()),
         }
     }
 }
@@ -167,7 +167,7 @@ pub(super) fn rows_of(args: &Args<'_, '_>, index: usize) -> Result<Ref<Rows>, Er
 /// `()`: no rows.
 fn rows_new(args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(0, 0)?;
-    Ok(Ref::new(Rows { kept: Mutex::new(Kept::Empty) }).into())
+    Ok(Ref::new(Rows { kept: Mutex::new(RowStorage::Empty) }).into())
 }
 
 /// `(rows, value)`: adds a row at the end.
@@ -189,22 +189,22 @@ fn rows_stack(args: &Args<'_, '_>) -> Result<Any, Error> {
     let dtype: DataType = args.get(1, "dtype")?;
     let shape: Shape = args.get(2, "shape")?;
     let from_end = args.get::<bool>(3, "from the end")?;
-    let kept = std::mem::replace(&mut *rows.kept(), Kept::Joined);
+    let kept = std::mem::replace(&mut *rows.kept(), RowStorage::Joined);
     match kept {
-        Kept::Empty => {
+        RowStorage::Empty => {
             let dims: Vec<i64> = std::iter::once(0).chain(shape.iter().copied()).collect();
             Tensor::zeros(&dims, dtype).map(Any::from)
         }
-        Kept::Tensors(pieces) if pieces.dtype == dtype => pieces.joined(from_end).map(Any::from),
-        Kept::Tensors(pieces) => {
+        RowStorage::Tensors(pieces) if pieces.dtype == dtype => pieces.joined(from_end).map(Any::from),
+        RowStorage::Tensors(pieces) => {
             let message = format_args!("the rows are {}, where {dtype} is expected", pieces.dtype);
             Err(args.error(ErrorKind::ValueError, message))
         }
-        Kept::Values(values) => {
+        RowStorage::Values(values) => {
             let kind = values.first().map_or_else(|| "nothing".into(), |value| value.type_key().to_owned());
             let message = format_args!("rows of {dtype} ({kind}) share bytes or are no tensors, and cannot be joined");
             Err(args.error(ErrorKind::TypeError, message))
         }
-        Kept::Joined => Err(joined_before()),
+        RowStorage::Joined => Err(joined_before()),
     }
 }

@@ -12,7 +12,7 @@ use super::interpreter::{NativeDepth, Run, broken, no_truth, register, store};
 use super::limits::LimitedRun;
 use super::link::Callee;
 use super::profile::{Profile, bytes_of};
-use super::program::{Destination, Op, Operand, Operands};
+use super::program::{Decoded, Destination, Operand, Operands};
 use super::stack::{Frame, Stack};
 use crate::builtins;
 
@@ -70,14 +70,14 @@ impl Instrumented<'_, '_, '_> {
             self.run.pulse.step()?;
             let op = vm.program.ops.get(self.run.pc).ok_or_else(|| broken("the end of a function"))?;
             match *op {
-                Op::Call { func, args, dst } => self.call(func, args, dst)?,
-                Op::Goto { target } => self.run.pc = target as usize,
-                Op::If { cond, otherwise } => {
+                Decoded::Call { func, args, dst } => self.call(func, args, dst)?,
+                Decoded::Goto { target } => self.run.pc = target as usize,
+                Decoded::If { cond, otherwise } => {
                     let value = register(self.frame()?, cond)?;
                     let truth = value.as_int().ok_or_else(|| no_truth(value))?;
                     self.run.pc = if truth == 0 { otherwise as usize } else { self.run.pc + 1 };
                 }
-                Op::Ret { result } => {
+                Decoded::Ret { result } => {
                     let value = self.run.take_result(result)?;
                     self.report_end(&value)?;
                     if let Some(value) = self.run.close(value)? {

@@ -19,7 +19,7 @@ use super::allocation_cache::AllocationCache;
 use super::closure::Closure;
 use super::link::Callee;
 use super::plan::Source;
-use super::program::{Destination, Op, Operand, Operands};
+use super::program::{Decoded, Destination, Operand, Operands};
 use super::pulse::Pulse;
 use super::resolve::ResolvedOp;
 use super::stack::{Frame, Stack};
@@ -143,7 +143,7 @@ impl Vm {
         let first = *pc;
         for at in first..first + length as usize {
             *pc = at;
-            let Some(Op::Call { func, args, dst }) = self.program.ops.get(at).copied() else {
+            let Some(Decoded::Call { func, args, dst }) = self.program.ops.get(at).copied() else {
                 return Err(broken("an instruction that was joined"));
             };
             let result = self.with_views(frame, args, |views| self.call_linked(func as usize, views))?;

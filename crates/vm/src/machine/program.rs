@@ -1,6 +1,6 @@
 //! The decoded program.
 //!
-//! Reading words and looking up what a function index means happen once, here. What is left is an array of [`Op`]s, one for
+//! Reading words and looking up what a function index means happen once, here. What is left is an array of [`Decoded`]s, one for
 //! each instruction of the executable, with jump targets as absolute positions and arguments in one array of
 //! [`Operand`]s. From these [`resolve`](super::resolve) makes the form that the interpreter usually runs; the form here is for
 //! runs that are instrumented call by call.
@@ -54,7 +54,7 @@ impl Destination {
 
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Op {
+pub(super) enum Decoded {
     /// Call an entry of the function table.
     Call { func: u32, args: Operands, dst: Destination },
     /// Return.
@@ -83,7 +83,7 @@ pub(super) struct Entry {
 /// The decoded program.
 pub(super) struct Program {
     /// One for each instruction.
-    pub(super) ops: Vec<Op>,
+    pub(super) ops: Vec<Decoded>,
     /// The same, prepared for running. Positions are the same.
     pub(super) resolved: Vec<ResolvedOp>,
     pub(super) plans: Vec<DecodedBuiltin>,
@@ -125,18 +125,23 @@ impl Program {
         Ok(program)
     }
 
-    fn decode_one(&mut self, index: usize, instruction: Instruction<'_>, placed: &mut Placed<'_>) -> Result<Op, Error> {
+    fn decode_one(
+        &mut self,
+        index: usize,
+        instruction: Instruction<'_>,
+        placed: &mut Placed<'_>,
+    ) -> Result<Decoded, Error> {
         let target = |offset: i64| number(index as i64 + offset);
         Ok(match instruction {
-            Instruction::Ret { result } => Op::Ret { result: Destination::of(result)? },
-            Instruction::Goto { offset } => Op::Goto { target: target(offset)? },
+            Instruction::Ret { result } => Decoded::Ret { result: Destination::of(result)? },
+            Instruction::Goto { offset } => Decoded::Goto { target: target(offset)? },
             Instruction::If { cond, false_offset } => {
-                Op::If { cond: number(cond.0)?, otherwise: target(false_offset)? }
+                Decoded::If { cond: number(cond.0)?, otherwise: target(false_offset)? }
             }
             Instruction::Call { dst, func, args } => {
                 let args = self.decode_args(args)?;
                 placed.note(func, self.operands.get_mut(args.start as usize..).unwrap_or_default())?;
-                Op::Call { func: number(func)?, args, dst: Destination::of(dst)? }
+                Decoded::Call { func: number(func)?, args, dst: Destination::of(dst)? }
             }
         })
     }

@@ -19,7 +19,7 @@ use relaxide_ffi::{Any, Error};
 
 use super::link::Callee;
 use super::plan::{BuiltinKind, DecodedBuiltin, Dims, Size};
-use super::program::{Destination, Entry, Op, Operand, Operands, Program, invalid, number};
+use super::program::{Decoded, Destination, Entry, Operand, Operands, Program, invalid, number};
 use crate::builtins::{self, Builtin};
 
 /// One instruction, prepared.
@@ -91,7 +91,7 @@ pub(super) fn prepare(program: &mut Program, callees: &[Callee], constants: &[An
 fn targets(program: &Program) -> Vec<bool> {
     let mut targets = vec![false; program.ops.len()];
     for op in &program.ops {
-        if let Op::Goto { target } | Op::If { otherwise: target, .. } = *op
+        if let Decoded::Goto { target } | Decoded::If { otherwise: target, .. } = *op
             && let Some(place) = targets.get_mut(target as usize)
         {
             *place = true;
@@ -100,12 +100,12 @@ fn targets(program: &Program) -> Vec<bool> {
     targets
 }
 
-fn prepare_one(program: &mut Program, op: Op, callees: &[Callee], constants: &[Any]) -> Result<ResolvedOp, Error> {
+fn prepare_one(program: &mut Program, op: Decoded, callees: &[Callee], constants: &[Any]) -> Result<ResolvedOp, Error> {
     Ok(match op {
-        Op::Ret { result } => ResolvedOp::Ret { result },
-        Op::Goto { target } => ResolvedOp::Goto { target },
-        Op::If { cond, otherwise } => ResolvedOp::If { cond, otherwise },
-        Op::Call { func, args, dst } => match callees.get(func as usize) {
+        Decoded::Ret { result } => ResolvedOp::Ret { result },
+        Decoded::Goto { target } => ResolvedOp::Goto { target },
+        Decoded::If { cond, otherwise } => ResolvedOp::If { cond, otherwise },
+        Decoded::Call { func, args, dst } => match callees.get(func as usize) {
             Some(Callee::Packed(function)) if function.host_lock().is_some() => ResolvedOp::Hosted { func, args, dst },
             Some(Callee::Packed(_)) => ResolvedOp::Packed { func, args, dst },
             Some(Callee::Bytecode) => ResolvedOp::Bytecode { func, args, dst },
@@ -187,7 +187,7 @@ impl<'a> Function<'a> {
         };
         for (op, resolved) in program.ops.iter().zip(&program.resolved).take(range.end).skip(range.start) {
             match *op {
-                Op::Call { args, dst, .. } => {
+                Decoded::Call { args, dst, .. } => {
                     if let (Some(dst), false) = (dst.register(), matches!(resolved, ResolvedOp::Kill { .. })) {
                         count(dst, |register| register.writes += 1);
                     }
@@ -197,11 +197,11 @@ impl<'a> Function<'a> {
                         }
                     }
                 }
-                Op::Ret { result } => {
+                Decoded::Ret { result } => {
                     result.register().into_iter().for_each(|result| count(result, |register| register.reads += 1));
                 }
-                Op::Goto { .. } => {}
-                Op::If { cond, .. } => count(cond, |register| register.reads += 1),
+                Decoded::Goto { .. } => {}
+                Decoded::If { cond, .. } => count(cond, |register| register.reads += 1),
             }
         }
         let resolved = program.resolved.get_mut(range).unwrap_or_default();

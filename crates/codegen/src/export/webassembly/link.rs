@@ -81,13 +81,13 @@ impl<'a> WebAssemblyModule<'a> {
         let mut segments = Vec::new();
         for (number, object) in self.objects.iter().enumerate() {
             for function in &object.functions {
-                let code_part = Part { bytes: function.body, relocations: &function.relocations, address: None };
+                let code_part = Relocatable { bytes: function.body, relocations: &function.relocations, address: None };
                 let body = linked.relocated(self, &symbols, number, code_part)?;
                 counted(&mut code, &body);
             }
             for (segment, address) in object.segments.iter().zip(&linked.segments[number].clone()) {
                 let data_part =
-                    Part { bytes: segment.bytes, relocations: &segment.relocations, address: Some(*address) };
+                    Relocatable { bytes: segment.bytes, relocations: &segment.relocations, address: Some(*address) };
                 let bytes = linked.relocated(self, &symbols, number, data_part)?;
                 segments.push((*address, bytes));
             }
@@ -99,7 +99,7 @@ impl<'a> WebAssemblyModule<'a> {
 
 /// A function's code, or a segment's data, before it is relocated.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct Relocatable<'a> {
     bytes: &'a [u8],
     relocations: &'a [RelocationEntry],
     /// Where data ends up.
@@ -237,7 +237,7 @@ impl Linked {
         symbols: &Symbols<'_>,
         number: usize,
         entry: &RelocationEntry,
-        part: Part<'_>,
+        part: Relocatable<'_>,
     ) -> Result<i64, ExportError> {
         use RelocationType as R;
         if entry.ty == R::TypeIndexLeb {
@@ -277,7 +277,7 @@ impl Linked {
         module: &WebAssemblyModule<'_>,
         symbols: &Symbols<'_>,
         number: usize,
-        part: Part<'_>,
+        part: Relocatable<'_>,
     ) -> Result<Vec<u8>, ExportError> {
         use RelocationType as R;
         let (bytes, mut out, mut at) = (part.bytes, Vec::with_capacity(part.bytes.len()), 0);

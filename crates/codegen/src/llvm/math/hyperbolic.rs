@@ -10,7 +10,7 @@ const SINH: [f64; 3] = [1.997_304_207_195_477e-4, 8.333_176_374_435_425e-3, 1.66
 const COSH: [f64; 3] = [1.393_584_185_279_905_8e-3, 4.166_645_556_688_309e-2, 0.5];
 
 /// What the addition theorems make of `|x| = n ln 2 + r`.
-struct Parts {
+struct ExponentialParts {
     /// sinh r and cosh r.
     sine: Val,
     cosine: Val,
@@ -22,7 +22,7 @@ struct Parts {
 impl FunctionText<'_> {
     /// sinh x. Near zero `n` is zero and so is the difference: nothing is lost.
     pub fn sinh(&mut self, x: &Val) -> Val {
-        let Parts { sine, cosine, sum, difference } = self.hyperbolic_parts(x);
+        let ExponentialParts { sine, cosine, sum, difference } = self.hyperbolic_parts(x);
         let tail = self.fmul(&cosine, &difference);
         let half = self.fmuladd(&sine, &sum, &tail);
         let result = self.fadd(&half, &half);
@@ -31,13 +31,13 @@ impl FunctionText<'_> {
 
     /// cosh x.
     pub fn cosh(&mut self, x: &Val) -> Val {
-        let Parts { sine, cosine, sum, difference } = self.hyperbolic_parts(x);
+        let ExponentialParts { sine, cosine, sum, difference } = self.hyperbolic_parts(x);
         let tail = self.fmul(&sine, &difference);
         let half = self.fmuladd(&cosine, &sum, &tail);
         self.fadd(&half, &half)
     }
 
-    fn hyperbolic_parts(&mut self, x: &Val) -> Parts {
+    fn hyperbolic_parts(&mut self, x: &Val) -> ExponentialParts {
         let magnitude = self.fabs(x);
         // From here on the result is infinite.
         let bounded = self.at_most(&magnitude, 89.5);
@@ -57,7 +57,7 @@ impl FunctionText<'_> {
         let inverse = self.intrinsic("smax", ints, ints, &[&inverse, &Val::zero(ints)]);
         let (power, inverse) = (self.bitcast(&power, x.ty), self.bitcast(&inverse, x.ty));
         let (sum, difference) = (self.fadd(&power, &inverse), self.fsub(&power, &inverse));
-        Parts { sine, cosine, sum, difference }
+        ExponentialParts { sine, cosine, sum, difference }
     }
 
     /// The hyperbolic tangent in single precision: `d / (d + 2)`, `d = e^(2|x|) - 1`.

@@ -31,7 +31,7 @@ struct Read {
 }
 
 /// Where a slice begins along an axis, its step, and how many elements it has.
-struct Part {
+struct ComputedAxisSlice {
     start: PrimExpr,
     step: PrimExpr,
     count: PrimExpr,
@@ -41,7 +41,7 @@ struct Part {
 const MOST_STEP: i64 = 1 << 40;
 
 impl Read {
-    fn part(&self, inputs: &[te::Tensor], axis: usize, shape: &[PrimExpr]) -> Part {
+    fn part(&self, inputs: &[te::Tensor], axis: usize, shape: &[PrimExpr]) -> ComputedAxisSlice {
         let size = &shape[axis];
         let axes = self.axes.all(inputs);
         let given = |arg: &Arg, default: PrimExpr| of_axis(&axes, &arg.all(inputs), axis, shape.len(), default);
@@ -66,7 +66,7 @@ impl Read {
         );
         let count = prim::max(prim::floordiv(span + (&stride - 1), stride), 0);
         let start = if reads(&start) { start } else { dims::simplify(&start) };
-        Part { start, step, count }
+        ComputedAxisSlice { start, step, count }
     }
 }
 
@@ -99,7 +99,7 @@ pub fn sliced(scope: &mut Scope, x: Expr, bounds: Bounds) -> Result<Expr, NodeEr
     inputs.push(x);
     scope.te("slice", inputs, |inputs| {
         let data = &inputs[inputs.len() - 1];
-        let parts: Vec<Part> = (0..shape.len()).map(|axis| read.part(inputs, axis, &shape)).collect();
+        let parts: Vec<ComputedAxisSlice> = (0..shape.len()).map(|axis| read.part(inputs, axis, &shape)).collect();
         vec![te::compute("slice", &dims, |at| {
             let index: Vec<PrimExpr> = at.iter().zip(&parts).map(|(i, p)| &p.start + i * &p.step).collect();
             data.at(&index)

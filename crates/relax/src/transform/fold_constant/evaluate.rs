@@ -116,11 +116,11 @@ pub(super) struct Evaluator {
     arrays: Vec<Array>,
     /// The array of each tensor argument.
     params: Vec<Option<usize>>,
-    parts: Vec<Part>,
+    parts: Vec<KernelPart>,
 }
 
 /// A part of a kernel.
-enum Part {
+enum KernelPart {
     Stage(Nest),
     Loops(Loops),
 }
@@ -149,18 +149,18 @@ impl Evaluator {
             reader.array(buffer, dims)?;
         }
         let part = |item: &Item| match item {
-            Item::Stage(stage) => reader.nest(stage).map(Part::Stage),
-            Item::Opaque(stmt) => Loops::of(&mut reader, stmt).map(Part::Loops),
+            Item::Stage(stage) => reader.nest(stage).map(KernelPart::Stage),
+            Item::Opaque(stmt) => Loops::of(&mut reader, stmt).map(KernelPart::Loops),
         };
-        let parts = program.items.iter().map(part).collect::<Option<Vec<Part>>>()?;
+        let parts = program.items.iter().map(part).collect::<Option<Vec<KernelPart>>>()?;
         Some(Evaluator { arrays: reader.arrays, params, parts })
     }
 
     /// About how many operations it takes.
     pub(super) fn work(&self) -> i64 {
-        let work = |part: &Part| match part {
-            Part::Stage(nest) => nest.work,
-            Part::Loops(loops) => loops.work,
+        let work = |part: &KernelPart| match part {
+            KernelPart::Stage(nest) => nest.work,
+            KernelPart::Loops(loops) => loops.work,
         };
         self.parts.iter().map(work).fold(0, i64::saturating_add)
     }
@@ -177,8 +177,8 @@ impl Evaluator {
         }
         for part in &self.parts {
             match part {
-                Part::Stage(nest) => nest.run(&self.arrays, &mut memory)?,
-                Part::Loops(loops) => loops.run(&self.arrays, &mut memory)?,
+                KernelPart::Stage(nest) => nest.run(&self.arrays, &mut memory)?,
+                KernelPart::Loops(loops) => loops.run(&self.arrays, &mut memory)?,
             }
         }
         for (param, arg) in self.params.iter().zip(args).skip(inputs) {

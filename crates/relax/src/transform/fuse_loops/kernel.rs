@@ -13,7 +13,7 @@ use relaxide_tir::{For, ForKind, PrimFunc, Stmt};
 use super::super::fuse_tir::merge::{Argument, MergeError, handle, merge};
 use super::super::fuse_tir::root;
 use super::agrees;
-use super::read::{Loop, Part};
+use super::read::{Loop, ParameterRole};
 use crate::op::core::{CallTir, call_tir};
 use crate::shape::{substitute_type, vars_of};
 use crate::*;
@@ -32,7 +32,7 @@ pub(super) struct IterationKernel {
     func: Function,
     /// Which parameter of the loop each of those is.
     given: Vec<usize>,
-    parts: Vec<Part>,
+    parts: Vec<ParameterRole>,
     /// For each parameter of the loop that is state.
     next: Vec<(usize, Next)>,
     /// For each row which result it is, and whether the last one comes first.
@@ -51,7 +51,7 @@ pub(super) struct IterationKernel {
 }
 
 /// An argument of the kernel.
-pub(super) enum Given {
+pub(super) enum KernelArgument {
     /// An argument of the loop.
     Argument(usize),
     /// A constant.
@@ -60,13 +60,13 @@ pub(super) enum Given {
     Dim(PrimExpr),
 }
 
-impl Given {
+impl KernelArgument {
     /// The argument, of those that the loop was called with.
     pub(super) fn of(&self, args: &[Expr]) -> Expr {
         match self {
-            Given::Argument(i) => args[*i].clone(),
-            Given::Constant(constant) => constant.clone(),
-            Given::Dim(dim) => Expr::prim(dim.clone()),
+            KernelArgument::Argument(i) => args[*i].clone(),
+            KernelArgument::Constant(constant) => constant.clone(),
+            KernelArgument::Dim(dim) => Expr::prim(dim.clone()),
         }
     }
 }
@@ -83,7 +83,7 @@ pub(super) enum Gives {
 pub(super) struct Made {
     pub(super) func: PrimFunc,
     pub(super) name: String,
-    pub(super) arguments: Vec<Given>,
+    pub(super) arguments: Vec<KernelArgument>,
     /// Types of the outputs.
     pub(super) outputs: Vec<Type>,
     /// How many of those are state.
@@ -144,7 +144,7 @@ impl Values<'_> {
     fn next(&mut self, tensors: &[usize], type_of: impl Fn(usize) -> Type) -> Option<Vec<(usize, Next)>> {
         let mut analyzer = Analyzer::new();
         let mut next = Vec::new();
-        for i in tensors.iter().copied().filter(|i| self.of.parts[*i] == Part::State) {
+        for i in tensors.iter().copied().filter(|i| self.of.parts[*i] == ParameterRole::State) {
             let var = self.of.next.get(i)?.as_var()?;
             let own = substitute_type(&substitute_type(var.ty(), self.symbols), &VarMap::new());
             if !agrees(&mut analyzer, &type_of(i), &own) {
@@ -206,8 +206,9 @@ impl IterationKernel {
         }
         symbols.insert(index.clone(), PrimExpr::from(&own_index));
 
-        let tensors: Vec<usize> =
-            (0..of.params.len()).filter(|i| matches!(of.parts[*i], Part::State | Part::Same)).collect();
+        let tensors: Vec<usize> = (0..of.params.len())
+            .filter(|i| matches!(of.parts[*i], ParameterRole::State | ParameterRole::Same))
+            .collect();
         let mut vars: HashMap<AnyVar, Expr> = HashMap::new();
         let mut params = Vec::new();
         for i in &tensors {
@@ -226,7 +227,7 @@ impl IterationKernel {
         let mut values = Values { of, symbols: &symbols, made: Vec::new() };
         let next = values.next(&tensors, |i| substitute_type(&types[i], &inner))?;
         let (rows, row_types) = values.rows(from_end, &limit, &outer)?;
-        let is_state = |i: &&usize| of.parts[**i] == Part::State;
+        let is_state = |i: &&usize| of.parts[**i] == ParameterRole::State;
         let states = of.results.iter().filter(is_state).map(|i| args[*i].ty());
         let outputs: Vec<Type> = states.chain(row_types).collect();
         let results = values.made;
@@ -263,7 +264,7 @@ impl IterationKernel {
     pub(super) fn kernel(&self, module: &IRModule) -> Result<Made, MergeError> {
         let merged = merge(module, &self.func)?;
         let count = merged.arguments.len();
-        let mut parts = Parts::default();
+        let mut parts = KernelUnderConstruction::default();
         let mut arguments = Vec::new();
         for (argument, (param, buffer)) in
             merged.arguments.iter().zip(merged.kernel.params.iter().zip(&merged.kernel.buffers))
@@ -271,8 +272,8 @@ impl IterationKernel {
             match (argument, buffer) {
                 (Argument::Field { param: at, .. }, Some(buffer)) => {
                     let of = self.given[*at];
-                    arguments.push(Given::Argument(of));
-                    if self.parts[of] != Part::State {
+                    arguments.push(KernelArgument::Argument(of));
+                    if self.parts[of] != ParameterRole::State {
                         parts.given.insert(of, buffer.clone());
                         parts.params.push((param.clone(), Some(buffer.clone())));
                         continue;
@@ -284,13 +285,15 @@ impl IterationKernel {
                     parts.before.push(copy(buffer, None, &first));
                 }
                 (Argument::Constant(constant), _) => {
-                    arguments.push(Given::Constant(constant.clone()));
+                    arguments.push(KernelArgument::Constant(constant.clone()));
                     parts.params.push((param.clone(), buffer.clone()));
                 }
                 // The number of the iteration is the loop's.
                 _ if *param == self.index => {}
                 _ => {
-                    arguments.push(Given::Dim(self.outer.get(param).cloned().unwrap_or_else(|| PrimExpr::from(param))));
+                    arguments.push(KernelArgument::Dim(
+                        self.outer.get(param).cloned().unwrap_or_else(|| PrimExpr::from(param)),
+                    ));
                     parts.params.push((param.clone(), None));
                 }
             }
@@ -309,7 +312,8 @@ impl IterationKernel {
             annotations: Attrs::new().with(RECURRENCE, true),
             body: iteration,
         };
-        let kept: Vec<usize> = self.results.iter().copied().filter(|i| self.parts[*i] == Part::State).collect();
+        let kept: Vec<usize> =
+            self.results.iter().copied().filter(|i| self.parts[*i] == ParameterRole::State).collect();
         let states: Vec<Ref<Buffer>> = kept.iter().map(|of| alike(&parts.given[of], "last")).collect();
         let after: Vec<Stmt> = states.iter().zip(&kept).map(|(last, of)| copy(last, None, &parts.given[of])).collect();
         self.bind_dims(&mut parts, &mut arguments, &states);
@@ -320,7 +324,7 @@ impl IterationKernel {
         let func = PrimFunc { params, ret_type: Type::void(), buffers, attrs: merged.kernel.attrs.clone(), body };
         let mut position = 0..;
         let result = |i: &usize| match self.parts[*i] {
-            Part::State => Gives::Output(position.next().unwrap_or_default()),
+            ParameterRole::State => Gives::Output(position.next().unwrap_or_default()),
             _ => Gives::Argument(*i),
         };
         let results = self.results.iter().map(result).collect();
@@ -329,7 +333,7 @@ impl IterationKernel {
     }
 
     /// What an iteration does, its rows and its state put away.
-    fn iteration(&self, parts: &mut Parts, body: Stmt, made: &[Ref<Buffer>]) -> Stmt {
+    fn iteration(&self, parts: &mut KernelUnderConstruction, body: Stmt, made: &[Ref<Buffer>]) -> Stmt {
         let mut list = vec![body];
         for (row, from_end) in &self.rows {
             let row = &made[*row];
@@ -358,7 +362,12 @@ impl IterationKernel {
     }
 
     /// Hands over the dimensions that no buffer of a parameter tells.
-    fn bind_dims(&self, parts: &mut Parts, arguments: &mut Vec<Given>, states: &[Ref<Buffer>]) {
+    fn bind_dims(
+        &self,
+        parts: &mut KernelUnderConstruction,
+        arguments: &mut Vec<KernelArgument>,
+        states: &[Ref<Buffer>],
+    ) {
         let known = parts.params.iter().filter_map(|(_, b)| b.as_ref()).chain(states).chain(&parts.rows);
         let mut bound: HashSet<Ref<Var>> = known.flat_map(|b| &b.shape).filter_map(PrimExpr::as_var).cloned().collect();
         bound.extend(parts.params.iter().filter(|(_, b)| b.is_none()).map(|(var, _)| var.clone()));
@@ -366,7 +375,8 @@ impl IterationKernel {
         let wanted: Vec<Ref<Var>> = buffers.flat_map(|b| &b.shape).chain([&self.limit]).flat_map(free_vars).collect();
         for var in wanted {
             if bound.insert(var.clone()) {
-                arguments.push(Given::Dim(self.outer.get(&var).cloned().unwrap_or_else(|| PrimExpr::from(&var))));
+                arguments
+                    .push(KernelArgument::Dim(self.outer.get(&var).cloned().unwrap_or_else(|| PrimExpr::from(&var))));
                 parts.params.push((var, None));
             }
         }
@@ -375,7 +385,7 @@ impl IterationKernel {
 
 /// The kernel under construction.
 #[derive(Default)]
-struct Parts {
+struct KernelUnderConstruction {
     params: Vec<(Ref<Var>, Option<Ref<Buffer>>)>,
     scratch: Vec<Ref<Buffer>>,
     /// The memory of each parameter of the loop.

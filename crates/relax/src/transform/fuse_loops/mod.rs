@@ -42,7 +42,7 @@ use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
 use crate::shape::substitute_type;
 use crate::*;
 
-use read::{Loop, Part};
+use read::{Loop, ParameterRole};
 
 pub(super) const PASS: PassInfo = PassInfo::new(
     "FuseLoops",
@@ -154,7 +154,7 @@ impl Bound {
         let types: Vec<Type> = of.params.iter().map(|param| substitute_type(&param.ty, &map)).collect();
         let mut analyzer = Analyzer::new();
         for ((part, ty), arg) in of.parts.iter().zip(&types).zip(&call.args) {
-            if !matches!(part, Part::List | Part::At) && !agrees(&mut analyzer, ty, &arg.ty()) {
+            if !matches!(part, ParameterRole::List | ParameterRole::At) && !agrees(&mut analyzer, ty, &arg.ty()) {
                 return None;
             }
         }

@@ -11,7 +11,7 @@ use crate::*;
 
 /// What a parameter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ParameterRole {
     /// The shape with the number of the iteration and the dimensions of the outside.
     At,
     /// What an iteration gives to the next.
@@ -37,7 +37,7 @@ pub(super) struct Loop {
     /// How many iterations there are: one of those.
     pub(super) limit: Ref<Var>,
     pub(super) params: Vec<Ref<Var>>,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ParameterRole>,
     /// What an iteration computes: calls of kernels and fields of what they give.
     pub(super) bindings: Vec<Ref<VarBinding>>,
     /// What the next iteration gets, for each parameter.
@@ -103,10 +103,10 @@ impl Loop {
             }
         }
         let part = |(i, param): (usize, &Ref<Var>)| match () {
-            () if i == 0 => Some(Part::At),
-            () if rows.iter().any(|row| row.list == i) => Some(Part::List),
-            () if param_of(call.args.get(i)?, std::slice::from_ref(param)).is_some() => Some(Part::Same),
-            () => Some(Part::State),
+            () if i == 0 => Some(ParameterRole::At),
+            () if rows.iter().any(|row| row.list == i) => Some(ParameterRole::List),
+            () if param_of(call.args.get(i)?, std::slice::from_ref(param)).is_some() => Some(ParameterRole::Same),
+            () => Some(ParameterRole::State),
         };
         let parts = func.params.iter().enumerate().map(part).collect::<Option<Vec<_>>>()?;
         let kept = |row: &Row| param_of(&call.args[row.list], &func.params) == Some(row.list);

@@ -75,6 +75,7 @@ mod tests {
             rows: None,
             args: Vec::new(),
             lengths: None,
+            made: None,
             widens: false,
         };
         Graph { nodes: (0..count).map(node).collect() }

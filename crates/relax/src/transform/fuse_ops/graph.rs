@@ -108,7 +108,7 @@ pub(super) struct Node {
     /// The lengths of its value, where it is one tensor and all are known.
     pub(super) lengths: Option<Vec<i64>>,
     /// Where it is made of lengths and numbers alone: what an element costs from there on.
-    made: Option<i64>,
+    pub(super) made: Option<i64>,
     /// Whether it is a tensor in a wider type, element by element: twice the memory of what it is made of, or more.
     pub(super) widens: bool,
 }

@@ -98,11 +98,11 @@ impl Pattern {
         let Some(given) = Nest::of(stage) else { return Ok(None) };
         let params = || self.kernel.params.iter().zip(&self.kernel.buffers);
         let symbols: Vec<Ref<Var>> = params().filter(|(_, b)| b.is_none()).map(|(p, _)| p.clone()).collect();
-        let mut comparison = Comparison { symbols: &symbols, found: Found::default() };
+        let mut comparison = Comparison { symbols: &symbols, found: MatchedPart::default() };
         if !comparison.nest(&self.nest, &given) {
             return Ok(None);
         }
-        let Found { values, buffers, .. } = comparison.found;
+        let MatchedPart { values, buffers, .. } = comparison.found;
         let silent = |name: &str| PatternError::Silent(name.to_string());
         let symbol_values = symbols.iter().map(|s| values.get(s).cloned().ok_or_else(|| silent(&s.name)));
         let matched = self.kernel.buffers.iter().flatten();
@@ -148,7 +148,7 @@ fn store(stmt: &Stmt) -> Option<&Ref<BufferStore>> {
 
 /// What parts of the pattern stand for, as far as it is known.
 #[derive(Clone, Default)]
-struct Found {
+struct MatchedPart {
     values: HashMap<Ref<Var>, PrimExpr>,
     vars: HashMap<Ref<Var>, Ref<Var>>,
     buffers: HashMap<Ref<Buffer>, Ref<Buffer>>,
@@ -157,7 +157,7 @@ struct Found {
 /// A comparison under way: the pattern's part comes first, then the kernel's.
 struct Comparison<'a> {
     symbols: &'a [Ref<Var>],
-    found: Found,
+    found: MatchedPart,
 }
 
 impl Comparison<'_> {

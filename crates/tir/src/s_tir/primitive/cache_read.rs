@@ -16,7 +16,7 @@ use relaxide_ir::Buffer;
 use relaxide_ir::attrs::AttrValue;
 
 use super::caching::{
-    Part, Redirect, Spot, all_in_front, axes_over, behind, buffer_like, copy_nest, guarded, in_front_of_users,
+    CopiedRegion, Redirect, Spot, all_in_front, axes_over, behind, buffer_like, copy_nest, guarded, in_front_of_users,
     insert_stage, only_writer,
 };
 use super::structure::{free_name, nth_buffer};
@@ -67,11 +67,11 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         Some(writer) => {
             let spot = in_front_of_users(tree, behind(tree, root, writer, &users, &realize.block)?, &users);
             match by_pointer {
-                true => (spot, Part::whole(&buffer)),
-                false => (spot, Part::written(tree, root, spot, writer, &buffer)),
+                true => (spot, CopiedRegion::whole(&buffer)),
+                false => (spot, CopiedRegion::written(tree, root, spot, writer, &buffer)),
             }
         }
-        None if by_pointer => (Spot { parent: root, index: 0 }, Part::whole(&buffer)),
+        None if by_pointer => (Spot { parent: root, index: 0 }, CopiedRegion::whole(&buffer)),
         None => (Spot { parent: root, index: 0 }, read_by_scope(tree, root, &buffer)),
     };
     let copy = buffer_like(&buffer, name.clone(), &part.shape, &storage);
@@ -91,14 +91,14 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
 }
 
 /// What a scope's block says that it reads of a buffer that comes from outside; all of it where it says nothing.
-fn read_by_scope(tree: &Tree, root: NodeId, buffer: &Ref<Buffer>) -> Part {
+fn read_by_scope(tree: &Tree, root: NodeId, buffer: &Ref<Buffer>) -> CopiedRegion {
     let declared = tree.as_block(root).and_then(|n| n.block.reads.iter().find(|r| r.buffer == *buffer));
     match declared {
         Some(read) => {
             let dims: Vec<Interval> = read.region.iter().map(|r| Interval::of_range(&r.min, &r.extent)).collect();
-            Part::box_of(buffer, &dims)
+            CopiedRegion::box_of(buffer, &dims)
         }
-        None => Part::whole(buffer),
+        None => CopiedRegion::whole(buffer),
     }
 }
 

@@ -14,7 +14,8 @@ use relaxide_ffi::Ref;
 
 use super::cache_read::{named_blocks, with_consumers};
 use super::caching::{
-    Part, Redirect, axes_over, behind, buffer_like, copy_nest, guarded, in_front_of_users, insert_stage, only_writer,
+    CopiedRegion, Redirect, axes_over, behind, buffer_like, copy_nest, guarded, in_front_of_users, insert_stage,
+    only_writer,
 };
 use super::structure::{free_name, nth_buffer};
 use crate::analysis::regions::pointers_of;
@@ -58,8 +59,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let by_pointer =
         [place.node].iter().chain(&named).any(|id| pointers_of(&tree.node(*id).stmt).contains(&buffer.data));
     let part = match by_pointer {
-        true => Part::whole(&buffer),
-        false => Part::written(tree, root, spot, place.node, &buffer),
+        true => CopiedRegion::whole(&buffer),
+        false => CopiedRegion::written(tree, root, spot, place.node, &buffer),
     };
     let copy = buffer_like(&buffer, name.clone(), &part.shape, &storage);
     let axes = axes_over(&part.shape);

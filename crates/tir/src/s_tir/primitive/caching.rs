@@ -245,7 +245,7 @@ pub(super) fn guarded(nest: Stmt, tree: &Tree, writer: NodeId, spot: Spot) -> St
 }
 
 /// What a copy holds of a buffer.
-pub(super) struct Part {
+pub(super) struct CopiedRegion {
     /// The copy's dimensions.
     pub shape: Vec<PrimExpr>,
     /// The element of the buffer that is the copy's first.
@@ -254,31 +254,31 @@ pub(super) struct Part {
     pub boxes: Vec<Interval>,
 }
 
-impl Part {
+impl CopiedRegion {
     /// All of a buffer.
-    pub fn whole(buffer: &Buffer) -> Part {
+    pub fn whole(buffer: &Buffer) -> CopiedRegion {
         let zeros = buffer.shape.iter().map(|d| prim::int_of(d.dtype(), 0)).collect();
         let boxes = (0..buffer.ndim()).map(|d| whole_dimension(buffer, d)).collect();
-        Part { shape: buffer.shape.clone(), first: zeros, boxes }
+        CopiedRegion { shape: buffer.shape.clone(), first: zeros, boxes }
     }
 
     /// A box of a buffer, without what is around it.
-    pub fn box_of(buffer: &Buffer, dims: &[Interval]) -> Part {
+    pub fn box_of(buffer: &Buffer, dims: &[Interval]) -> CopiedRegion {
         let mut analyzer = Analyzer::new();
         let shape: Vec<PrimExpr> = dims.iter().map(|dim| dim.extent(&mut analyzer)).collect();
         let boxes = shape.iter().map(|extent| Interval::of_range(&prim::int_of(extent.dtype(), 0), extent)).collect();
         match shape.iter().zip(&buffer.shape).all(|(part, whole)| analyzer.can_prove_equal(part, whole)) {
-            true => Part::whole(buffer),
-            false => Part { shape, first: dims.iter().map(|dim| dim.min.clone()).collect(), boxes },
+            true => CopiedRegion::whole(buffer),
+            false => CopiedRegion { shape, first: dims.iter().map(|dim| dim.min.clone()).collect(), boxes },
         }
     }
 
     /// What the only block that writes a buffer in a scope writes of it, for a copy at a spot.
-    pub fn written(tree: &Tree, root: NodeId, spot: Spot, writer: NodeId, buffer: &Ref<Buffer>) -> Part {
-        let Some(dims) = written_there(tree, root, spot, writer, buffer) else { return Part::whole(buffer) };
+    pub fn written(tree: &Tree, root: NodeId, spot: Spot, writer: NodeId, buffer: &Ref<Buffer>) -> CopiedRegion {
+        let Some(dims) = written_there(tree, root, spot, writer, buffer) else { return CopiedRegion::whole(buffer) };
         match tree.as_loop(spot.parent) {
-            Some(_) => Part { boxes: dims, ..Part::whole(buffer) },
-            None => Part::box_of(buffer, &dims),
+            Some(_) => CopiedRegion { boxes: dims, ..CopiedRegion::whole(buffer) },
+            None => CopiedRegion::box_of(buffer, &dims),
         }
     }
 
