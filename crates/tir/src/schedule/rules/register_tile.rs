@@ -466,7 +466,7 @@ pub fn overlapping_rows(
 /// A loop over rows whose number is not known, in few bodies: one tile takes what is left at the end, too.
 ///
 /// Where `apart` says so, full tiles have a body of their own, which ends without a loop over the rows; else one body serves
-/// all. The numbers of rows in `few`, from the smallest on, have bodies that compute no others.
+/// all. The numbers of rows in `few`, from the smallest on, have bodies of their own, which take as many rows as have no smaller one.
 pub fn ragged_rows(
     start: &PrimExpr,
     extent: &PrimExpr,
@@ -483,9 +483,12 @@ pub fn ragged_rows(
     let mut last = |first: &PrimExpr| -> Result<Stmt, Refusal> {
         let rows = Rows::full(first.clone(), tile);
         let whole = body(&Rows { present: Some(left.clone()), ..rows })?;
-        few.iter().rev().filter(|count| **count < tile).try_fold(whole, |more, count| {
-            let own = body(&Rows::full(first.clone(), *count))?;
-            Ok(Stmt::if_else(gt(&left, int(*count)), more, own))
+        (0..few.len()).rev().filter(|i| few[*i] < tile).try_fold(whole, |more, i| {
+            let (count, smaller) = (few[i], i.checked_sub(1).map_or(0, |before| few[before]));
+            let rows = Rows::full(first.clone(), count);
+            let present = (smaller + 1 < count).then(|| left.clone());
+            let own = body(&Rows { present, ..rows })?;
+            Ok(Stmt::if_else(gt(&left, int(count)), more, own))
         })
     };
     let t = Var::dim("row_tile");

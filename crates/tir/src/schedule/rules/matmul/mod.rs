@@ -286,8 +286,8 @@ impl MatmulNest {
         self.c.inner.iter().fold(int(0), |k, a| add(mul(k, &a.extent), PrimExpr::from(&a.var)))
     }
 
-    /// The part's rows in tiles, for the direct nest, where they are often few. What ends a row of unknown length is short: there
-    /// bodies are few.
+    /// The part's rows in tiles, for the direct nest, where they are often few: one, two and four have a tile of their own. What ends a row of unknown
+    /// length is short: there bodies are few.
     fn few_rows(
         &self,
         part: &Part,
@@ -295,7 +295,7 @@ impl MatmulNest {
         body: impl FnMut(&Rows) -> Result<Stmt, Refusal>,
     ) -> Result<Stmt, Refusal> {
         let end = tile.vectors < self.shape.vectors && part.count.as_int().is_none();
-        let few: &[i64] = if end { &[1] } else { &[1, 2] };
+        let few: &[i64] = if end { &[1] } else { &[1, 2, 4] };
         register_tile::ragged_rows(&part.m0, &part.height, self.shape.rows, false, few, body)
     }
 
