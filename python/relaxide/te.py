@@ -265,7 +265,8 @@ def extern(
         return _api.tirx.OverBuffers(made, mine, theirs) if mine else made
 
     outputs = [(name, _dims(shape), dtype) for shape, dtype in zip(shapes, dtypes)]
-    return _one_or_all(_core.te_extern(name, inputs, outputs, body))
+    given = tuple(None if buffers is None else list(buffers) for buffers in (in_buffers, out_buffers))
+    return _one_or_all(_core.te_extern(name, inputs, outputs, given, body))
 
 
 def extern_primfunc(input_tensors, primfunc, **kwargs):

@@ -187,3 +187,33 @@ def test_scalars_are_written_with_what_they_use():
     assert int(tirx.const(127, "int8") + tirx.const(1, "int8")) == -128
     with pytest.raises(ValueError, match="128 is no int8"):
         tirx.const(128, "int8")
+
+
+@pytest.mark.parametrize("inner, index, says", [("axes", "i", "the counter i of a loop around"), ("axes", "vi", None), ("none", "i", None)])
+def test_a_block_with_axes_uses_no_counter_around_it(inner, index, says):
+    text = f"""
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8, 8), "float32")):
+    for i in range(8):
+        with T.sblock("outer"):
+            {"vi = T.axis.spatial(8, i)" if inner == "axes" else "T.reads()"}
+            for j in range(8):
+                with T.sblock("inner"):
+                    T.writes(A[{index}, j])
+                    A[{index}, j] = T.float32(1)
+"""
+    kernel = tvm.script.from_source(text, check_well_formed=False)
+    assert tirx.analysis.verify_well_formed(kernel, assert_mode=False) == (says is None)
+    if says:
+        with pytest.raises(ValueError, match=says):
+            tirx.analysis.verify_well_formed(kernel)
+
+
+def test_a_variable_whose_scope_has_ended_is_named_with_its_place():
+    i = tirx.Var("i", "int32")
+    loop = tirx.For(tirx.Var("j", "int32"), 0, 1, tirx.ForKind.SERIAL, tirx.SeqStmt([tirx.Bind(i, 42), tirx.Evaluate(i)]))
+    with pytest.raises(ValueError, match="undefined variable i at .*it was defined at `i = 42`, and is no longer in-scope"):
+        tirx.analysis.verify_well_formed(tirx.PrimFunc([], tirx.SeqStmt([loop, tirx.Evaluate(i)])))
+    with pytest.raises(ValueError, match="`i` is used where it is not defined"):
+        tirx.analysis.verify_well_formed(tirx.PrimFunc([], tirx.Evaluate(i)))

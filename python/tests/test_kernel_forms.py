@@ -79,6 +79,47 @@ def test_activations_have_the_blocks_that_tvm_gives_them():
         assert re.findall(r'T.sblock\("(\w+)"\)', kernels[name].script().replace('"root"', "root")) == expected
 
 
+@I.ir_module
+class Loss:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32"), v: R.Tensor((4,), "float32"), w: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            batch = R.nn.cross_entropy_with_logits(x, y)
+            one = R.nn.cross_entropy_with_logits(v, w)
+            gv = (batch, one)
+            R.output(gv)
+        return gv
+
+
+def test_a_loss_is_one_kernel_of_several_blocks():
+    rng = np.random.default_rng(9)
+    inputs = [rng.standard_normal([int(dim) for dim in p.ty.shape]).astype("float32") for p in Loss["main"].params]
+    lowered = relax.transform.LegalizeOps()(Loss)
+    assert len(lowered.functions) == 3
+    blocks = re.findall(r'T.sblock\("(\w+)"\)', lowered["cross_entropy_with_logits"].script().replace('"root"', "root"))
+    assert blocks == ["T_multiply", "T_multiply_red", "T_multiply_1", "T_divide"]
+    x, y, v, w = inputs
+    expected = [-(x * y).sum() / 2, -(v * w).sum()]
+    for module in (lowered, Loss):
+        for found, value in zip(results(module, inputs), expected, strict=True):
+            np.testing.assert_allclose(found, value, rtol=1e-5)
+
+
+def test_a_kernel_that_is_called_has_its_own_type():
+    kernel = relax.transform.LegalizeOps()(Loss)
+    lowered = relax.transform.CallTIRRewrite()(kernel)
+    calls = [binding.value for block in lowered["main"].body.blocks for binding in block.bindings]
+    calls = [call for call in calls if isinstance(call, relax.Call) and isinstance(call.op, tvm.ir.GlobalVar)]
+    assert len(calls) == 2 and all(len(call.ty_args) == 0 for call in calls)
+
+
+def test_one_negative_term_alone_is_a_product():
+    h, k = tirx.Var("h", "int64"), tirx.Var("k", "int64")
+    simple = tvm.sym.Analyzer().canonical_simplify
+    for given, expected in ((-h, "h * T.int64(-1)"), (h - h * 3, "h * T.int64(-2)"), (-(h + k), "T.int64(0) - h - k"), (k - h, "k - h")):
+        assert str(simple(given)) == expected
+
+
 def test_padding_is_a_block_of_its_own():
     kernels = relax.transform.LegalizeOps()(Network)
     for name in ("conv1d", "max_pool2d", "avg_pool2d"):
