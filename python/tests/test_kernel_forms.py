@@ -173,3 +173,23 @@ def test_graphs_of_older_versions_get_the_names_of_today():
         update(graph)
     with pytest.raises(ValueError, match="0.16"):
         json_compact.upgrade_json(json.dumps({"nodes": [], "attrs": {}}))
+
+
+@pytest.mark.parametrize("kind, field", [("ir.Var", "name"), ("ir.Var", "name_hint"), ("tirx.Var", "name"), ("relax.expr.Var", "name_hint")])
+def test_a_variable_of_tvm_keeps_its_place_in_its_file(kind, field):
+    graph = {
+        "root_index": 4,
+        "nodes": [
+            {"type": "ir.SourceName", "data": "network.py"},
+            {"type": "ir.Span", "data": {"source_name": 0, "line": 7, "column": 2, "end_line": 9, "end_column": 14}},
+            {"type": "ir.PrimType", "data": {"dtype": "int64"}},
+            {"type": "ffi.String", "data": "length"},
+            {"type": kind, "data": {"span": 1, "ty": 2, field: 3}},
+        ],
+        "metadata": {"tvm_version": "0.26.0"},
+    }
+    var = tvm.ir.load_json(json.dumps(graph))
+    assert type(var) is tirx.Var and var.name == "length" and str(var.dtype) == "int64"
+    span = var.span
+    assert (span.source_name.name, span.line, span.column, span.end_line, span.end_column) == ("network.py", 7, 2, 9, 14)
+    tvm.ir.assert_structural_equal(tvm.ir.load_json(tvm.ir.save_json(var)), var, map_free_vars=True)
