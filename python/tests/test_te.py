@@ -6,6 +6,7 @@ import pytest
 import relaxide as tvm
 from relaxide import relax, te, tirx, topi
 from relaxide.script import ir as I, tirx as T
+from relaxide.tirx._walk import walk
 
 X = np.random.default_rng(0).standard_normal((8, 4)).astype("float32")
 
@@ -145,9 +146,8 @@ def test_a_block_without_axes_has_one_of_length_one():
     k = te.reduce_axis((0, 3), "k")
     whole = te.compute((), lambda: te.sum(x[k], axis=k), "whole")
     kernel = te.create_prim_func([x, te.compute((), lambda: whole() * 2.0, "double")])
-    blocks = {}
-    tirx.stmt_functor.post_order_visit(kernel.body, lambda node: blocks.update({node.name_hint: node}) if isinstance(node, tvm.s_tir.SBlock) else None)
-    axes = {name: [(axis.var.name, int(axis.dom.extent)) for axis in block.iter_vars] for name, block in blocks.items()}
+    blocks = [stmt for stmt in walk(kernel.body) if isinstance(stmt, tvm.s_tir.SBlock)]
+    axes = {block.name_hint: [(axis.var.name, int(axis.dom.extent)) for axis in block.iter_vars] for block in blocks}
     assert axes == {"root": [], "whole": [("v_k", 3)], "double": [("vi", 1)]}
 
 
