@@ -126,6 +126,16 @@ class ScanOp(Operation):
 class ExternOp(Operation):
     """What computes tensors by a statement: :func:`relaxide.te.extern`."""
 
+    @property
+    def input_placeholders(self):
+        """The buffers that the statement has for its inputs."""
+        return self._tensor._written_over[0]
+
+    @property
+    def output_placeholders(self):
+        """The buffers that the statement has for its outputs."""
+        return self._tensor._written_over[1]
+
 
 _FORMS = {"placeholder": PlaceholderOp, "compute": ComputeOp, "scan": ScanOp, "extern": ExternOp}
 

@@ -265,16 +265,23 @@ def extern(
         return _api.tirx.OverBuffers(made, mine, theirs) if mine else made
 
     outputs = [(name, _dims(shape), dtype) for shape, dtype in zip(shapes, dtypes)]
-    return _one_or_all(_core.te_extern(name, inputs, outputs, body))
+    given = tuple(None if buffers is None else list(buffers) for buffers in (in_buffers, out_buffers))
+    return _one_or_all(_core.te_extern(name, inputs, outputs, given, body))
 
 
 def extern_primfunc(input_tensors, primfunc, **kwargs):
-    """The tensors that a kernel makes of tensors: its buffers that it writes and does not read are the outputs."""
+    """The tensors that a kernel makes of tensors: its buffers that it writes and does not read are the outputs.
+
+    Of a kernel that reads all that it writes, the last buffer that it writes is the output.
+    """
     reads, writes = _api.tirx.BufferAccesses(primfunc.body)
     buffers = [buffer for buffer in primfunc.buffers if buffer is not None]
     inputs = [buffer for buffer in buffers if builtins.any(buffer.same_as(other) for other in reads)]
     outputs = [buffer for buffer in buffers if builtins.any(buffer.same_as(other) for other in writes)]
     fresh = [buffer for buffer in outputs if not builtins.any(buffer.same_as(other) for other in inputs)]
+    if not fresh and outputs:
+        fresh = outputs[-1:]
+        inputs = [buffer for buffer in inputs if not buffer.same_as(fresh[0])]
     if not fresh or len(inputs) != len(input_tensors):
         raise ValueError(f"the kernel has {len(inputs)} inputs and {len(fresh)} outputs of their own")
     values = {}

@@ -170,3 +170,36 @@ def test_statements_alone_have_the_names_that_were_given():
         with TB.Assert(True, "never"):
             TB.evaluate(1)
     assert [type(part).__name__ for part in ib.get()] == ["AssertStmt", "Evaluate"]
+
+
+@pytest.mark.parametrize("said", range(4))
+def test_a_block_outside_of_a_kernel_says_which_regions_are_to_be_found(said):
+    with IRBuilder() as builder:
+        A, v = TB.Buffer((8,), "float32"), TB.int32()
+        with TB.sblock("block"):
+            if said & 1:
+                TB.reads(A[0:4])
+            if said & 2:
+                TB.writes(A[4:8])
+            TB.where(v > 1)
+            TB.buffer_store(A, 1.0, [v])
+    realized = builder.get()
+    block = realized.block
+    assert (len(block.reads), len(block.writes)) == (said & 1, said >> 1)
+    found = {name: int(value) for name, value in block.annotations.items()}
+    assert found == ({} if said == 3 else {"tirx.script_parsing_detect_access": 3 - said})
+    assert str(realized.predicate) == "v > 1"
+
+
+def test_a_store_may_be_of_some_lanes():
+    buffer, lanes = TB.Buffer((16,), "float32"), TB.broadcast(TB.bool(True), 4)
+    with IRBuilder() as builder:
+        TB.buffer_store(buffer, TB.broadcast(TB.float32(1), 4), [TB.ramp(0, 1, 4)], lanes)
+    tvm.ir.assert_structural_equal(builder.get().predicate, lanes)
+
+
+def test_the_condition_of_a_check_may_come_first():
+    x, kind = tirx.Var("x", "int32"), tvm.ir.StringImm("ValueError")
+    first, second = tirx.AssertStmt(x > 0, kind, ["too small"]), tirx.AssertStmt(kind, x > 0, ["too small"])
+    tvm.ir.assert_structural_equal(first, second, map_free_vars=True)
+    assert str(first.condition) == "x > 0" and first.error_kind == "ValueError"

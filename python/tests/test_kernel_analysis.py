@@ -122,7 +122,10 @@ def test_regions_costs_and_places():
     blocks = {info.name: info for info in dlight.normalize_prim_func(s_tir.Schedule(softmax))}
     assert [blocks[name].dom_kind() for name in ("largest", "sum", "share")] == ["SR", "SR", "SS"]
     sch = s_tir.Schedule(softmax)
-    reads, writes = s_tir.analysis.get_sblock_read_write_region(sch.get(sch.get_sblock("sum")), {})
+    buffers = [*softmax.buffers, *softmax.body.block.alloc_buffers]
+    block = sch.get(sch.get_sblock("sum"))
+    reads, writes = s_tir.analysis.get_sblock_read_write_region(block, {buffer.data: buffer for buffer in buffers if buffer is not None})
+    assert s_tir.analysis.get_sblock_read_write_region(block, {}) == [[], []], "buffers that are not asked for do not count"
     assert [region.buffer.name for region in reads] == ["A", "M"] and [region.buffer.name for region in writes] == ["S"]
     assert s_tir.analysis.estimate_tir_flops(tvm.IRModule({"main": product})) == 2 * 200 * 96
     assert s_tir.analysis.calculate_allocated_bytes(softmax) == {"main": {"global": 256}}
@@ -132,6 +135,23 @@ def test_regions_costs_and_places():
     assert not s_tir.analysis.is_pure_function(product)
     assert s_tir.analysis.verify_gpu_code(_scheduled(exchange, "cuda", dlight.gpu.Transpose()), {"max_threads_per_block": 128})
     assert not s_tir.analysis.verify_gpu_code(_scheduled(exchange, "cuda", dlight.gpu.Fallback()), {"max_threads_per_block": 128})
+
+
+@pytest.mark.parametrize("by", ["itself", "address"])
+def test_buffers_whose_address_is_handed_on_are_opaque(by):
+    @T.prim_func
+    def handed_on(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.sblock("touch"):
+                vi = T.axis.spatial(8, i)
+                T.evaluate(T.call_extern("int32", "touch", A.data, vi))
+                B[vi] = T.float32(1)
+
+    block = handed_on.body.block.body.body.block
+    known = {buffer if by == "itself" else buffer.data: buffer for buffer in handed_on.buffers}
+    reads, writes, opaque = s_tir.analysis.get_sblock_access_region(block, known)
+    assert [list(map(str, regions)) for regions in (reads, writes, opaque)] == [[], ["B[vi]"], ["A[0:8]"]]
+    assert [str(region) for region in s_tir.analysis.get_sblock_read_write_region(block, known)[1]] == ["B[vi]", "A[0:8]"]
 
 
 def test_accesses_outside_of_a_buffer_are_found():
@@ -167,3 +187,33 @@ def test_scalars_are_written_with_what_they_use():
     assert int(tirx.const(127, "int8") + tirx.const(1, "int8")) == -128
     with pytest.raises(ValueError, match="128 is no int8"):
         tirx.const(128, "int8")
+
+
+@pytest.mark.parametrize("inner, index, says", [("axes", "i", "the counter i of a loop around"), ("axes", "vi", None), ("none", "i", None)])
+def test_a_block_with_axes_uses_no_counter_around_it(inner, index, says):
+    text = f"""
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8, 8), "float32")):
+    for i in range(8):
+        with T.sblock("outer"):
+            {"vi = T.axis.spatial(8, i)" if inner == "axes" else "T.reads()"}
+            for j in range(8):
+                with T.sblock("inner"):
+                    T.writes(A[{index}, j])
+                    A[{index}, j] = T.float32(1)
+"""
+    kernel = tvm.script.from_source(text, check_well_formed=False)
+    assert tirx.analysis.verify_well_formed(kernel, assert_mode=False) == (says is None)
+    if says:
+        with pytest.raises(ValueError, match=says):
+            tirx.analysis.verify_well_formed(kernel)
+
+
+def test_a_variable_whose_scope_has_ended_is_named_with_its_place():
+    i = tirx.Var("i", "int32")
+    loop = tirx.For(tirx.Var("j", "int32"), 0, 1, tirx.ForKind.SERIAL, tirx.SeqStmt([tirx.Bind(i, 42), tirx.Evaluate(i)]))
+    with pytest.raises(ValueError, match="undefined variable i at .*it was defined at `i = 42`, and is no longer in-scope"):
+        tirx.analysis.verify_well_formed(tirx.PrimFunc([], tirx.SeqStmt([loop, tirx.Evaluate(i)])))
+    with pytest.raises(ValueError, match="`i` is used where it is not defined"):
+        tirx.analysis.verify_well_formed(tirx.PrimFunc([], tirx.Evaluate(i)))

@@ -79,6 +79,47 @@ def test_activations_have_the_blocks_that_tvm_gives_them():
         assert re.findall(r'T.sblock\("(\w+)"\)', kernels[name].script().replace('"root"', "root")) == expected
 
 
+@I.ir_module
+class Loss:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32"), v: R.Tensor((4,), "float32"), w: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            batch = R.nn.cross_entropy_with_logits(x, y)
+            one = R.nn.cross_entropy_with_logits(v, w)
+            gv = (batch, one)
+            R.output(gv)
+        return gv
+
+
+def test_a_loss_is_one_kernel_of_several_blocks():
+    rng = np.random.default_rng(9)
+    inputs = [rng.standard_normal([int(dim) for dim in p.ty.shape]).astype("float32") for p in Loss["main"].params]
+    lowered = relax.transform.LegalizeOps()(Loss)
+    assert len(lowered.functions) == 3
+    blocks = re.findall(r'T.sblock\("(\w+)"\)', lowered["cross_entropy_with_logits"].script().replace('"root"', "root"))
+    assert blocks == ["T_multiply", "T_multiply_red", "T_multiply_1", "T_divide"]
+    x, y, v, w = inputs
+    expected = [-(x * y).sum() / 2, -(v * w).sum()]
+    for module in (lowered, Loss):
+        for found, value in zip(results(module, inputs), expected, strict=True):
+            np.testing.assert_allclose(found, value, rtol=1e-5)
+
+
+def test_a_kernel_that_is_called_has_its_own_type():
+    kernel = relax.transform.LegalizeOps()(Loss)
+    lowered = relax.transform.CallTIRRewrite()(kernel)
+    calls = [binding.value for block in lowered["main"].body.blocks for binding in block.bindings]
+    calls = [call for call in calls if isinstance(call, relax.Call) and isinstance(call.op, tvm.ir.GlobalVar)]
+    assert len(calls) == 2 and all(len(call.ty_args) == 0 for call in calls)
+
+
+def test_one_negative_term_alone_is_a_product():
+    h, k = tirx.Var("h", "int64"), tirx.Var("k", "int64")
+    simple = tvm.sym.Analyzer().canonical_simplify
+    for given, expected in ((-h, "h * T.int64(-1)"), (h - h * 3, "h * T.int64(-2)"), (-(h + k), "T.int64(0) - h - k"), (k - h, "k - h")):
+        assert str(simple(given)) == expected
+
+
 def test_padding_is_a_block_of_its_own():
     kernels = relax.transform.LegalizeOps()(Network)
     for name in ("conv1d", "max_pool2d", "avg_pool2d"):
@@ -132,3 +173,23 @@ def test_graphs_of_older_versions_get_the_names_of_today():
         update(graph)
     with pytest.raises(ValueError, match="0.16"):
         json_compact.upgrade_json(json.dumps({"nodes": [], "attrs": {}}))
+
+
+@pytest.mark.parametrize("kind, field", [("ir.Var", "name"), ("ir.Var", "name_hint"), ("tirx.Var", "name"), ("relax.expr.Var", "name_hint")])
+def test_a_variable_of_tvm_keeps_its_place_in_its_file(kind, field):
+    graph = {
+        "root_index": 4,
+        "nodes": [
+            {"type": "ir.SourceName", "data": "network.py"},
+            {"type": "ir.Span", "data": {"source_name": 0, "line": 7, "column": 2, "end_line": 9, "end_column": 14}},
+            {"type": "ir.PrimType", "data": {"dtype": "int64"}},
+            {"type": "ffi.String", "data": "length"},
+            {"type": kind, "data": {"span": 1, "ty": 2, field: 3}},
+        ],
+        "metadata": {"tvm_version": "0.26.0"},
+    }
+    var = tvm.ir.load_json(json.dumps(graph))
+    assert type(var) is tirx.Var and var.name == "length" and str(var.dtype) == "int64"
+    span = var.span
+    assert (span.source_name.name, span.line, span.column, span.end_line, span.end_column) == ("network.py", 7, 2, 9, 14)
+    tvm.ir.assert_structural_equal(tvm.ir.load_json(tvm.ir.save_json(var)), var, map_free_vars=True)

@@ -54,6 +54,18 @@ PROGRAMS = {
                 return b
         result = Module
         """,
+    "members of a namespace under other names": """
+        loop, buffer, kinds = T.parallel, T.decl_buffer, ["unroll", "serial"]
+        kind = kinds[0]
+        @T.prim_func(s_tir=True)
+        def result(A_data: T.handle("float32")):
+            A = buffer((16,), "float32", data=A_data)
+            for i in loop(16):
+                for j in getattr(T, kind)(4):
+                    A[i] = A[i] + 1
+                for j in getattr(T, "serial")(4):
+                    A[i] = A[i] * 2
+        """,
     "values of a function around": """
         def make(k, activation):
             @I.ir_module

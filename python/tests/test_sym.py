@@ -160,3 +160,35 @@ def test_remainders_hold_for_all_values():
     found = analyzer.modular_set(i * 2 + 1)
     assert (found.coeff, found.base) == (16, 11)
     assert analyzer.const_int_bound_is_bound(i) and not analyzer.const_int_bound_is_bound(j)
+
+
+@pytest.mark.parametrize("quotient_first", [False, True])
+@pytest.mark.parametrize("shape, digits", [((8, 3), (1, 2, 3, 4)), ((6, 4), (2, 3, 2, 2)), ((5, 6), (3, 10)), ((4, 9), (2, 2, 3, 3)), ((7, 10), (7, 2, 5))])
+def test_an_index_that_is_taken_apart_into_digits_is_itself(shape, digits, quotient_first):
+    from relaxide import tirx
+
+    i, j = tirx.Var("i", "int64"), tirx.Var("j", "int64")
+    analyzer = sym.Analyzer()
+    analyzer.bind(i, Range(0, shape[0]))
+    analyzer.bind(j, Range(0, shape[1]))
+    flat, whole, place = i * shape[1] + j, tirx.const(0, "int64"), 1
+    for digit in reversed(digits):
+        part = flat // place % digit if quotient_first else flat % (place * digit) // place
+        whole, place = whole + part * place, place * digit
+    assert analyzer.can_prove_equal(whole, flat) and not analyzer.can_prove_equal(whole, flat + 1)
+
+
+def test_division_towards_zero_that_leaves_nothing_is_exact():
+    from relaxide.tirx import truncdiv, truncmod
+
+    x, y = te.var("x"), te.var("y")
+    analyzer = sym.Analyzer()
+    for given, expected in (
+        (truncdiv(x * 48 + 16, 16), "x * 3 + 1"),
+        (truncdiv(x + y + x + y * 3, 2), "y * 2 + x"),
+        (truncmod(x * 6 - 4, 2), "0"),
+        (truncdiv(x, 3) * 3 + truncmod(x, 3), "x"),
+        (truncdiv(x * 4 + y, 2) * 2 + truncmod(x * 4 + y, 2), "x * 4 + y"),
+        (truncdiv(x * 48 + 17, 16), "T.Div(x * 48 + 17, 16)"),
+    ):
+        assert str(analyzer.simplify(given)) == expected

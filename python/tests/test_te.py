@@ -6,6 +6,7 @@ import pytest
 import relaxide as tvm
 from relaxide import relax, te, tirx, topi
 from relaxide.script import ir as I, tirx as T
+from relaxide.tirx._walk import walk
 
 X = np.random.default_rng(0).standard_normal((8, 4)).astype("float32")
 
@@ -120,6 +121,34 @@ def doubled(a: T.handle, b: T.handle, n: T.int64):
 
 def test_a_kernel_makes_tensors():
     np.testing.assert_array_equal(run(lambda x: te.extern_primfunc([x], doubled), X), X * 2)
+
+
+@T.prim_func(private=True, s_tir=True)
+def added_up(A: T.Buffer((8, 4), "float32"), C: T.Buffer((8,), "float32")):
+    for i, j in T.grid(8, 4):
+        with T.sblock("C"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vj]
+
+
+def test_what_a_kernel_reads_and_writes_last_is_its_output():
+    made = []
+    np.testing.assert_allclose(run(lambda x: made.append(te.extern_primfunc([x], added_up)) or made[0], X), X.sum(axis=1), rtol=1e-6)
+    (operation,) = [tensor.op for tensor in made]
+    assert [*map(str, operation.input_placeholders), *map(str, operation.output_placeholders)] == ["A", "C"]
+    assert operation.input_placeholders[0].same_as(added_up.buffers[0]) and operation.output_placeholders[0].same_as(added_up.buffers[1])
+
+
+def test_a_block_without_axes_has_one_of_length_one():
+    x = te.placeholder((3,), "float32", "x")
+    k = te.reduce_axis((0, 3), "k")
+    whole = te.compute((), lambda: te.sum(x[k], axis=k), "whole")
+    kernel = te.create_prim_func([x, te.compute((), lambda: whole() * 2.0, "double")])
+    blocks = [stmt for stmt in walk(kernel.body) if isinstance(stmt, tvm.s_tir.SBlock)]
+    axes = {block.name_hint: [(axis.var.name, int(axis.dom.extent)) for axis in block.iter_vars] for block in blocks}
+    assert axes == {"root": [], "whole": [("v_k", 3)], "double": [("vi", 1)]}
 
 
 def test_what_statements_cannot_fill_is_refused():

@@ -211,12 +211,20 @@ def save_json(node):
     return serialization.to_json_graph_str(node, {"relaxide_version": _core.__version__, "tvm_version": __version__})
 
 
+#: What graphs have that TVM wrote, and none of this package.
+_OF_OTHERS = re.compile(r'"ir\.SourceName"|"tirx\.Var"|"relax\.expr\.Var"|"(ir\.Var|relax\.expr\.DataflowVar)", *"data": *\{[^{}]*"name_hint"')
+
+
 def load_json(json_str):
-    """The node of a text; what TVM 0.6 to 0.16 saved is a module of Relay."""
+    """The node of a text, of this package, or of TVM from 0.26 on; what TVM 0.6 to 0.16 saved is a module of Relay."""
     if '"b64ndarrays"' in json_str and '"root_index"' not in json_str:
         from ..relay.module import load_json as load_relay
 
         return load_relay(json_str)
+    if _OF_OTHERS.search(json_str):
+        from .json_compact import as_written_here
+
+        json_str = as_written_here(json_str)
     return serialization.from_json_graph_str(json_str)
 
 

@@ -73,7 +73,26 @@ def upgrade_json(json_str):
     ValueError
         The text is in the format of TVM 0.16 and older; :func:`relaxide.ir.load_json` reads modules of Relay in that.
     """
-    graph = json.loads(json_str)
+    return json.dumps(_upgraded(json.loads(json_str)), indent=2)
+
+
+def as_written_here(json_str):
+    """The text of a graph that TVM wrote as this package writes it: places in files hold the file's name, not a node that has it."""
+    graph = _upgraded(json.loads(json_str))
+    nodes = graph.get("nodes", [])
+    notes = None
+    for node in list(nodes):
+        if node["type"] == "ir.Span" and "source_name" in node["data"]:
+            if notes is None:
+                notes = len(nodes)
+                nodes.append({"type": "ffi.Array", "data": []})
+            node["data"].update(source=node["data"].pop("source_name"), notes=notes)
+        elif node["type"] == "ir.SourceName":
+            node["type"] = "ffi.String"
+    return json.dumps(graph)
+
+
+def _upgraded(graph):
     if "metadata" not in graph and "attrs" in graph:
         raise ValueError("the graph is in the format of TVM 0.16 and older, which load_json reads where it is a module of Relay")
     for node in graph.get("nodes", ()):
@@ -81,4 +100,4 @@ def upgrade_json(json_str):
         fields = node.get("data")
         if node["type"] in _VARIABLES and "name" not in fields and "name_hint" in fields:
             fields["name"] = fields.pop("name_hint")
-    return json.dumps(graph, indent=2)
+    return graph

@@ -15,10 +15,12 @@ from .stmt import SBlock, SBlockRealize
 def get_sblock_access_region(block, buffer_var_map):
     """``[read, written, opaque]``: the regions of buffers that a block touches, over one value of its axes.
 
-    Opaque are whole buffers whose address is handed on; ``buffer_var_map`` gives the buffer behind an address from outside.
+    ``buffer_var_map`` gives the buffers that count, by themselves or by their addresses. Opaque are whole buffers whose address is
+    handed on.
     """
-    reads, writes = _api.s_tir.AccessRegions(block)
-    return [list(reads), list(writes), [_whole(buffer) for buffer in _handed_on(block, buffer_var_map)]]
+    known = {getattr(key, "data", key): buffer for key, buffer in buffer_var_map.items()}
+    reads, writes = ([region for region in regions if region.buffer.data in known] for regions in _api.s_tir.AccessRegions(block))
+    return [reads, writes, [_whole(buffer) for buffer in _handed_on(block, known)]]
 
 
 def get_sblock_read_write_region(block, buffer_var_map):

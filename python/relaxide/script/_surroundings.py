@@ -5,6 +5,7 @@ import types
 import warnings
 from typing import TypeVar
 
+from ._namespace import Inert
 from ._proxies import type_of
 
 #: Canonical names of the modules whose members are TVMScript's own.
@@ -136,6 +137,10 @@ def _names(code):
 
 
 def _canonical(value):
+    if isinstance(value, Inert):
+        # Another name of a member: `loop = T.serial`.
+        name = repr(value)
+        return name if all(part.isidentifier() for part in name.split(".")) else None
     if not isinstance(value, types.ModuleType):
         # Members that are imported by name: `from tvm.script import ir_module`.
         return getattr(value, "__tvmscript__", None) if isinstance(value, types.FunctionType) else None

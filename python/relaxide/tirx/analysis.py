@@ -1,5 +1,7 @@
 """Questions about kernels."""
 
+import re
+
 from ..ir import _api, prim
 from ..ir.base import structural_equal
 from ..ir.expr import Expr, Var
@@ -120,7 +122,7 @@ def verify_well_formed(obj, assert_mode=True):
     kernels = [func for func in obj.functions.values() if isinstance(func, PrimFunc)] if isinstance(obj, IRModule) else [obj]
     owner = {}
     for kernel in kernels:
-        problem = _shared(kernel, owner) or _reason(_problem(kernel))
+        problem = _shared(kernel, owner) or _counted_outside(kernel.body, {}, 0) or _reason(_problem(kernel), kernel)
         if problem:
             if assert_mode:
                 raise ValueError(f"TIR is ill-formed, {problem}")
@@ -128,8 +130,29 @@ def verify_well_formed(obj, assert_mode=True):
     return True
 
 
-def _reason(problem):
+def _reason(problem, kernel):
+    undefined = re.match(r"variable `(.+?)` is used where it is not defined, in `(.+)`", problem or "")
+    if undefined:
+        name, use = undefined.groups()
+        ended = next((stmt for stmt in walk(kernel.body) if any(var.name == name for var in _defined(stmt))), None)
+        if ended is not None:
+            return f"since Invalid use of undefined variable {name} at `{use}`: it was defined at {_place(ended)}, and is no longer in-scope."
     return problem and f"since {problem}"
+
+
+def _counted_outside(stmt, loops, depth, block=None):
+    """Whether a block with axes uses the counter of a loop around it otherwise than by the values of its axes."""
+    from ..s_tir.stmt import SBlock
+
+    for scalar in scalars(stmt):
+        for part in walk_scalar(scalar):
+            if isinstance(part, Var) and loops.get(part, depth) < depth:
+                return f"since the counter {part.name} of a loop around the block `{block.name_hint}` is used inside of the block, which has axes"
+    if isinstance(stmt, For):
+        loops = {**loops, stmt.loop_var: depth}
+    elif isinstance(stmt, SBlock) and stmt.iter_vars:
+        depth, block = depth + 1, stmt
+    return next(filter(None, (_counted_outside(part, loops, depth, block) for part in children(stmt))), None)
 
 
 def _shared(kernel, owner):

@@ -153,10 +153,12 @@ class AllocBuffer(Stmt):
 class AssertStmt(Stmt):
     """A ``condition`` that must hold; else an error of ``kind`` is raised, with the parts of a message in a row.
 
-    ``kind`` and the parts are text, bare or as literals.
+    ``kind`` and the parts are text, bare or as literals. By their places, the condition may come first, as TVM takes them.
     """
 
     def __init__(self, kind, condition, message_parts=None, span=None):
+        if isinstance(condition, (str, StringImm)) and not isinstance(kind, (str, StringImm)):
+            kind, condition = condition, kind
         message = "".join(getattr(part, "value", part) for part in message_parts or [])
         self.__init_handle_by_constructor__(_api.tirx.AssertStmt, kind, _scalar(condition), message)
 

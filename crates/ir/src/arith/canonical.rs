@@ -3,7 +3,7 @@
 use relaxide_ffi::{DataType, Ref};
 
 use super::Analyzer;
-use super::atom::{Atom, Head, Value};
+use super::atom::{Atom, AtomId, Head, Value};
 use super::bounds::Bounds;
 use super::sum::{Sum, is_index, without};
 use crate::prim::{self, Binary, PrimCall};
@@ -171,7 +171,8 @@ impl Analyzer {
             Eq | Ne | Lt | Le => return self.compare(n.op, &a, &b),
             Gt => return self.compare(Lt, &b, &a),
             Ge => return self.compare(Le, &b, &a),
-            Div | Mod | And | Or => None,
+            Div | Mod => self.divided_exactly(n.op, &a, &b),
+            And | Or => None,
         };
         match sum {
             Some(sum) => Value::Index(sum),
@@ -186,27 +187,67 @@ impl Analyzer {
         !data && at_least(a, 0) && at_least(b, 1)
     }
 
+    /// Division towards zero that leaves nothing: every part of `a` is a multiple of the constant `b`.
+    fn divided_exactly(&self, op: BinaryOp, a: &Sum, b: &Sum) -> Option<Sum> {
+        let c = b.as_constant().filter(|c| *c > 0 && !self.atoms.sum_is_data(a))?;
+        let is_exact = a.constant % c == 0 && a.terms.iter().all(|(_, k)| k % c == 0);
+        is_exact.then(|| if op == BinaryOp::Div { a.divided_by(c) } else { Sum::constant(a.dtype, 0) })
+    }
+
     /// Uses `x % c == x - x // c * c` wherever that makes the sum shorter, so that the parts of a split index find each
-    /// other again: `x // 8 * 8 + x % 8` is `x`.
+    /// other again: `x // 8 * 8 + x % 8` is `x`. Of two sums that are as long the one with fewer divisions is the shorter.
     pub(super) fn merge_divisions(&mut self, mut sum: Sum) -> Sum {
         'again: loop {
             for (product, coefficient) in sum.terms.clone() {
                 for atom in &product {
-                    let Atom::FloorMod(x, c) = self.atoms.get(*atom).clone() else { continue };
+                    let Some(opened) = self.opened_division(*atom) else { continue };
                     let Some(rest) = without(&product, &[*atom]) else { continue };
-                    let quotient = self.floor_div(&x, &c);
                     let shorter = || {
-                        let whole = x.sub(&quotient.mul(&c)?)?;
                         let term = Sum::term(sum.dtype, product.clone(), coefficient);
-                        sum.sub(&term)?.add(&whole.times_product(&rest, coefficient)?)
+                        sum.sub(&term)?.add(&opened.times_product(&rest, coefficient)?)
                     };
-                    if let Some(shorter) = shorter().filter(|s| s.terms.len() < sum.terms.len()) {
+                    if let Some(shorter) = shorter().filter(|s| self.length(s) < self.length(&sum)) {
                         sum = shorter;
                         continue 'again;
                     }
                 }
             }
             return sum;
+        }
+    }
+
+    /// How many terms a sum has, and how many divisions.
+    fn length(&self, sum: &Sum) -> (usize, usize) {
+        let divides = |atom: &&AtomId| match self.atoms.get(**atom) {
+            Atom::FloorDiv(..) | Atom::FloorMod(..) => true,
+            Atom::Node(Head::Binary(op), _) => matches!(op, BinaryOp::Div | BinaryOp::Mod),
+            _ => false,
+        };
+        let divisions = sum.terms.iter().flat_map(|(product, _)| product).filter(divides).count();
+        (sum.terms.len(), divisions)
+    }
+
+    /// A remainder as what was divided without its multiples, and a quotient of remainders as one of what they are remainders of.
+    fn opened_division(&mut self, atom: AtomId) -> Option<Sum> {
+        match self.atoms.get(atom).clone() {
+            Atom::FloorMod(x, c) => {
+                let quotient = self.floor_div(&x, &c);
+                x.sub(&quotient.mul(&c)?)
+            }
+            Atom::FloorDiv(x, c) => {
+                let c = c.as_constant().filter(|c| *c > 0)?;
+                self.quotient_of_opened(&x, c)
+            }
+            Atom::Node(Head::Binary(BinaryOp::Mod), args) => {
+                let [Value::Index(x), Value::Index(c)] = args.as_slice() else { return None };
+                c.as_constant().filter(|c| *c > 0)?;
+                let quotient = match self.node(Head::Binary(BinaryOp::Div), args.clone(), x.dtype) {
+                    Value::Index(quotient) => quotient,
+                    Value::Other(_) => return None,
+                };
+                x.sub(&quotient.mul(c)?)
+            }
+            _ => None,
         }
     }
 }

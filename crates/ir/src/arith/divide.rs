@@ -163,6 +163,28 @@ impl Analyzer {
         Some(result)
     }
 
+    /// `a // c` with `x - x // d * d` in the place of those remainders `x % d` whose multiples of `d` are multiples of `c` here; `None`
+    /// where there are none.
+    pub(super) fn quotient_of_opened(&mut self, a: &Sum, c: i64) -> Option<Sum> {
+        let (mut opened, mut whole) = (a.clone(), Sum::constant(a.dtype, 0));
+        for (product, coefficient) in &a.terms {
+            if let [atom] = product.as_slice()
+                && let Atom::FloorMod(x, d) = self.atoms.get(*atom).clone()
+                && let Some(multiple) = d.as_constant().filter(|d| *d > 0).and_then(|d| d.checked_mul(*coefficient))
+                && multiple % c == 0
+            {
+                let term = Sum::term(a.dtype, product.clone(), *coefficient);
+                opened = opened.sub(&term)?.add_scaled(&x, *coefficient)?;
+                let quotient = self.floor_div(&x, &d);
+                whole = whole.add_scaled(&quotient, -(multiple / c))?;
+            }
+        }
+        if whole.is_zero() {
+            return None;
+        }
+        self.div_by_constant(&opened, c)?.add(&whole)
+    }
+
     /// Division with remainder as of polynomials, term by term as long as the rest gets shorter.
     fn divide_terms(a: &Sum, b: &Sum) -> Option<(Sum, Sum)> {
         let (lead, lead_factor) = b.terms.iter().max_by_key(|(product, _)| product.len())?;

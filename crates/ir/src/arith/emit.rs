@@ -37,9 +37,13 @@ impl Analyzer {
     }
 
     /// What is added comes first, the constant among it, then what is subtracted: `n * 2 + m + 1 - k`, `n - k - 1`. Larger coefficients
-    /// come first.
+    /// come first. Where TVM's forms are asked for, one negative term alone is `x * -2`.
     fn emit_sum(&self, sum: &Sum) -> PrimExpr {
         let dtype = sum.dtype;
+        if let ([(product, coefficient)], 0, Quotients::Outside) = (sum.terms.as_slice(), sum.constant, self.quotients)
+        {
+            return self.emit_term(dtype, product, *coefficient);
+        }
         let mut result = Running(None);
         let mut terms: Vec<&(Product, i64)> = sum.terms.iter().collect();
         match self.quotients {

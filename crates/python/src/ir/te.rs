@@ -122,6 +122,13 @@ impl TeTensor {
         self.0.inputs().into_iter().map(TeTensor).collect()
     }
 
+    /// The buffers that the statements of its stage were written over: those of inputs, and those of outputs.
+    #[getter]
+    fn _written_over<'py>(&self, py: Python<'py>) -> PyResult<Vec<Vec<Bound<'py, PyAny>>>> {
+        let list = |buffers: Vec<Ref<Buffer>>| buffers.into_iter().map(|buffer| give(py, buffer)).collect();
+        self.0.written_over().into_iter().map(list).collect()
+    }
+
     /// The axes over its elements.
     #[getter]
     fn _axes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -227,6 +234,7 @@ fn te_extern<'py>(
     name: &str,
     inputs: Vec<TeTensor>,
     outputs: Vec<(String, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    given: (Option<Vec<Bound<'py, PyAny>>>, Option<Vec<Bound<'py, PyAny>>>),
     body: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<TeTensor>> {
     let inputs: Vec<te::Tensor> = inputs.into_iter().map(|tensor| tensor.0).collect();
@@ -240,8 +248,13 @@ fn te_extern<'py>(
         let made = body.call1((list(ins)?, list(outs)?))?;
         convert::from_py(&made)?.to::<Stmt>().map_err(error::to_py)
     };
+    let buffers = |list: Option<Vec<Bound<'py, PyAny>>>| {
+        let buffer = |object: Bound<'py, PyAny>| convert::from_py(&object)?.to::<Ref<Buffer>>().map_err(error::to_py);
+        list.map(|list| list.into_iter().map(buffer).collect::<PyResult<Vec<_>>>()).transpose()
+    };
+    let given = [buffers(given.0)?, buffers(given.1)?];
     let mut failed = None;
-    let tensors = te::extern_stage(name, &inputs, described, |ins, outs| {
+    let tensors = te::extern_stage_over(name, &inputs, described, given, |ins, outs| {
         call(ins, outs).unwrap_or_else(|error| {
             failed = Some(error);
             Stmt::nop()

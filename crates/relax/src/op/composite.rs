@@ -60,7 +60,8 @@ pub static TABLE: &[OpDef] = &[
         cross_entropy,
         "-sum(predictions * labels), divided by the batch where there is one.",
     )
-    .gradient(gradient::cross_entropy),
+    .gradient(gradient::cross_entropy)
+    .in_steps(steps::cross_entropy),
 ];
 
 /// Writes calls with the errors of operators.

@@ -225,6 +225,7 @@ fn split_type(cx: &CallCx) -> Result<Type, OpError> {
     let axis = cx.axis("axis", ndim)?;
     let Some(size) = dims.get(axis) else { return cx.invalid("the axis is out of range") };
     let mut analyzer = Analyzer::new();
+    analyzer.mark_dims(&dims);
     let field = |(begin, end): (PrimExpr, PrimExpr)| {
         let mut dims = dims.clone();
         dims[axis] = analyzer.simplify(&(end - begin));

@@ -90,6 +90,19 @@ fn total(name: &str, x: &te::Tensor, axes: &[usize]) -> te::Tensor {
     te::compute(name, kept, |at| te::sum(x.at(&plan.index(x.ndim(), at)), &plan.reduce))
 }
 
+/// -sum(x * y), divided by the batch where there is one.
+pub fn cross_entropy(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
+    let (x, y) = (input(cx, inputs, 0)?, input(cx, inputs, 1)?);
+    let axes: Vec<usize> = (0..x.ndim()).collect();
+    let sum = total("T_multiply_red", &times(x, y), &axes);
+    let negative = map("T_multiply", &sum, |sum| sum * constant(x.dtype(), -1.0));
+    Ok(vec![match x.shape() {
+        [] => return cx.invalid("needs a tensor of one dimension at least"),
+        [_] => negative,
+        [batch, ..] => map("T_divide", &negative, |sum| prim::div(sum, cast(x.dtype(), batch))),
+    }])
+}
+
 /// The type that statistics are taken in.
 fn wide(dtype: DataType) -> DataType {
     if dtype.is_float() && dtype.bits < 32 { DataType::float(32) } else { dtype }

@@ -31,6 +31,7 @@ use relaxide_ir::{Attrs, TensorType, Type, VDevice};
 use crate::analysis::aliases::{Aliases, Holds};
 use crate::op::core::output_types;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
+use crate::transform::emit;
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new(
@@ -122,9 +123,8 @@ impl CallTirRewrite {
                 op::call("vm.call_tir_dyn", [callee, Expr::tuple(args)], Attrs::new())?
             }
             None => {
-                let (attrs, ty_args) = (Attrs::new(), vec![Type::void()]);
                 let span = call.span.clone().or_else(|| b.origin().clone());
-                Ref::new(Call { op: callee, args, attrs, ty_args, ty: Type::void(), span }).into()
+                emit::call_at(callee, args, Type::void(), span)
             }
         };
         b.emit_named("_", value)?;

@@ -9,7 +9,8 @@
 //!
 //! Where every product has a bias behind it, the biases are put side by side too, and where all have one activation
 //! (`relu`, `gelu`, `silu`) behind that, it is applied once. Right factors must have one rank, equal outer dimensions and
-//! equal rows, and numbers of columns that are known.
+//! equal rows, and numbers of columns that are known; one may have a number of columns that is computed, and stands behind the
+//! others, since the places of a split are numbers.
 //!
 //! **Refuses** to combine where a right factor or bias needs one of the products, and where the program that runs the pass
 //! says so ([`combine_parallel_matmul`]).
@@ -126,7 +127,7 @@ fn combine(
 struct Branch {
     product: Ref<Call>,
     right: Expr,
-    columns: i64,
+    columns: PrimExpr,
     bias: Option<Expr>,
     activation: Option<Ref<Call>>,
     /// The variables that hold the product, the sum and the activation.
@@ -136,6 +137,10 @@ struct Branch {
 impl Branch {
     fn has_bias(&self) -> bool {
         self.bias.is_some()
+    }
+
+    fn is_of_any_width(&self) -> bool {
+        self.columns.as_int().is_none()
     }
 }
 
@@ -170,13 +175,15 @@ fn groups(block: &BindingBlock) -> Vec<Vec<Branch>> {
         for branch in branches {
             let joins = |group: &Vec<Branch>| {
                 let with: Vec<Branch> = group.iter().cloned().chain([branch.clone()]).collect();
-                group.first().is_some_and(|first| fits(first, &branch)) && independent(&with, &needs)
+                let any_width = with.iter().filter(|branch| branch.is_of_any_width()).count();
+                group.first().is_some_and(|first| fits(first, &branch)) && any_width <= 1 && independent(&with, &needs)
             };
             match alike.iter_mut().find(|group| joins(group)) {
                 Some(group) => group.push(branch),
                 None => alike.push(vec![branch]),
             }
         }
+        alike.iter_mut().for_each(|group| group.sort_by_key(Branch::is_of_any_width));
         out.extend(alike.into_iter().filter(|group| group.len() > 1));
     }
     out
@@ -191,7 +198,7 @@ fn branch(binding: &Ref<VarBinding>, users: &HashMap<AnyVar, Vec<&Ref<VarBinding
     let [left, right] = product.args.as_slice() else { return None };
     left.as_var()?;
     let shape = dims(right).filter(|d| d.len() >= 2)?;
-    let columns = shape.last()?.as_int()?;
+    let columns = shape.last()?.clone();
     let mut branch = Branch {
         product: product.clone(),
         right: right.clone(),
@@ -208,7 +215,7 @@ fn branch(binding: &Ref<VarBinding>, users: &HashMap<AnyVar, Vec<&Ref<VarBinding
         && let Some((add, "add")) = user.value.as_op_call()
         && let [a, bias] = add.args.as_slice()
         && a.as_var().as_ref() == Some(&binding.var)
-        && dims(bias).is_some_and(|d| d.len() == 1 && d[0].is_int(columns))
+        && dims(bias).is_some_and(|d| same_dims(&d, std::slice::from_ref(&branch.columns)))
     {
         branch.bias = Some(bias.clone());
         branch.held.push(user.var.clone());
@@ -269,8 +276,8 @@ fn combined(group: &[Branch]) -> Result<NewValues, BuildError> {
     }
     let ndim = whole.ty().as_tensor().map_or(rank, |t| t.ndim);
     let mut sections: Vec<i64> = Vec::with_capacity(group.len());
-    for branch in &group[..group.len() - 1] {
-        sections.push(sections.last().copied().unwrap_or(0) + branch.columns);
+    for columns in group[..group.len() - 1].iter().filter_map(|branch| branch.columns.as_int()) {
+        sections.push(sections.last().copied().unwrap_or(0) + columns);
     }
     let attrs = Attrs::new().with("indices_or_sections", sections).with("axis", ndim - 1);
     let parts = op::call("split", [whole], attrs)?;

@@ -21,7 +21,13 @@ pub fn emit_effect(out: &mut Vec<Binding>, value: Expr) {
 
 /// A call whose type is known.
 pub fn call(callee: impl Into<Expr>, args: Vec<Expr>, ty: Type) -> Expr {
-    Ref::new(Call { op: callee.into(), args, attrs: Attrs::new(), ty_args: vec![ty.clone()], ty, span: None }).into()
+    call_at(callee.into(), args, ty, None)
+}
+
+/// A call whose type is known, and where it comes from. What the module has says its own type; of anything else the call says it.
+pub fn call_at(op: Expr, args: Vec<Expr>, ty: Type, span: Option<Ref<Span>>) -> Expr {
+    let ty_args = if matches!(op, Expr::Global(_)) { Vec::new() } else { vec![ty.clone()] };
+    Ref::new(Call { op, args, attrs: Attrs::new(), ty_args, ty, span }).into()
 }
 
 /// A call of an operator whose type is known.

@@ -228,6 +228,9 @@ impl Rewrite for Decompose<'_> {
             self.changed = true;
             return Ok(Action::Bind(emit(b)?));
         }
+        if divided.is_none() && is_in_steps(def, call, self.form) {
+            return Ok(Action::Bind(value));
+        }
         let open = match (divided, def.lower) {
             (Some(divide), _) | (None, Lowering::Decompose(divide)) => divide,
             _ => return Ok(Action::Bind(value)),
@@ -248,7 +251,8 @@ impl Rewrite for Legalize<'_> {
     fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let Some((call, name)) = value.as_op_call() else { return Ok(Action::Bind(value)) };
         let Some(def) = lookup(name) else { return Err(OpError::Unknown(name.to_string()).into()) };
-        let has_kernel = matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_));
+        let has_kernel =
+            matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_)) || is_in_steps(def, call, self.form);
         if let Some(function) = def.at_run_time.filter(|_| !is_known(call) && !self.skip.contains(def.name)) {
             let args = [vec![Expr::external(function)], call.args.clone()].concat();
             return Ok(Action::Bind(op::call_typed("call_pure_packed", args, Attrs::new(), vec![call.ty.clone()])?));
@@ -296,6 +300,12 @@ pub(super) fn kernel_call(b: &mut BlockBuilder, call: &Call, over_threads: bool)
     let has_kernel = matches!(def.lower, Lowering::Scalar(_) | Lowering::Compute(_));
     let way = Way { over_threads, form: KernelForm::Fast };
     if has_kernel && is_known(call) { lower(b, def, call, way).map(Some) } else { Ok(None) }
+}
+
+/// Whether a call of an operator is one kernel of several blocks, for programs that go on with the kernels themselves.
+fn is_in_steps(def: &OpDef, call: &Call, form: KernelForm) -> bool {
+    let is_known = || call.args.iter().all(|arg| arg.ty().as_tensor().is_some_and(|t| t.shape.is_some()));
+    form == KernelForm::Plain && def.steps.is_some() && matches!(def.lower, Lowering::Decompose(_)) && is_known()
 }
 
 /// For what a kernel is made.

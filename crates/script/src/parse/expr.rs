@@ -28,6 +28,7 @@ impl Parser<'_> {
                     (base, name) => format!("{base}.{name}"),
                 })
             }
+            Expr::Call(call) => self.member_by_name(call),
             _ => None,
         }
     }

@@ -216,6 +216,21 @@ impl Parser<'_> {
         }
     }
 
+    /// The path that `getattr(T, name)` stands for, whose name is a text, or one that the surroundings have.
+    pub(super) fn member_by_name(&self, call: &ast::ExprCall) -> Option<String> {
+        let Expr::Name(callee) = &*call.func else { return None };
+        let ("getattr", [base, name]) = (callee.id.as_str(), &*call.arguments.args) else { return None };
+        let base = self.path(base).filter(|_| self.lookup("getattr").is_none())?;
+        let name = match name {
+            Expr::StringLiteral(name) => name.value.to_str().to_string(),
+            Expr::Name(name) if self.is_outer(&name.id) => {
+                self.host?.evaluate(self.place, name.id.as_str(), &[]).ok()?.to::<String>().ok()?
+            }
+            _ => return None,
+        };
+        Some(format!("{base}.{name}"))
+    }
+
     /// The value of an expression that the surroundings evaluate, as they give it.
     pub(super) fn ask(&mut self, e: &Expr) -> Parsed<Any> {
         let range = e.range();

@@ -104,7 +104,8 @@ impl Compute {
     }
 
     fn into_stage(self, kind: StageKind) -> Ref<Stage> {
-        Ref::new(Stage { name: self.name, kind, axes: self.axes, attrs: self.attrs, form: StageForm::Compute })
+        let (form, given) = (StageForm::Compute, Default::default());
+        Ref::new(Stage { name: self.name, kind, axes: self.axes, attrs: self.attrs, form, given })
     }
 }
 
@@ -173,7 +174,18 @@ pub fn extern_stage(
     outputs: impl IntoIterator<Item = (String, Vec<PrimExpr>, DataType)>,
     body: impl FnOnce(&[Ref<Buffer>], &[Ref<Buffer>]) -> Stmt,
 ) -> Vec<Tensor> {
-    filled(StageForm::Extern, name, inputs, outputs, body)
+    filled(StageForm::Extern, name, inputs, outputs, [None, None], body)
+}
+
+/// What [`extern_stage`] makes of statements over buffers of one's own, which are kept with it ([`Tensor::written_over`]).
+pub fn extern_stage_over(
+    name: impl Into<String>,
+    inputs: &[Tensor],
+    outputs: impl IntoIterator<Item = (String, Vec<PrimExpr>, DataType)>,
+    given: [Option<Vec<Ref<Buffer>>>; 2],
+    body: impl FnOnce(&[Ref<Buffer>], &[Ref<Buffer>]) -> Stmt,
+) -> Vec<Tensor> {
+    filled(StageForm::Extern, name, inputs, outputs, given, body)
 }
 
 /// What [`extern_stage`] makes, in a form that is said.
@@ -182,14 +194,17 @@ pub(super) fn filled(
     name: impl Into<String>,
     inputs: &[Tensor],
     outputs: impl IntoIterator<Item = (String, Vec<PrimExpr>, DataType)>,
+    given: [Option<Vec<Ref<Buffer>>>; 2],
     body: impl FnOnce(&[Ref<Buffer>], &[Ref<Buffer>]) -> Stmt,
 ) -> Vec<Tensor> {
     let formal: Vec<Ref<Buffer>> =
         outputs.into_iter().map(|(name, shape, dtype)| Buffer::new(name, dtype, shape)).collect();
     let sources: Vec<Ref<Buffer>> = inputs.iter().map(|t| t.buffer().clone()).collect();
     let body = body(&sources, &formal);
+    let [ins, outs] = given;
+    let given = [ins.unwrap_or_else(|| sources.clone()), outs.unwrap_or_else(|| formal.clone())];
     let kind = StageKind::Extern { inputs: sources, outputs: formal.clone(), body };
-    let stage = Ref::new(Stage { name: name.into(), kind, axes: Vec::new(), attrs: Attrs::new(), form });
+    let stage = Ref::new(Stage { name: name.into(), kind, axes: Vec::new(), attrs: Attrs::new(), form, given });
     let output = |(i, b): (usize, &Ref<Buffer>)| Tensor::output_of(stage.clone(), i, b.name.clone(), b.dtype, &b.shape);
     formal.iter().enumerate().map(output).collect()
 }

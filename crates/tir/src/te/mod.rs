@@ -35,7 +35,7 @@ mod tensor;
 mod tests;
 
 pub use access::{reads_of_expr, reads_of_stmt};
-pub use compute::{Compute, compute, compute_multi, extern_stage};
+pub use compute::{Compute, compute, compute_multi, extern_stage, extern_stage_over};
 pub use index_type::with_index_type;
 pub use prim_func::{TeError, create_checked, create_prim_func, create_simplified, placeholders_of};
 pub use reduce::{Bodies, Body, ReduceAxis, Reduction, combine, max, min, prod, reduce_axis, reduce_axis_named, sum};

@@ -86,7 +86,8 @@ pub fn create_checked(args: &[Tensor], checks: Vec<Stmt>) -> Result<PrimFunc, Te
     build(args, checks, Builder::default())
 }
 
-/// As [`create_checked`], with each element's expression in the analyzer's form, as TVM's kernels have it.
+/// As [`create_checked`], with each element's expression in the analyzer's form and an axis of one where a block has none, as TVM's
+/// kernels have it.
 pub fn create_simplified(args: &[Tensor], checks: Vec<Stmt>) -> Result<PrimFunc, TeError> {
     build(args, checks, Builder { simplifies: true, ..Builder::default() })
 }
@@ -215,7 +216,7 @@ struct Builder {
     buffers: HashMap<OutputKey, Ref<Buffer>>,
     buffer_names: HashSet<String>,
     block_names: HashSet<String>,
-    /// Whether expressions are brought to the analyzer's form.
+    /// Whether expressions are brought to the analyzer's form, and blocks without axes have one of length one.
     simplifies: bool,
 }
 
@@ -250,7 +251,7 @@ impl Builder {
         let values: Vec<PrimExpr> = values.iter().map(|e| self.simplified(rebind.mutate_prim(e))).collect();
         let indices = indices_of(&axes);
         let stores = targets.iter().zip(&values).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
-        let block = Block { reads: reads_of_expr(&values), init: None, body: Stmt::seq(stores) };
+        let block = Block { reads: reads_of_expr(&values), init: None, body: Stmt::seq(stores), has_axis: self.simplifies };
         block.into_nest(name, stage.attrs.clone(), axes, targets, &indices)
     }
 
@@ -280,7 +281,7 @@ impl Builder {
         let combined: Vec<PrimExpr> = reduction.combined.iter().map(|e| rebind.mutate_prim(e)).collect();
         let init = targets.iter().zip(&reduction.identity).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
         let body = store_together(targets, &indices, combined);
-        let block = Block { reads, init: Some(Stmt::seq(init)), body };
+        let block = Block { reads, init: Some(Stmt::seq(init)), body, has_axis: self.simplifies };
         Ok(block.into_nest(name, stage.attrs.clone(), axes, targets, &indices))
     }
 
@@ -380,6 +381,8 @@ struct Block {
     reads: Vec<Ref<BufferRegion>>,
     init: Option<Stmt>,
     body: Stmt,
+    /// Whether it has an axis of one where it has no other.
+    has_axis: bool,
 }
 
 impl Block {
@@ -396,8 +399,15 @@ impl Block {
             let (var, extent) = (a.block_var.clone(), a.extent.clone());
             Ref::new(IterVar { var, min, extent, kind: a.kind })
         };
+        let mut iter_vars: Vec<_> = axes.iter().map(iter).collect();
+        let mut iter_values: Vec<PrimExpr> = axes.iter().map(|a| PrimExpr::from(&a.loop_var)).collect();
+        if axes.is_empty() && self.has_axis {
+            let (var, min, extent) = (Var::prim("vi", DataType::int(64)), PrimExpr::from(0), PrimExpr::from(1));
+            iter_values.push(min.clone());
+            iter_vars.push(Ref::new(IterVar { var, min, extent, kind: IterKind::Spatial }));
+        }
         let block = SBlock {
-            iter_vars: axes.iter().map(iter).collect(),
+            iter_vars,
             reads: self.reads,
             writes: targets.iter().map(|b| point(b, indices)).collect(),
             name,
@@ -407,7 +417,7 @@ impl Block {
             init: self.init,
             body: self.body,
         };
-        let innermost = realize(block, axes.iter().map(|a| PrimExpr::from(&a.loop_var)).collect());
+        let innermost = realize(block, iter_values);
         axes.into_iter().rev().fold(innermost, |body, a| Stmt::serial(a.loop_var, a.extent, body))
     }
 }

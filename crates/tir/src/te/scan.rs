@@ -49,7 +49,7 @@ pub fn scan(name: &str, init: &[Tensor], update: &[Tensor], state: &[Tensor]) ->
     });
     // The builder takes no errors from the statements' maker: one waits here.
     let mut failed = None;
-    let tensors = filled(StageForm::Scan, name, init, outputs, |_, results| {
+    let tensors = filled(StageForm::Scan, name, init, outputs, [None, None], |_, results| {
         body(init, update, state, results).unwrap_or_else(|error| {
             failed = Some(error);
             Stmt::nop()

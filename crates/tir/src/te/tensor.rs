@@ -58,6 +58,9 @@ pub(super) struct Stage {
     /// How it makes its tensors.
     #[field(hidden)]
     pub form: StageForm,
+    /// The buffers that whoever wrote its statements had for its inputs and outputs.
+    #[field(hidden)]
+    pub given: [Vec<Ref<Buffer>>; 2],
 }
 
 /// The link from a tensor's buffer to its stage.
@@ -168,6 +171,11 @@ impl Tensor {
         tensors
     }
 
+    /// The buffers that the statements of its stage were written over, those of inputs and those of outputs; of other stages none.
+    pub fn written_over(&self) -> [Vec<Ref<Buffer>>; 2] {
+        output_link(&self.buffer).map(|link| link.stage.given.clone()).unwrap_or_default()
+    }
+
     /// The buffer that loads of it name until a kernel is made.
     pub fn buffer(&self) -> &Ref<Buffer> {
         &self.buffer
@@ -198,6 +206,7 @@ pub fn placeholder(
         axes: Vec::new(),
         attrs: Attrs::new(),
         form: StageForm::Placeholder,
+        given: Default::default(),
     };
     Tensor::output_of(Ref::new(stage), 0, name, dtype, &shape)
 }

@@ -102,11 +102,15 @@ class SBlockFrame(TIRFrame):
         function = builder.find(PrimFuncFrame)
         if function is not None:
             function.has_blocks = True
+        missing = (self.reads is None) + 2 * (self.writes is None)
+        if missing and function is None:
+            # What stands outside of a kernel is completed with it.
+            self.annotations = {**self.annotations, "tirx.script_parsing_detect_access": const(missing, "int64")}
         block = self._block(self.reads or [], self.writes or [])
-        if self.reads is None or self.writes is None:
+        if missing and function is not None:
             found = _api.s_tir.AccessRegions(block)
             block = self._block(*(said if said is not None else list(seen) for said, seen in zip((self.reads, self.writes), found)))
-        put(block if self.no_realize else SBlockRealize(self.iter_values, self.predicate or const(True, "bool"), block))
+        put(block if self.no_realize else SBlockRealize(self.iter_values, const(True, "bool") if self.predicate is None else self.predicate, block))
 
     def _block(self, reads, writes):
         parts = (self.alloc_buffers, self.match_buffers, self.annotations)

@@ -363,10 +363,8 @@ def Else():
 
 
 def buffer_store(buffer, value, indices, predicate=None):
-    """Store a value at indices of a buffer; a number takes the buffer's type."""
-    if predicate is not None:
-        raise NotImplementedError("stores of some lanes of a vector are made by the compiler: give no predicate")
-    put(BufferStore(buffer, value, indices if isinstance(indices, (list, tuple)) else [indices]))
+    """Store a value at indices of a buffer; a number takes the buffer's type. Of a vector, the lanes of ``predicate`` are stored."""
+    put(BufferStore(buffer, value, indices if isinstance(indices, (list, tuple)) else [indices], predicate))
 
 
 def evaluate(value):
