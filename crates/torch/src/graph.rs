@@ -285,11 +285,8 @@ impl Graphs<'_> {
                 "its converter gives {got} values, and the operator gives {wanted}"
             )));
         }
-        if let Some(other) = exprs.iter().find(|expr| expr.ty().as_tensor().is_none()) {
-            let ty = other.ty();
-            return Err(NodeError::invalid(format!(
-                "its converter gives a value of type {ty} where a tensor is needed"
-            )));
+        if exprs.iter().any(|expr| expr.ty().as_tensor().is_none()) {
+            return Err(NodeError::invalid("its converter gives a value that is no tensor"));
         }
         Ok(Some(exprs.into_iter().map(Value::Tensor).collect()))
     }
