@@ -172,6 +172,38 @@ class Quantized(nn.Module):
         return F.linear(y, weight), whole, rows, torch._int_mm(rows, self.groups.t().contiguous())
 
 
+class Blind(nn.Module):
+    """Attention of queries of which one may see nothing, by a mask and by what is added."""
+
+    def forward(self, x, mask):
+        added = torch.zeros(mask.shape).masked_fill(~mask, float("-inf"))
+        return F.scaled_dot_product_attention(x, x, x, attn_mask=mask), F.scaled_dot_product_attention(x, x, x, attn_mask=added)
+
+
+class Experts(nn.Module):
+    """Rows by the expert that they go to, the last ones to none."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weights", torch.randn(4, 4, 8))
+
+    def forward(self, x, experts):
+        counts = torch.histc(experts.float(), bins=4, min=0, max=3)
+        ends = counts.cumsum(0, dtype=torch.int32)
+        product = torch._grouped_mm(x, self.weights, ends)
+        return counts, torch.where((experts < 4)[:, None], product, 0.0)
+
+
+def whole():
+    """What PyTorch would write in terms of others, and what it has no terms for."""
+    torch.manual_seed(4)
+    mask = torch.rand(2, 1, 4, 4) > 0.5
+    mask[:, :, 1] = False
+    mask[:, :, 2, 0] = True
+    yield "blind", Blind(), (torch.randn(2, 3, 4, 8), mask), ({0: Dim("n")}, {0: Dim("n")})
+    yield "experts", Experts(), (torch.randn(9, 4), torch.tensor([0, 0, 1, 1, 1, 3, 3, 7, 9])), None
+
+
 def quantized():
     import torch.ao.quantization.fx._decomposed  # noqa: F401 (adds the operators)
 
@@ -287,15 +319,15 @@ def longer(inputs, dynamic):
     made = []
     for value, axes in zip(inputs, dynamic):
         for axis in axes or ():
-            value = torch.cat([value, value.flip(axis) * 0.75], axis)
+            value = torch.cat([value, (value.flip(axis) * 0.75).to(value.dtype)], axis)
         made.append(value)
     return tuple(made)
 
 
 def main():
     FOLDER.mkdir(exist_ok=True)
-    kept = ("aten::lstm.input", "aten::gru.input", "aten::rnn_tanh.input", "aten::rnn_relu.input")
-    for group, kept in ((cases(), ()), (loops(), ()), (recurrent(), kept), (quantized(), ())):
+    kept = ("aten::lstm.input", "aten::gru.input", "aten::rnn_tanh.input", "aten::rnn_relu.input", "aten::scaled_dot_product_attention")
+    for group, kept in ((cases(), ()), (loops(), ()), (recurrent(), kept), (whole(), kept), (quantized(), ())):
         for name, module, inputs, dynamic in group:
             if name in sys.argv[1:] or not sys.argv[1:]:
                 write(name, module, inputs, dynamic, kept, longer(inputs, dynamic) if dynamic else None)
