@@ -217,6 +217,10 @@ def test_an_installed_package_is_a_back_end_by_name(tmp_path, monkeypatch):
     (info / "entry_points.txt").write_text(f"[torch_dynamo_backends]\n{entry[0]} = {entry[1]}\n")
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
+    # PyTorch looks for packages once in a process.
+    for function in vars(torch._dynamo.backends.registry).values():
+        if hasattr(function, "cache_clear"):
+            function.cache_clear()
     model = Model().eval()
     torch._dynamo.reset()
     fast = torch.compile(model, backend="relaxide", options={"custom_convert_map": TABLE})
