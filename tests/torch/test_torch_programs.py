@@ -14,6 +14,9 @@ FOLDER = pathlib.Path(__file__).with_name("programs")
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.pt2"))
 
 
+LONGER = sorted(path.name.split(".")[0] for path in FOLDER.glob("*.again.npz"))
+
+
 def arrays(name):
     """Inputs and results in order."""
     with np.load(FOLDER / f"{name}.npz") as file:
@@ -35,6 +38,31 @@ def test_a_program_gives_what_pytorch_gave(name):
         assert ours.numpy().dtype == theirs.dtype
         assert ours.shape == theirs.shape
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_a_program_gives_for_other_lengths_what_pytorch_gave(name):
+    inputs, wanted = arrays(f"{name}.again")
+    got = run(from_exported_program(FOLDER / f"{name}.pt2"), inputs)
+    assert len(got) == len(wanted)
+    for ours, theirs in zip(got, wanted):
+        assert ours.shape == theirs.shape
+        np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lstm_layers", "gru_layers", "rnn_relu", "map", "scan", "associative", "nested", "grow"])
+def test_loops_are_functions_and_not_written_out(name):
+    module = from_exported_program(FOLDER / f"{name}.pt2")
+    functions = [name for name, function in module.functions_items() if isinstance(function, relax.Function)]
+    assert len(functions) > 1
+
+
+@pytest.mark.parametrize("name", ["map", "associative"])
+def test_loops_over_no_rows_give_none(name):
+    inputs, wanted = arrays(name)
+    rows = [np.zeros((0, *value.shape[1:]), value.dtype) if value.shape[0] == inputs[0].shape[0] else value for value in inputs]
+    for ours, theirs in zip(run(from_exported_program(FOLDER / f"{name}.pt2"), rows), wanted):
+        assert ours.shape == (0, *theirs.shape[1:])
 
 
 def test_open_lengths_are_open():

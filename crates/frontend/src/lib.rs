@@ -10,6 +10,7 @@
 //! * [`Scope`]: adds operators, constants and casts; makes dimensions agree, by proof or by a [`Check`] when the program runs;
 //! * [`dims`]: questions about symbolic dimensions;
 //! * [`loops`]: a loop with state as a function that calls itself last; [`Captures`] are what it reads from outside;
+//! * [`rows`]: what loops read from tensors and make of rows; [`recurrent`]: cells that go over sequences;
 //! * [`NodeError`]: why a node cannot be imported.
 //!
 //! `examples/frontend` is a small one, for a text format of ten operators and a loop.
@@ -24,6 +25,8 @@ pub mod constant;
 pub mod dims;
 mod error;
 pub mod loops;
+pub mod recurrent;
+pub mod rows;
 mod scope;
 
 pub use captures::Captures;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 use relaxide::ffi::Ref;
 use relaxide::{CompileOptions, DimError, DimRange, DimSpec, ExecMode, Executable, ExportOptions, Pipeline};
 
@@ -152,33 +152,6 @@ fn from_onnx(
     imported.map(|module| IRModule::of(Ref::new(module))).map_err(compiler)
 }
 
-/// A program of PyTorch: a path to an archive, or the description with the weights.
-#[pyfunction]
-fn from_torch(
-    py: Python<'_>,
-    source: &Bound<'_, PyAny>,
-    weights: &Bound<'_, PyDict>,
-    keep_params_as_input: bool,
-    unwrap_unit_return_tuple: bool,
-    no_bind_return_tuple: bool,
-) -> PyResult<IRModule> {
-    let options =
-        relaxide::torch::ImportOptions { keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple };
-    let imported = if let Ok(bytes) = source.cast::<PyBytes>() {
-        let mut tensors = relaxide::torch::Weights::new();
-        for (name, tensor) in weights.iter() {
-            let tensor = crate::convert::from_py(&tensor)?.to::<relaxide::ffi::Tensor>().map_err(to_py)?;
-            tensors.insert(name.extract::<String>()?, tensor);
-        }
-        let bytes = bytes.as_bytes();
-        py.detach(|| relaxide::import_torch_program(bytes, &tensors, &options))
-    } else {
-        let path: PathBuf = source.extract()?;
-        py.detach(|| relaxide::import_torch_file(&path, &options))
-    };
-    imported.map(|module| IRModule::of(Ref::new(module))).map_err(compiler)
-}
-
 fn dimension(dim: &Bound<'_, PyAny>) -> PyResult<DimSpec> {
     if let Ok(value) = dim.extract::<i64>() {
         return Ok(DimSpec::Int(value));
@@ -204,6 +177,5 @@ fn range(name: &str, lengths: &Bound<'_, PyAny>) -> PyResult<DimRange> {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(compile, m)?)?;
-    m.add_function(wrap_pyfunction!(from_onnx, m)?)?;
-    m.add_function(wrap_pyfunction!(from_torch, m)?)
+    m.add_function(wrap_pyfunction!(from_onnx, m)?)
 }

@@ -26,6 +26,7 @@ mod program;
 mod rpc;
 mod script;
 mod tensor;
+mod torch;
 mod vectorcall;
 
 use pyo3::prelude::*;
@@ -76,5 +77,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ir::relay::register(m)?;
     rpc::register(m)?;
     program::register(m)?;
-    compile::register(m)
+    compile::register(m)?;
+    torch::register(m)
 }

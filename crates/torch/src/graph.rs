@@ -8,14 +8,16 @@
 
 use std::collections::HashMap;
 
+use relaxide_ir::Type;
 use relaxide_ir::prim::PrimExpr;
-use relaxide_relax::BlockBuilder;
+use relaxide_relax::{BlockBuilder, Expr};
 
+use crate::convert::{Converters, CustomCall};
 use crate::dtype;
 use crate::error::{NodeError, Problem};
 use crate::flow;
 use crate::ops;
-use crate::program::{Argument, Graph, Node, Symbolic, TensorMeta};
+use crate::program::{Argument, Graph, NamedGraph, Node, Symbolic, TensorMeta};
 use crate::rule::{Cx, Declared, Outputs};
 use crate::symbol::{SymbolError, Symbols};
 use crate::value::Value;
@@ -24,12 +26,15 @@ use crate::value::Value;
 const MAX_DIM: i64 = 1 << 44;
 
 /// What is known while graphs are imported.
-#[derive(Default)]
-pub struct Graphs {
+pub struct Graphs<'c> {
     /// Dimensions by name.
     pub symbols: Symbols,
     /// What is wrong so far.
     pub problems: Vec<Problem>,
+    /// Rules of the caller's.
+    converters: Option<&'c mut dyn Converters>,
+    /// The names of the graphs that are being imported, without the program's own.
+    path: Vec<String>,
 }
 
 /// What the names of one graph stand for.
@@ -154,7 +159,21 @@ pub enum TypeError {
     Dimension(i64),
 }
 
-impl Graphs {
+impl<'c> Graphs<'c> {
+    /// Nothing is known yet.
+    pub fn new(converters: Option<&'c mut dyn Converters>) -> Self {
+        Graphs { converters, symbols: Symbols::default(), problems: Vec::new(), path: Vec::new() }
+    }
+}
+
+impl Graphs<'_> {
+    /// Imports the nodes of a graph that a node calls.
+    pub fn inner(&mut self, builder: &mut BlockBuilder, graph: &NamedGraph, names: &mut Names) {
+        self.path.push(graph.name.clone());
+        self.nodes(builder, &graph.graph, names);
+        self.path.pop();
+    }
+
     /// Notes a problem of a node.
     fn problem(&mut self, node: &Node, reason: String) {
         let (full, _) = names_of(&node.target);
@@ -188,10 +207,13 @@ impl Graphs {
         let mut missing: Vec<String> = Vec::new();
         for node in &graph.nodes {
             let uses_missing = node.inputs.iter().any(|input| uses(&input.arg, &missing));
+            let told = self.problems.len();
             let done = if uses_missing { Ok(false) } else { self.node(builder, graph, node, names).map(|()| true) };
             match done {
                 Ok(true) => continue,
                 Ok(false) => {}
+                // What is wrong within a graph that the node calls is told there.
+                Err(_) if self.problems.len() > told => {}
                 Err(error) => self.problem(node, error.to_string()),
             }
             missing.extend(node.outputs.iter().flat_map(all_names));
@@ -217,7 +239,9 @@ impl Graphs {
         let given: Vec<String> = node.outputs.iter().flat_map(tensor_names).collect();
         let results = given.iter().map(|name| self.declared(graph, name)).collect::<Result<Vec<_>, _>>();
         let results = results.map_err(|why| NodeError::unsupported(why.to_string()))?;
-        let values = if let Some(rule) = flow::rule(base) {
+        let values = if let Some(values) = self.converted(builder, node, names, &results)? {
+            values
+        } else if let Some(rule) = flow::rule(base) {
             rule(self, builder, node, names, &results)?
         } else {
             let mut cx = Cx { builder, node, values: &names.values, results: results.clone() };
@@ -232,6 +256,39 @@ impl Graphs {
             });
         }
         self.remember(node, base, given, fitted, names)
+    }
+
+    /// The results of a node by a rule of the caller's, if it has one.
+    fn converted(
+        &mut self,
+        builder: &mut BlockBuilder,
+        node: &Node,
+        names: &Names,
+        results: &[Declared],
+    ) -> Result<Option<Vec<Value>>, NodeError> {
+        let Some(converters) = &mut self.converters else { return Ok(None) };
+        let given = node.inputs.iter().flat_map(|input| all_names(&input.arg));
+        let given =
+            given.filter_map(|name| names.values.get_key_value(&name)).map(|(name, value)| (name.as_str(), value));
+        let call = CustomCall { node, path: &self.path, given: given.collect() };
+        let Some(exprs) = converters.convert(builder, &call) else { return Ok(None) };
+        let mut exprs = exprs?;
+        if let ([tuple], true) = (exprs.as_slice(), results.len() != 1)
+            && let Type::Tuple(fields) = tuple.ty()
+        {
+            let fields = (0..fields.fields.len()).map(|i| builder.emit(Expr::field(tuple.clone(), i)));
+            exprs = fields.collect::<Result<_, _>>()?;
+        }
+        if exprs.len() != results.len() {
+            let (got, wanted) = (exprs.len(), results.len());
+            return Err(NodeError::invalid(format!(
+                "its converter gives {got} values, and the operator gives {wanted}"
+            )));
+        }
+        if exprs.iter().any(|expr| expr.ty().as_tensor().is_none()) {
+            return Err(NodeError::invalid("its converter gives a value that is no tensor"));
+        }
+        Ok(Some(exprs.into_iter().map(Value::Tensor).collect()))
     }
 
     /// Gives names to results, and keeps track of who shares memory.
@@ -317,9 +374,21 @@ fn run_rule(cx: &mut Cx<'_>, full: &str, base: &str) -> Outputs {
     let rule = ops::find(full).or_else(|| ops::find(base)).or_else(|| ops::find(out_of_place(base)?));
     match rule {
         Some(rule) => rule(cx),
-        None => Err(NodeError::unsupported(format!(
-            "the operator `{base}` has no rule; `custom_convert_map` takes one in Python"
-        ))),
+        None => Err(NodeError::unsupported(without_rule(full, base))),
+    }
+}
+
+/// What to do about an operator that has no rule.
+fn without_rule(full: &str, base: &str) -> String {
+    let (space, key) = full.split_once('.').unwrap_or(("", full));
+    let converter =
+        format!("give it one in Python: `from_exported_program(program, custom_convert_map={{\"{key}\": function}})`");
+    match space {
+        "aten" | "prims" => format!(
+            "the operator `{base}` has no rule; where `program.run_decompositions()` does not write it in terms of others, {converter}"
+        ),
+        "higher_order" => format!("the operator `{base}` has no rule"),
+        _ => format!("the operator `{base}`, which a library adds to PyTorch, has no rule; {converter}"),
     }
 }
 
@@ -331,7 +400,8 @@ fn line_of(node: &Node) -> Option<String> {
     own.or(lines.last()).map(|line| (*line).to_string())
 }
 
-fn first_name(arg: &Argument) -> Option<String> {
+/// The name of the first value in an argument.
+pub fn first_name(arg: &Argument) -> Option<String> {
     all_names(arg).into_iter().next()
 }
 

@@ -16,6 +16,7 @@ use relaxide_ir::{AttrValue, Attrs, IRModule, Type, Var};
 use relaxide_relax::{BlockBuilder, Expr, transform};
 
 use crate::archive::Weights;
+use crate::convert::Converters;
 use crate::error::{ImportError, Problem};
 use crate::flow;
 use crate::graph::{Graphs, Names};
@@ -38,16 +39,27 @@ pub struct ImportOptions {
 
 /// Imports a program; weights are taken by their names in the user's module.
 pub fn import(program: &ExportedProgram, weights: &Weights, options: &ImportOptions) -> Result<IRModule, ImportError> {
-    let mut importer = Importer { program, weights, options, graphs: Graphs::default(), names: Names::default() };
+    import_with(program, weights, options, None)
+}
+
+/// The same with rules of the caller's, which go before those that there are.
+pub fn import_with(
+    program: &ExportedProgram,
+    weights: &Weights,
+    options: &ImportOptions,
+    converters: Option<&mut dyn Converters>,
+) -> Result<IRModule, ImportError> {
+    let graphs = Graphs::new(converters);
+    let mut importer = Importer { program, weights, options, graphs, names: Names::default() };
     let signature = importer.signature()?;
     importer.run(signature)
 }
 
-struct Importer<'p> {
+struct Importer<'p, 'c> {
     program: &'p ExportedProgram,
     weights: &'p Weights,
     options: &'p ImportOptions,
-    graphs: Graphs,
+    graphs: Graphs<'c>,
     names: Names,
 }
 
@@ -60,7 +72,7 @@ struct Parameters {
     weights: Vec<AttrValue>,
 }
 
-impl Importer<'_> {
+impl Importer<'_, '_> {
     fn problem(&mut self, place: String, reason: impl Into<String>) {
         self.graphs.problems.push(Problem { place, line: None, reason: reason.into() });
     }

@@ -9,7 +9,8 @@
 //! hands over the same form for a program in memory, with the weights as they lie there.
 //!
 //! Where each part is: [`program`] is the file's schema, [`Archive`] reads it with the weights, [`symbol`] reads dimensions,
-//! [`rule`] is what a rule sees of its node, [`ops`] has one rule for each operator, [`import`] makes the function.
+//! [`rule`] is what a rule sees of its node, [`ops`] has one rule for each operator, [`Converters`] are rules of the caller's,
+//! [`import`] makes the function.
 //!
 //! **Left out.** Programs in PyTorch's older archives, whose weights are Python pickles: save them again with PyTorch 2.9 or
 //! newer. Sparse and complex tensors, and tensors on devices.
@@ -18,6 +19,7 @@
 
 #[allow(unsafe_code, reason = "files are mapped into memory")]
 mod archive;
+mod convert;
 mod dtype;
 mod error;
 mod flow;
@@ -30,5 +32,6 @@ mod symbol;
 mod value;
 
 pub use archive::{Archive, Weights, parse};
+pub use convert::{Converters, CustomCall};
 pub use error::{ArchiveError, ImportError, NodeError, Problem};
-pub use import::{ImportOptions, import};
+pub use import::{ImportOptions, import, import_with};

@@ -77,6 +77,9 @@ pub struct Node {
     pub inputs: Vec<NamedArgument>,
     /// Its results.
     pub outputs: Vec<Argument>,
+    /// Its name in the graph, where the file has it.
+    #[serde(default)]
+    pub name: Option<String>,
     /// What else is known: where in the user's code it comes from.
     #[serde(default)]
     pub metadata: HashMap<String, String>,

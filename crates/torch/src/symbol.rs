@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::Ref;
+use relaxide_frontend::Captures;
 use relaxide_ir::Var;
 use relaxide_ir::arith::dims;
 use relaxide_ir::prim::{self, PrimExpr};
@@ -51,17 +51,44 @@ pub enum SymbolError {
     },
 }
 
-/// The symbols of a program, by name.
-#[derive(Debug, Default, Clone)]
+/// The symbols of a function of the program, by name.
+#[derive(Debug, Default)]
 pub struct Symbols {
-    vars: HashMap<String, Ref<Var>>,
+    dims: HashMap<String, PrimExpr>,
+    /// The symbols of the function around this one, and what is handed in from there.
+    around: Option<Box<(Symbols, Captures)>>,
 }
 
 impl Symbols {
+    /// From here on symbols are those of a function inside, which takes from the one around it what it needs.
+    pub fn enter(&mut self, captures: Captures) {
+        let outer = std::mem::take(self);
+        self.around = Some(Box::new((outer, captures)));
+    }
+
+    /// Behind the function inside: what it takes from this one.
+    pub fn leave(&mut self) -> Captures {
+        let Some(around) = self.around.take() else { return Captures::default() };
+        let (outer, captures) = *around;
+        *self = outer;
+        captures
+    }
+
     /// The dimension of a name.
     pub fn var(&mut self, name: &str) -> PrimExpr {
-        let var = self.vars.entry(name.to_string()).or_insert_with(|| Var::dim(name));
-        PrimExpr::Var(var.clone())
+        let known = self.known(name);
+        known.unwrap_or_else(|| self.dims.entry(name.to_string()).or_insert(PrimExpr::Var(Var::dim(name))).clone())
+    }
+
+    /// The dimension of a name that something gave before, here or around.
+    fn known(&mut self, name: &str) -> Option<PrimExpr> {
+        if let Some(dim) = self.dims.get(name) {
+            return Some(dim.clone());
+        }
+        let (outer, captures) = self.around.as_deref_mut()?;
+        let dim = captures.dim(&outer.known(name)?);
+        self.dims.insert(name.to_string(), dim.clone());
+        Some(dim)
     }
 
     /// What a dimension of the file is in the program.

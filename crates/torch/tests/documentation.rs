@@ -8,7 +8,7 @@ const END: &str = "<!-- operators: end -->";
 /// The operators, by their library, between commas.
 fn list() -> String {
     let mut text = String::new();
-    for space in ["aten", "torchvision"] {
+    for space in ["aten", "quantized_decomposed", "torchvision", "transformers"] {
         let own = ops::names().into_iter().filter_map(|name| name.strip_prefix(&format!("{space}.")));
         let names: Vec<String> = own.map(|name| format!("`{name}`")).collect();
         text += &format!("**{space}** ({}): {}.\n\n", names.len(), names.join(", "));

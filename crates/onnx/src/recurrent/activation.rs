@@ -7,6 +7,7 @@ use crate::node::Node;
 use crate::ops::activation as formula;
 use crate::ops::elementwise::{clip_between, with_number};
 use crate::scope::Scope;
+use relaxide_frontend::recurrent as cell;
 
 type Result<T> = std::result::Result<T, NodeError>;
 
@@ -60,9 +61,9 @@ pub fn of(node: &Node, defaults: &[&str], directions: usize) -> Result<Vec<Activ
     names.into_iter().map(one).collect()
 }
 
-impl Activation {
-    /// The function of a gate, whose value is limited first.
-    pub fn apply(&self, scope: &mut Scope, mut x: Expr, clip: Option<f64>) -> Result<Expr> {
+impl cell::Activation for Activation {
+    fn apply(&self, scope: &mut relaxide_frontend::Scope<'_>, mut x: Expr, clip: Option<f64>) -> Result<Expr> {
+        let scope = &mut Scope::new(scope.builder());
         if let Some(clip) = clip {
             x = clip_between(scope, x, Some(-clip), Some(clip))?;
         }

@@ -83,9 +83,11 @@ impl Factor {
         };
         Ok(Factor::Quantized { centred: integer::centred(scope, matrix, zero)?, scale })
     }
+}
 
-    /// What a matrix multiplied with it is.
-    pub fn product(&self, scope: &mut Scope, x: Expr) -> Result<Expr> {
+impl relaxide_frontend::recurrent::Factor for Factor {
+    fn product(&self, scope: &mut relaxide_frontend::Scope<'_>, x: Expr) -> Result<Expr> {
+        let scope = &mut Scope::new(scope.builder());
         let dtype = scope.dtype(&x);
         let (sum, own, scale) = match self {
             Factor::Plain(matrix) => return scope.call("matmul", [x, matrix.clone()]),
@@ -109,12 +111,11 @@ impl Factor {
         broadcast_call(scope, "multiply", [sum, scale])
     }
 
-    /// The same with its tensors replaced.
-    pub fn map(&self, f: &mut impl FnMut(&Expr) -> Expr) -> Factor {
+    fn map(&self, mut f: &mut dyn FnMut(&Expr) -> Expr) -> Factor {
         match self {
             Factor::Plain(matrix) => Factor::Plain(f(matrix)),
             Factor::Quantized { centred, scale } => Factor::Quantized { centred: f(centred), scale: f(scale) },
-            Factor::Words { packed, scale } => Factor::Words { packed: packed.map(f), scale: f(scale) },
+            Factor::Words { packed, scale } => Factor::Words { packed: packed.map(&mut f), scale: f(scale) },
         }
     }
 }

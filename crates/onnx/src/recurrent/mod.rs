@@ -11,50 +11,46 @@
 //! other direction a sequence begins where it ends. Sequences that lie behind the batch (`layout` 1) are turned over first.
 
 mod activation;
-mod cell;
 mod factor;
 
-use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::{BlockBuilder, Expr};
-use relaxide_tir::te;
 
 use crate::dims;
 use crate::error::NodeError;
-use crate::flow::rows::{self, Along, Order};
+use crate::flow::rows::{self, Order};
 use crate::graph::{Graphs, Step};
 use crate::node::Node;
 use crate::scope::Scope;
 use crate::value::Value;
-use relaxide_frontend::{Captures, Iteration, Loop, Next};
+use relaxide_frontend::recurrent::{self, CellKind, Direction, Factor as _, Steps, joined, slice_columns};
 
-use cell::{Cell, CellKind, slice_columns};
 use factor::{Factor, Inputs};
 
 type Result<T> = std::result::Result<T, NodeError>;
 
-/// Sequences of up to this many steps are unrolled.
-const WRITTEN_OUT: i64 = 4;
+/// A cell of a node.
+type Cell = recurrent::Cell<Factor, activation::Activation>;
 
 /// `RNN`.
 pub fn rnn(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, CellKind::Rnn, false)
+    layers(builder, node, CellKind::Rnn, false)
 }
 
 /// `GRU`.
 pub fn gru(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, CellKind::Gru { linear_before_reset: node.flag("linear_before_reset", false)? }, false)
+    layers(builder, node, CellKind::Gru { linear_before_reset: node.flag("linear_before_reset", false)? }, false)
 }
 
 /// `LSTM`.
 pub fn lstm(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, CellKind::Lstm { input_forget: node.flag("input_forget", false)? }, false)
+    layers(builder, node, CellKind::Lstm { input_forget: node.flag("input_forget", false)? }, false)
 }
 
 /// ONNX Runtime's `DynamicQuantizeLSTM`: weights in 8 bits, inputs and states quantized as they come.
 pub fn quantized_lstm(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    recurrent(builder, node, CellKind::Lstm { input_forget: node.flag("input_forget", false)? }, true)
+    layers(builder, node, CellKind::Lstm { input_forget: node.flag("input_forget", false)? }, true)
 }
 
 /// What a node says about all directions.
@@ -71,13 +67,7 @@ struct Layer {
     quantized: bool,
 }
 
-/// What a direction gives: outputs of all steps, and the last state.
-struct Direction {
-    rows: Expr,
-    state: Vec<Expr>,
-}
-
-fn recurrent(builder: &mut BlockBuilder, node: &Node, kind: CellKind, quantized: bool) -> Result<Step> {
+fn layers(builder: &mut BlockBuilder, node: &Node, kind: CellKind, quantized: bool) -> Result<Step> {
     let mut scope = Scope::new(builder);
     let orders: &[Order] = match node.str_or("direction", "forward")? {
         "forward" => &[Order::Forward],
@@ -226,7 +216,9 @@ fn cell_of(
         _ => None,
     };
     let (kind, clip) = (layer.kind, layer.clip);
-    Ok((Cell { kind, hidden, recurrent, reset, hidden_bias, peepholes, activations, clip }, x))
+    let (places, projection) = (kind.in_order(), None);
+    let cell = Cell { kind, hidden, places, recurrent, reset, hidden_bias, peepholes, projection, activations, clip };
+    Ok((cell, x))
 }
 
 /// The state before the first step.
@@ -261,81 +253,10 @@ fn direction(
 ) -> Result<Direction> {
     let mut scope = Scope::new(builder);
     let (cell, gates) = cell_of(&mut scope, node, layer, of, activations)?;
-    let mut state = initial(&mut scope, node, layer, of, batch_first)?;
-    if let Some(steps) = layer.steps.as_int().filter(|n| (1..=WRITTEN_OUT).contains(n)) {
-        let mut rows = Vec::new();
-        for iteration in 0..steps {
-            let at = if order == Order::Forward { iteration } else { steps - 1 - iteration };
-            let (next, row) =
-                step(&mut scope, &cell, &gates, &At { step: prim::int(at), lengths: layer.lengths.clone() }, &state)?;
-            state = next;
-            rows.push(scope.reshape(row, vec![prim::int(1), layer.batch.clone(), prim::int(layer.hidden)])?);
-        }
-        if order == Order::Backward {
-            rows.reverse();
-        }
-        return Ok(Direction { rows: joined(&mut scope, rows, 0)?, state });
-    }
-    let list = rows::new(builder)?;
-    let looped = Loop {
-        name: "recurrence",
-        limit: Some(layer.steps.clone()),
-        go: None,
-        state,
-        lists: vec![list.clone()],
-        append: rows::APPEND,
-    };
-    let done =
-        looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
-            let cell = cell.map(|weights| inside.expr(weights));
-            let gates = inside.expr(&gates);
-            let lengths = layer.lengths.as_ref().map(|lengths| inside.expr(lengths));
-            let at = match (&iteration.limit, order) {
-                (Some(limit), Order::Backward) => limit - 1 - &iteration.index,
-                _ => iteration.index.clone(),
-            };
-            let at = At { step: at, lengths };
-            let (state, row) = step(&mut Scope::new(builder), &cell, &gates, &at, &iteration.state)?;
-            Ok(Next { go: None, state, rows: vec![row.into()], again: false })
-        })?;
-    let row = done.rows.first().ok_or_else(|| NodeError::invalid("a loop gives no rows"))?;
-    let rows = rows::stack(builder, list, row, Some(layer.steps.clone()), Along { axis: 0, order })?;
-    Ok(Direction { rows, state: done.state })
-}
-
-/// A step, and how many steps each sequence of the batch has, where they differ.
-struct At {
-    step: PrimExpr,
-    lengths: Option<Expr>,
-}
-
-/// One step: the state behind it and the row of the output.
-fn step(scope: &mut Scope, cell: &Cell, gates: &Expr, at: &At, state: &[Expr]) -> Result<(Vec<Expr>, Expr)> {
-    let x = rows::row(scope, gates.clone(), 0, &at.step)?;
-    let mut next = cell.step(scope, x, state)?;
-    let mut row = next[0].clone();
-    if let Some(lengths) = &at.lengths {
-        let zero = scope.scalar(0.0, scope.dtype(&row))?;
-        row = while_it_lasts(scope, &at.step, lengths, row, zero)?;
-        for (new, old) in next.iter_mut().zip(state) {
-            *new = while_it_lasts(scope, &at.step, lengths, new.clone(), old.clone())?;
-        }
-    }
-    Ok((next, row))
-}
-
-/// One tensor for the sequences that step `at` is in, another for those that have ended.
-fn while_it_lasts(scope: &mut Scope, at: &PrimExpr, lengths: &Expr, inside: Expr, behind: Expr) -> Result<Expr> {
-    let dims = scope.dims(&inside)?;
-    let batch = vec![dims[0].clone(), prim::int(1)];
-    let lasts = scope.te("lasts", vec![lengths.clone()], |inputs| {
-        let lengths = inputs[0].clone();
-        let lasts = te::compute("lasts", batch, |i: &[PrimExpr]| {
-            prim::lt(at.clone(), prim::cast(DataType::int(64), lengths.at(&i[..1])))
-        });
-        vec![lasts]
-    })?;
-    scope.call("where", [lasts, inside, behind])
+    let state = initial(&mut scope, node, layer, of, batch_first)?;
+    let steps =
+        Steps { gates, count: layer.steps.clone(), batch: layer.batch.clone(), lengths: layer.lengths.clone(), order };
+    recurrent::run(builder, &cell, &steps, state)
 }
 
 /// The outputs of all directions: `[steps, directions, batch, hidden]`, or batches first.
@@ -347,12 +268,4 @@ fn all_steps(scope: &mut Scope, layer: &Layer, directions: &[Direction], batch_f
     }
     let all = joined(scope, parts, 1)?;
     if batch_first { scope.transpose(all, &[2, 0, 1, 3]) } else { Ok(all) }
-}
-
-/// Tensors side by side.
-fn joined(scope: &mut Scope, mut parts: Vec<Expr>, axis: i64) -> Result<Expr> {
-    if parts.len() == 1 {
-        return Ok(parts.remove(0));
-    }
-    scope.op("concat", [Expr::tuple(parts)], Attrs::new().with("axis", axis))
 }

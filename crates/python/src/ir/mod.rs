@@ -4,7 +4,7 @@
 //! the names that TVM has for them, in tables, which check what they are given.
 
 mod analysis;
-mod args;
+pub mod args;
 pub mod builder;
 pub mod dpl;
 mod expr;

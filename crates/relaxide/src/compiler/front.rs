@@ -85,13 +85,16 @@ pub fn import_torch_file(path: &Path, options: &relaxide_torch::ImportOptions) -
     Ok(relaxide_torch::import(&archive.program, &archive.weights, options)?)
 }
 
-/// Imports a program of PyTorch from its description (JSON), with the weights by their names in the user's module.
+/// Imports a program of PyTorch from its description (JSON), with the weights by their names in the user's module, and perhaps with
+/// rules for operators that go before those that there are.
 pub fn import_torch_program(
     description: &[u8],
     weights: &relaxide_torch::Weights,
     options: &relaxide_torch::ImportOptions,
+    converters: Option<&mut dyn relaxide_torch::Converters>,
 ) -> Result<IRModule, Error> {
-    Ok(relaxide_torch::import(&relaxide_torch::parse(description)?, weights, options)?)
+    let program = relaxide_torch::parse(description)?;
+    Ok(relaxide_torch::import_with(&program, weights, options, converters)?)
 }
 
 /// Parses TVMScript; `file` names it in errors.

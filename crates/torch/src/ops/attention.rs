@@ -57,17 +57,26 @@ fn attention(cx: &mut Cx<'_>) -> Outputs {
     }
     let order = [0, 2, 1, 3];
     let (q, k, v) = (cx.permute(q, &order)?, cx.permute(k, &order)?, cx.permute(v, &order)?);
-    let y = match mask {
+    let mut blind = None;
+    let mut y = match mask {
         None => cx.op("nn.attention", [q, k, v], attrs)?,
         Some(mask) => {
             let dtype = cx.dtype(&q);
             let bias = bias(cx, mask, dtype)?;
+            // Of a query that may see nothing, PyTorch gives zeros.
+            let closed = cx.number(f64::NEG_INFINITY, dtype)?;
+            let most = cx.op("max", [bias.clone()], Attrs::new().with("axis", vec![-1i64]).with("keepdims", true))?;
+            blind = Some(cx.call("equal", [most, closed])?);
             let (batch, heads) = (cx.shape(&q)?[0].clone(), cx.shape(&q)?[2].clone());
             let bias = cx.broadcast(bias, &[batch, heads, lengths.0, lengths.1])?;
             cx.op("nn.attention_bias", [q, k, v, bias], attrs)?
         }
     };
-    let y = cx.permute(y, &order)?;
+    y = cx.permute(y, &order)?;
+    if let Some(blind) = blind {
+        let zero = cx.number(0.0, cx.dtype(&y))?;
+        y = cx.call("where", [blind, zero, y])?;
+    }
     let dims = cx.result()?.dims.clone();
     one(if rank == 4 { y } else { cx.reshape(y, &dims)? })
 }

@@ -1,8 +1,11 @@
 //! Products of matrices.
 
+use relaxide_ffi::DataType;
+use relaxide_frontend::Scope;
 use relaxide_ir::Attrs;
-use relaxide_ir::prim;
+use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
+use relaxide_tir::te;
 
 use super::Table;
 use crate::error::NodeError;
@@ -24,6 +27,8 @@ pub const TABLE: Table = &[
     ("aten.addbmm", addbmm),
     ("aten.linear", linear),
     ("aten.einsum", einsum),
+    ("aten._grouped_mm", |cx| grouped(cx, "self", "mat2")),
+    ("transformers.grouped_mm_fallback", |cx| grouped(cx, "input", "weight")),
     ("aten._trilinear", trilinear),
     ("aten._cdist_forward", distances),
     ("aten.cdist", distances),
@@ -176,4 +181,45 @@ fn distances(cx: &mut Cx<'_>) -> Outputs {
     let raised = cx.call("power", [size, up])?;
     let total = cx.op("sum", [raised], last())?;
     one(cx.call("power", [total, down])?)
+}
+
+/// Rows that are multiplied with one of several matrices: the first so many with the first, and so on; `offs` says where each matrix's
+/// rows end. Rows behind the last are zero.
+fn grouped(cx: &mut Cx<'_>, rows: &str, matrices: &str) -> Outputs {
+    let (x, w) = (cx.tensor(rows)?, cx.tensor(matrices)?);
+    let (Some(ends), None) = (cx.optional("offs")?, cx.optional("bias")?) else {
+        return Err(NodeError::unsupported("products of groups of equal size, or with a bias"));
+    };
+    let (left, right) = (cx.shape(&x)?, cx.shape(&w)?);
+    let ([count, depth], [matrices, rows, columns]) = (left.as_slice(), right.as_slice()) else {
+        let (a, b) = (left.len(), right.len());
+        return Err(NodeError::unsupported(format!("operands of {a} and {b} axes; 2 and 3 are supported")));
+    };
+    let x = Scope::new(cx.builder).agree(x, &[count.clone(), rows.clone()])?;
+    let ends = Scope::new(cx.builder).agree(ends, std::slice::from_ref(matrices))?;
+    let int = DataType::int(64);
+    let group = cx.te("group", vec![ends], |inputs| {
+        let e = te::reduce_axis(matrices.clone());
+        vec![te::compute("group", vec![count.clone()], |at: &[PrimExpr]| {
+            let ended = prim::le(prim::cast(int, inputs[0].at(&[e.var()])), at[0].clone());
+            te::sum(prim::select(ended, prim::int(1), prim::int(0)), [&e])
+        })]
+    })?;
+    let wide = DataType::float(32);
+    let product = cx.te("grouped_matmul", vec![x, w, group.clone()], |inputs| {
+        let k = te::reduce_axis(depth.clone());
+        vec![te::compute("grouped_matmul", vec![count.clone(), columns.clone()], |at: &[PrimExpr]| {
+            let own = prim::min(inputs[2].at(&at[..1]), matrices - 1);
+            let weight = inputs[1].at(&[own, k.var(), at[1].clone()]);
+            te::sum(prim::cast(wide, inputs[0].at(&[at[0].clone(), k.var()])) * prim::cast(wide, weight), [&k])
+        })]
+    })?;
+    let dtype = cx.result()?.dtype;
+    one(cx.te("behind_groups", vec![product, group], |inputs| {
+        vec![te::compute("behind_groups", vec![count.clone(), columns.clone()], |at: &[PrimExpr]| {
+            let inside = prim::lt(inputs[1].at(&at[..1]), matrices.clone());
+            let value = prim::cast(dtype, inputs[0].at(at));
+            prim::select(inside, value, prim::constant(dtype, 0.0))
+        })]
+    })?)
 }

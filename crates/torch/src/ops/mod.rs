@@ -19,6 +19,8 @@ mod linear;
 mod manipulate;
 mod norm;
 mod pool;
+mod quantized;
+mod recurrent;
 mod reduce;
 mod resize;
 mod sort;
@@ -41,6 +43,8 @@ const TABLES: &[Table] = &[
     linear::TABLE,
     norm::TABLE,
     pool::TABLE,
+    quantized::TABLE,
+    recurrent::TABLE,
     reduce::TABLE,
     resize::TABLE,
     manipulate::TABLE,
@@ -53,6 +57,11 @@ pub fn find(name: &str) -> Option<Rule> {
     static ALL: OnceLock<HashMap<&'static str, Rule>> = OnceLock::new();
     let all = ALL.get_or_init(|| TABLES.iter().flat_map(|table| table.iter().copied()).collect());
     all.get(name).copied()
+}
+
+/// Whether an operator, by its name with overload, becomes a loop, for which there is no room in a dataflow block.
+pub fn is_loop(full: &str) -> bool {
+    recurrent::TABLE.iter().any(|(name, _)| *name == full)
 }
 
 /// The names of all operators that have rules, in alphabetical order.

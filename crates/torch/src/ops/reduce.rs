@@ -4,6 +4,7 @@ use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
+use relaxide_tir::te;
 
 use super::Table;
 use crate::dtype;
@@ -36,6 +37,7 @@ pub const TABLE: Table = &[
     }),
     ("aten.var_mean", |cx| spread_and_mean(cx, false)),
     ("aten.std_mean", |cx| spread_and_mean(cx, true)),
+    ("aten.histc", histogram),
     ("aten.logsumexp", logsumexp),
     ("aten.linalg_vector_norm", vector_norm),
     ("aten.norm", vector_norm),
@@ -249,6 +251,30 @@ fn vector_norm(cx: &mut Cx<'_>) -> Outputs {
     let raised = cx.call("power", [size, power])?;
     let total = reduced(cx, "sum", raised, &axes, keep)?;
     one(cx.call("power", [total, root])?)
+}
+
+/// How many elements fall into each of `bins` parts of a range, whose end belongs to the last part.
+fn histogram(cx: &mut Cx<'_>) -> Outputs {
+    let x = cx.tensor("self")?;
+    let (bins, low, high) = (cx.int_or("bins", 100)?, cx.float_or("min", 0.0)?, cx.float_or("max", 0.0)?);
+    if low >= high {
+        return Err(NodeError::unsupported("a histogram over the range of the elements; give `min` and `max`"));
+    }
+    let count = cx.shape(&x)?.into_iter().fold(prim::int(1), |n, d| n * d);
+    let flat = cx.reshape(x, std::slice::from_ref(&count))?;
+    let (dtype, wide) = (cx.result()?.dtype, DataType::float(64));
+    let number = |value: f64| prim::constant(wide, value);
+    one(cx.te("histogram", vec![flat], |inputs| {
+        let i = te::reduce_axis(count);
+        vec![te::compute("histogram", vec![prim::int(bins)], |at: &[PrimExpr]| {
+            let x = prim::cast(wide, inputs[0].at(&[i.var()]));
+            let part = prim::math("floor", (x.clone() - number(low)) * number(bins as f64 / (high - low)));
+            let part = prim::min(part, number(bins as f64 - 1.0));
+            let inside = prim::and(prim::ge(x.clone(), number(low)), prim::le(x, number(high)));
+            let own = prim::and(inside, prim::eq(part, prim::cast(wide, at[0].clone())));
+            te::sum(prim::select(own, prim::constant(dtype, 1.0), prim::constant(dtype, 0.0)), [&i])
+        })]
+    })?)
 }
 
 fn median(cx: &mut Cx<'_>) -> Outputs {

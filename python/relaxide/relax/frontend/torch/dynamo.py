@@ -1,6 +1,7 @@
 """A back end of ``torch.compile``."""
 
 import functools
+import inspect
 import warnings
 
 from ._torch import torch
@@ -14,7 +15,7 @@ def _capture(graph_module, example_inputs):
     return module.export.export(graph_module, tuple(fake))
 
 
-def relax_dynamo(pipeline=None):
+def relax_dynamo(pipeline=None, custom_convert_map=None):
     """A back end for ``torch.compile``, which runs what it can on Relaxide.
 
     Each graph is compiled for the shapes that it is called with. One that cannot be imported runs as PyTorch has it, with a
@@ -24,6 +25,8 @@ def relax_dynamo(pipeline=None):
     ----------
     pipeline : tvm.transform.Pass, optional
         What the program goes through; the default pipeline where none is given.
+    custom_convert_map : dict of str to callable, optional
+        Rules for operators, as for :func:`from_exported_program`.
 
     Returns
     -------
@@ -40,7 +43,8 @@ def relax_dynamo(pipeline=None):
             warnings.warn("Relaxide: a graph with symbolic sizes runs as PyTorch has it", stacklevel=2)
             return graph_module.forward
         try:
-            program = from_exported_program(_capture(graph_module, example_inputs))
+            exported = _capture(graph_module, example_inputs)
+            program = from_exported_program(exported, custom_convert_map=custom_convert_map)
             executable = compiler.compile(program, target="llvm", relax_pipeline=pipeline or "default")
         except (NotImplementedError, ValueError, RuntimeError, module._dynamo.exc.TorchDynamoException) as reason:
             warnings.warn(f"Relaxide: a graph runs as PyTorch has it: {reason}", stacklevel=2)
@@ -58,6 +62,34 @@ def relax_dynamo(pipeline=None):
         return run
 
     return compile_graph
+
+
+def backend(graph_module, example_inputs, *, options=None, mode=None):
+    """The back end ``"relaxide"`` of ``torch.compile``, by which an installed package is found.
+
+    Parameters
+    ----------
+    graph_module : torch.fx.GraphModule
+        The graph.
+    example_inputs : list
+        What it is called with.
+    options : dict, optional
+        The arguments of :func:`relax_dynamo`.
+    mode : str, optional
+        Only ``"default"``.
+
+    Returns
+    -------
+    callable
+        What is called in the graph's place.
+    """
+    if mode not in (None, "default"):
+        raise ValueError(f"mode={mode!r}: the back end `relaxide` has the mode `default` alone")
+    known = inspect.signature(relax_dynamo).parameters
+    unknown = [name for name in options or {} if name not in known]
+    if unknown:
+        raise ValueError(f"the back end `relaxide` has no option {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
+    return relax_dynamo(**(options or {}))(graph_module, example_inputs)
 
 
 def dynamo_capture_subgraphs(model, *params, **kwargs):

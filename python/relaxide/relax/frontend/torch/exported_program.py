@@ -6,6 +6,7 @@ import warnings
 
 from .... import _core
 from ._torch import tensor_of, torch
+from .converters import Converters, check, names_of
 
 
 def from_exported_program(
@@ -31,8 +32,10 @@ def from_exported_program(
     no_bind_return_tuple : bool
         Return the tuple of results without binding it to a variable.
     custom_convert_map : dict of str to callable, optional
-        Rules for operators, by their names with the overload (``"my_op.default"``). Each is called with the node and with the
-        names and arguments as a :class:`CustomCall`, and returns an expression.
+        Rules for operators, by their names with the overload (``"my_op.default"``), or as
+        :class:`~relaxide.relax.frontend.torch.converters.Converters` says. Each is called with the node and an
+        :class:`~relaxide.relax.frontend.torch.converters.Importer`, and gives an expression, or a tuple of them. They go before
+        rules that there are, and operators that they are for are not decomposed.
     run_ep_decomposition : bool
         Let PyTorch write composite operators in terms of its core ones first.
 
@@ -46,16 +49,24 @@ def from_exported_program(
     NotImplementedError
         With all operators that are not imported, and the lines of the user's module that they come from.
     """
-    if custom_convert_map:
-        raise NotImplementedError(
-            "custom_convert_map is not supported yet: register the operator's decomposition with PyTorch "
-            "(`exported_program.run_decompositions({torch.ops.my.op.default: function})`)"
-        )
-    if isinstance(exported_program, (str, os.PathLike)):
-        source, weights = os.fspath(exported_program), {}
+    table = dict(custom_convert_map or {})
+    check(table)
+    if isinstance(exported_program, (str, os.PathLike)) and not table:
+        source, weights, rules = os.fspath(exported_program), {}, None
     else:
-        source, weights = _described(exported_program, run_ep_decomposition)
-    module = _core.from_torch(source, weights, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple)
+        if isinstance(exported_program, (str, os.PathLike)):
+            # Rules are given PyTorch's nodes, which PyTorch reads. A file is imported as it is.
+            exported_program, run_ep_decomposition = torch().export.load(os.fspath(exported_program)), False
+        source, weights, rules = _described(exported_program, run_ep_decomposition, table)
+    given = (set(rules.nodes), rules) if rules else None
+    try:
+        module = _core.from_torch(
+            source, weights, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple, given
+        )
+    except NotImplementedError as error:
+        if rules is not None and rules.raised is not None:
+            raise error from rules.raised
+        raise
     written = module["main"].attrs.get("dropped_writes")
     if written:
         names = ", ".join(map(str, written))
@@ -63,8 +74,29 @@ def from_exported_program(
     return module
 
 
-def _described(program, decompose):
-    """The program as its file would describe it, and its weights where they lie."""
+# Layers that PyTorch would write step by step, and that become loops; and attention, of whose parts PyTorch says other strides than of
+# the whole, so that views behind it may fail.
+_KEPT = (
+    "aten::lstm.input",
+    "aten::gru.input",
+    "aten::rnn_tanh.input",
+    "aten::rnn_relu.input",
+    "aten::scaled_dot_product_attention",
+)
+
+
+def _decomposed(module, program, table):
+    """The program in terms of core operators, those that are kept whole, and those that the user has rules for."""
+    kept = {**dict.fromkeys(_KEPT), **table}
+    decompositions = module.export.default_decompositions()
+    for operator in list(decompositions):
+        if any(name in kept for name in names_of(operator)):
+            del decompositions[operator]
+    return program.run_decompositions(decompositions)
+
+
+def _described(program, decompose, table):
+    """The program as its file would describe it, its weights where they lie, and the user's rules for its nodes."""
     module = torch()
     if not isinstance(program, module.export.ExportedProgram):
         raise TypeError(
@@ -72,7 +104,7 @@ def _described(program, decompose):
             "export a module with `torch.export.export(module, args)`"
         )
     if decompose and not _is_sparse(module, program):
-        program = program.run_decompositions()
+        program = _decomposed(module, program, table)
     from torch._export.serde.serialize import serialize
 
     # Weights are taken where they lie. Versions of PyTorch before these options write them too, which costs a copy.
@@ -80,7 +112,8 @@ def _described(program, decompose):
     artifact = serialize(program, **dict.fromkeys(unwanted & inspect.signature(serialize).parameters.keys(), False))
     values = {**program.constants, **dict(program.named_buffers()), **program.state_dict}
     weights = {name: tensor_of(value) for name, value in values.items() if isinstance(value, module.Tensor)}
-    return bytes(artifact.exported_program), weights
+    rules = Converters(table, program.graph_module) if table else None
+    return bytes(artifact.exported_program), weights, rules
 
 
 def _is_sparse(module, program):

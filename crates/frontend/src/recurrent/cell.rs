@@ -7,12 +7,46 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::activation::Activation;
-use super::factor::Factor;
-use crate::error::NodeError;
-use crate::scope::Scope;
+use crate::{NodeError, Result, Scope};
 
-type Result<T> = std::result::Result<T, NodeError>;
+/// What a state is multiplied with, `[state, gates * hidden]`.
+pub trait Factor: Clone {
+    /// The product of a state with it.
+    fn product(&self, scope: &mut Scope<'_>, x: Expr) -> Result<Expr>;
+
+    /// The same with its tensors replaced.
+    fn map(&self, f: &mut dyn FnMut(&Expr) -> Expr) -> Self;
+}
+
+/// A function of gates.
+pub trait Activation: Clone {
+    /// The function of a gate, whose value is limited first.
+    fn apply(&self, scope: &mut Scope<'_>, x: Expr, clip: Option<f64>) -> Result<Expr>;
+}
+
+/// A matrix of numbers.
+#[derive(Clone)]
+pub struct Matrix(pub Expr);
+
+impl Factor for Matrix {
+    fn product(&self, scope: &mut Scope<'_>, x: Expr) -> Result<Expr> {
+        scope.call("matmul", [x, self.0.clone()])
+    }
+
+    fn map(&self, f: &mut dyn FnMut(&Expr) -> Expr) -> Matrix {
+        Matrix(f(&self.0))
+    }
+}
+
+/// An operator without attributes. Nothing is limited.
+#[derive(Clone, Copy)]
+pub struct Function(pub &'static str);
+
+impl Activation for Function {
+    fn apply(&self, scope: &mut Scope<'_>, x: Expr, _: Option<f64>) -> Result<Expr> {
+        scope.call(self.0, [x])
+    }
+}
 
 /// Which cell it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +75,12 @@ impl CellKind {
         }
     }
 
-    /// The functions that a direction applies where the node names none.
+    /// The gates side by side in the order in which the kind names them.
+    pub fn in_order(self) -> &'static [i64] {
+        &[0, 1, 2, 3][..self.gates() as usize]
+    }
+
+    /// The functions that a direction applies where nothing names others.
     pub fn defaults(self) -> &'static [&'static str] {
         match self {
             CellKind::Rnn => &["Tanh"],
@@ -53,39 +92,52 @@ impl CellKind {
 
 /// A cell of one direction.
 #[derive(Clone)]
-pub struct Cell {
+pub struct Cell<F, A> {
     /// Which.
     pub kind: CellKind,
-    /// Size of the state.
+    /// Size of a gate.
     pub hidden: i64,
-    /// Recurrent weights, `[hidden, gates * hidden]`; for a GRU without `linear_before_reset` those of its first two gates.
-    pub recurrent: Factor,
+    /// Where each gate lies among those side by side, in the order in which the kind names them.
+    pub places: &'static [i64],
+    /// Recurrent weights, `[outputs, gates * hidden]`; for a GRU without `linear_before_reset` those of its first two gates.
+    pub recurrent: F,
     /// For a GRU without `linear_before_reset`: those of the last gate.
     pub reset: Option<Expr>,
     /// For a GRU with `linear_before_reset`: the recurrent bias of its last gate.
     pub hidden_bias: Option<Expr>,
     /// For an LSTM: what the cell adds to the input, output and forget gates.
     pub peepholes: Option<[Expr; 3]>,
+    /// For an LSTM: what makes its output, `[hidden, outputs]`, of the output gate times the cell.
+    pub projection: Option<Expr>,
     /// Its functions.
-    pub activations: Vec<Activation>,
+    pub activations: Vec<A>,
     /// A limit of what they are applied to.
     pub clip: Option<f64>,
 }
 
-impl Cell {
+impl<F: Factor, A: Activation> Cell<F, A> {
     /// The same cell with its tensors replaced.
-    pub fn map(&self, mut f: impl FnMut(&Expr) -> Expr) -> Cell {
+    pub fn map(&self, mut f: impl FnMut(&Expr) -> Expr) -> Self {
         Cell {
             recurrent: self.recurrent.map(&mut f),
             reset: self.reset.as_ref().map(&mut f),
             hidden_bias: self.hidden_bias.as_ref().map(&mut f),
             peepholes: self.peepholes.as_ref().map(|p| [f(&p[0]), f(&p[1]), f(&p[2])]),
+            projection: self.projection.as_ref().map(&mut f),
             ..self.clone()
         }
     }
 
+    /// How many numbers a step gives for each sequence.
+    pub fn outputs(&self) -> Result<i64> {
+        let Some(matrix) = &self.projection else { return Ok(self.hidden) };
+        let dims = matrix.ty().as_tensor().and_then(|ty| ty.shape.clone());
+        let outputs = dims.and_then(|dims| dims.last()?.as_int());
+        outputs.ok_or_else(|| NodeError::unsupported("how many outputs the projection has is not known"))
+    }
+
     /// The state behind a step.
-    pub fn step(&self, scope: &mut Scope, x: Expr, state: &[Expr]) -> Result<Vec<Expr>> {
+    pub fn step(&self, scope: &mut Scope<'_>, x: Expr, state: &[Expr]) -> Result<Vec<Expr>> {
         let hidden = || state.first().cloned().ok_or_else(|| NodeError::invalid("there is no state"));
         match (self.kind, state) {
             (CellKind::Rnn, _) => {
@@ -101,7 +153,7 @@ impl Cell {
         }
     }
 
-    fn activate(&self, scope: &mut Scope, i: usize, x: Expr) -> Result<Expr> {
+    fn activate(&self, scope: &mut Scope<'_>, i: usize, x: Expr) -> Result<Expr> {
         match self.activations.get(i) {
             Some(activation) => activation.apply(scope, x, self.clip),
             None => Err(NodeError::invalid("an activation is missing")),
@@ -109,11 +161,12 @@ impl Cell {
     }
 
     /// Gate `i` of those side by side.
-    fn gate(&self, scope: &mut Scope, gates: &Expr, i: i64) -> Result<Expr> {
-        slice_columns(scope, gates.clone(), i * self.hidden, self.hidden)
+    fn gate(&self, scope: &mut Scope<'_>, gates: &Expr, i: usize) -> Result<Expr> {
+        let place = self.places.get(i).ok_or_else(|| NodeError::invalid("a gate is missing"))?;
+        slice_columns(scope, gates.clone(), place * self.hidden, self.hidden)
     }
 
-    fn gru(&self, scope: &mut Scope, x: Expr, h: Expr, linear_before_reset: bool) -> Result<Expr> {
+    fn gru(&self, scope: &mut Scope<'_>, x: Expr, h: Expr, linear_before_reset: bool) -> Result<Expr> {
         let product = self.recurrent.product(scope, h.clone())?;
         let mut gates = Vec::new();
         for i in 0..2 {
@@ -146,10 +199,10 @@ impl Cell {
         scope.call("add", [new, old])
     }
 
-    fn lstm(&self, scope: &mut Scope, x: Expr, h: Expr, c: Expr, input_forget: bool) -> Result<Vec<Expr>> {
+    fn lstm(&self, scope: &mut Scope<'_>, x: Expr, h: Expr, c: Expr, input_forget: bool) -> Result<Vec<Expr>> {
         let product = self.recurrent.product(scope, h)?;
         let sum = scope.call("add", [x, product])?;
-        let peep = |scope: &mut Scope, gate: Expr, i: usize, c: &Expr| match &self.peepholes {
+        let peep = |scope: &mut Scope<'_>, gate: Expr, i: usize, c: &Expr| match &self.peepholes {
             Some(weights) => {
                 let seen = scope.call("multiply", [c.clone(), weights[i].clone()])?;
                 scope.call("add", [gate, seen])
@@ -180,13 +233,16 @@ impl Cell {
             Some(activation) => activation.apply(scope, cell.clone(), None)?,
             None => return Err(NodeError::invalid("an activation is missing")),
         };
-        let hidden = scope.call("multiply", [output, seen])?;
+        let mut hidden = scope.call("multiply", [output, seen])?;
+        if let Some(projection) = &self.projection {
+            hidden = scope.call("matmul", [hidden, projection.clone()])?;
+        }
         Ok(vec![hidden, cell])
     }
 }
 
 /// Columns of a matrix.
-pub fn slice_columns(scope: &mut Scope, x: Expr, from: i64, count: i64) -> Result<Expr> {
+pub fn slice_columns(scope: &mut Scope<'_>, x: Expr, from: i64, count: i64) -> Result<Expr> {
     let mut dims = scope.dims(&x)?;
     if dims.last().is_some_and(|last| last.is_int(count)) {
         return Ok(x);
