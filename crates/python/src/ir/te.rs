@@ -227,6 +227,9 @@ fn te_compute<'py>(
     }
 }
 
+/// Buffers that a program has, if it gives any.
+type Buffers<'py> = Option<Vec<Bound<'py, PyAny>>>;
+
 /// The tensors that statements fill: `body` gets buffers for the inputs and for the outputs and gives a statement.
 #[pyfunction]
 fn te_extern<'py>(
@@ -234,7 +237,7 @@ fn te_extern<'py>(
     name: &str,
     inputs: Vec<TeTensor>,
     outputs: Vec<(String, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
-    given: (Option<Vec<Bound<'py, PyAny>>>, Option<Vec<Bound<'py, PyAny>>>),
+    given: (Buffers<'py>, Buffers<'py>),
     body: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<TeTensor>> {
     let inputs: Vec<te::Tensor> = inputs.into_iter().map(|tensor| tensor.0).collect();
@@ -248,7 +251,7 @@ fn te_extern<'py>(
         let made = body.call1((list(ins)?, list(outs)?))?;
         convert::from_py(&made)?.to::<Stmt>().map_err(error::to_py)
     };
-    let buffers = |list: Option<Vec<Bound<'py, PyAny>>>| {
+    let buffers = |list: Buffers<'py>| {
         let buffer = |object: Bound<'py, PyAny>| convert::from_py(&object)?.to::<Ref<Buffer>>().map_err(error::to_py);
         list.map(|list| list.into_iter().map(buffer).collect::<PyResult<Vec<_>>>()).transpose()
     };

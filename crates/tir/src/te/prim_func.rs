@@ -251,7 +251,8 @@ impl Builder {
         let values: Vec<PrimExpr> = values.iter().map(|e| self.simplified(rebind.mutate_prim(e))).collect();
         let indices = indices_of(&axes);
         let stores = targets.iter().zip(&values).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
-        let block = Block { reads: reads_of_expr(&values), init: None, body: Stmt::seq(stores), has_axis: self.simplifies };
+        let block =
+            Block { reads: reads_of_expr(&values), init: None, body: Stmt::seq(stores), has_axis: self.simplifies };
         block.into_nest(name, stage.attrs.clone(), axes, targets, &indices)
     }
 
