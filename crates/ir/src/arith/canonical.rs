@@ -2,7 +2,7 @@
 
 use relaxide_ffi::{DataType, Ref};
 
-use super::Analyzer;
+use super::{Analyzer, Quotients};
 use super::atom::{Atom, AtomId, Head, Value};
 use super::bounds::Bounds;
 use super::sum::{Sum, is_index, without};
@@ -195,7 +195,8 @@ impl Analyzer {
     }
 
     /// Uses `x % c == x - x // c * c` wherever that makes the sum shorter, so that the parts of a split index find each
-    /// other again: `x // 8 * 8 + x % 8` is `x`. Of two sums that are as long the one with fewer divisions is the shorter.
+    /// other again: `x // 8 * 8 + x % 8` is `x`. Of two sums that are as long the one with fewer divisions is the shorter where TVM's forms are asked for;
+    /// elsewhere parts of an index stay, which kernels' accesses are recognised by.
     pub(super) fn merge_divisions(&mut self, mut sum: Sum) -> Sum {
         'again: loop {
             for (product, coefficient) in sum.terms.clone() {
@@ -216,8 +217,11 @@ impl Analyzer {
         }
     }
 
-    /// How many terms a sum has, and how many divisions.
+    /// How many terms a sum has, and how many divisions, if these count.
     fn length(&self, sum: &Sum) -> (usize, usize) {
+        if self.quotients != Quotients::Outside {
+            return (sum.terms.len(), 0);
+        }
         let divides = |atom: &&AtomId| match self.atoms.get(**atom) {
             Atom::FloorDiv(..) | Atom::FloorMod(..) => true,
             Atom::Node(Head::Binary(op), _) => matches!(op, BinaryOp::Div | BinaryOp::Mod),

@@ -88,10 +88,13 @@ impl Analyzer {
 
     /// As [`simplify`](Analyzer::simplify), with quotients where TVM has them.
     pub fn simplify_as_tvm(&mut self, e: &PrimExpr) -> PrimExpr {
-        let value = self.convert(e);
+        // What was found under the other forms does not hold here.
+        let answers = std::mem::take(&mut self.answers);
         self.quotients = Quotients::Outside;
+        let value = self.convert(e);
         let simple = self.emit(&value);
         self.quotients = Quotients::Inside;
+        self.answers = answers;
         if same(e, &simple) { e.clone() } else { simple }
     }
 
