@@ -2,10 +2,10 @@
 
 use relaxide_ffi::{DataType, Ref};
 
-use super::{Analyzer, Quotients};
 use super::atom::{Atom, AtomId, Head, Value};
 use super::bounds::Bounds;
 use super::sum::{Sum, is_index, without};
+use super::{Analyzer, Quotients};
 use crate::prim::{self, Binary, PrimCall};
 use crate::{BinaryOp, PrimExpr, Var};
 
