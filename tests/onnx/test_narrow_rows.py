@@ -92,6 +92,17 @@ def deformed(m, rng, named):
     m.node("DeformConv", [*names[:2], m.value(offset[:, :18], ["n", 18, "h", "w"] if named else None)], [FLOAT], kernel_shape=[3, 3], pads=[1] * 4)
 
 
+def few_rows(m, rng, named):
+    """Products of every small number of rows, with matrices that lie in panels and that do not."""
+    for inner, columns in [(64, 70), (40, 128)]:
+        weight = rng.standard_normal((inner, columns)).astype("float32")
+        given = m.value(weight)
+        for rows in range(1, 15):
+            name = m.value(rng.standard_normal((rows, inner)).astype("float32"), [f"r{rows}_{inner}", inner] if named else None)
+            m.node("MatMul", [name, m.weight(weight)], [FLOAT])
+            m.node("MatMul", [name, given], [FLOAT])
+
+
 def integers(m, rng, named):
     """Sums that 24 bits hold, and sums that they do not, of every number of 8 bits."""
     for rows, inner, columns, most in [(5, 40, 33, 255), (1, 259, 17, 255), (3, 4000, 9, 255), (3, 4000, 9, 16)]:
@@ -117,7 +128,7 @@ def run(model, feed, target):
 
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3"], ids=["own", "v3"])
 @pytest.mark.parametrize("named", [False, True], ids=["fixed", "named"])
-@pytest.mark.parametrize("part", [blocks_of_pixels, selections, resized, pools, padded, deformed, integers], ids=lambda part: part.__name__)
+@pytest.mark.parametrize("part", [blocks_of_pixels, selections, resized, pools, padded, deformed, few_rows, integers], ids=lambda part: part.__name__)
 def test_they_are_what_onnx_runtime_makes_of_them(part, named, target):
     m = Nodes()
     part(m, np.random.default_rng(0), named)
