@@ -9,11 +9,12 @@
 //! front of the loop, and a step adds one to `k`, and where that is `c`, one to `j` …
 
 use relaxide_ir::arith::same;
-use relaxide_ir::prim::{free_vars, is_data};
+use relaxide_ir::prim::{floordiv, free_vars, is_data};
 use relaxide_ir::{BinaryOp, PrimExpr, Ref, Var};
 use relaxide_tir::{For, Stmt};
 
-use super::{kernel::Body, value::Val};
+use super::kernel::Body;
+use super::value::{Overflow, Ty, Val};
 use crate::error::CodegenError;
 
 /// The places that the body of a loop takes its counter apart into.
@@ -36,27 +37,22 @@ impl Digits {
         let Stmt::Seq(body) = &n.body else { return None };
         let (mut axes, mut rest) = (Vec::new(), Vec::new());
         let mut left = Some(PrimExpr::from(&n.var));
-        for (at, stmt) in body.seq.iter().enumerate() {
-            let digit = match (stmt, &left) {
-                (Stmt::Alloc(_), _) => None,
-                (Stmt::Bind(bind), Some(value)) if bind.var.dtype() == n.var.dtype() => {
-                    let Some((extent, next)) = digit(&bind.value, value, &n.var, &axes) else {
-                        rest.extend(body.seq[at..].iter().cloned());
-                        break;
-                    };
+        let mut stmts = body.seq.iter().peekable();
+        // Memory may be allocated between them.
+        while let Some(stmt) = stmts.peek() {
+            match stmt {
+                Stmt::Alloc(_) => rest.push((*stmt).clone()),
+                Stmt::Bind(bind) if bind.var.dtype() == n.var.dtype() => {
+                    let found = left.as_ref().and_then(|left| digit(&bind.value, left, &n.var, &axes));
+                    let Some((extent, next)) = found else { break };
+                    axes.push((bind.var.clone(), extent));
                     left = next;
-                    Some((bind.var.clone(), extent))
                 }
-                _ => {
-                    rest.extend(body.seq[at..].iter().cloned());
-                    break;
-                }
-            };
-            match digit {
-                Some(digit) => axes.push(digit),
-                None => rest.push(stmt.clone()),
+                _ => break,
             }
+            stmts.next();
         }
+        rest.extend(stmts.cloned());
         let divides = axes.iter().any(|(_, extent)| extent.is_some());
         divides.then(|| Digits { axes, rest: Stmt::seq(rest) })
     }
@@ -85,7 +81,7 @@ fn digit(
     if is_data(&rest.b) || free_vars(&rest.b).iter().any(changes) {
         return None;
     }
-    let next = relaxide_ir::prim::floordiv(left, &rest.b);
+    let next = floordiv(left, &rest.b);
     Some((Some(rest.b.clone()), Some(next)))
 }
 
@@ -103,7 +99,7 @@ impl Body<'_, '_> {
             let extent = self.f.convert(&extent, first.ty);
             // An extent of zero belongs to a loop without iterations.
             let one = Val::int(first.ty, 1);
-            let divisor = self.f.binary(BinaryOp::Max, &extent, &one, super::value::Overflow::Never);
+            let divisor = self.f.binary(BinaryOp::Max, &extent, &one, Overflow::Never);
             let place = self.f.op("srem", &left, &divisor);
             left = self.f.op("sdiv", &left, &divisor);
             out.push(Digit { first: place, extent: Some(extent) });
@@ -122,8 +118,7 @@ impl Body<'_, '_> {
                 continue;
             };
             let next = self.f.emit(ty, format_args!("add nuw nsw {place}, {more}"));
-            let is_end =
-                self.f.emit(ty.with_kind(super::value::Ty::BOOL), format_args!("icmp eq {next}, {}", extent.text));
+            let is_end = self.f.emit(ty.with_kind(Ty::BOOL), format_args!("icmp eq {next}, {}", extent.text));
             let zero = Val::int(ty, 0);
             self.f.loop_step(place, format_args!("select {is_end}, {zero}, {next}"));
             carry = Some(self.f.emit(ty, format_args!("zext {is_end} to {ty}")));

@@ -75,16 +75,20 @@ fn found(args: &Args<'_, '_>, tensor: &Tensor) -> Result<Vec<i64>, Error> {
     let dtype = tensor.dtype();
     let is_real = matches!((dtype.code, dtype.bits), (DataType::FLOAT, 16 | 32 | 64) | (DataType::BFLOAT, 16));
     let is_known = is_real || dtype.is_int() || dtype.is_uint() || dtype.is_bool();
+    let refuse = || args.error(ErrorKind::TypeError, format_args!("tensors of {dtype} are not supported"));
+    if !is_known || dtype.lanes != 1 || dtype.is_packed() {
+        return Err(refuse());
+    }
     let host = device::on_host(tensor)?;
     let bytes = host.to_bytes()?;
     // A zero may have a sign.
     let counted = if is_real { !(1 << (dtype.bits - 1)) } else { u64::MAX };
     match dtype.bytes() {
-        1 if is_known && dtype.lanes == 1 && !dtype.is_packed() => Ok(places_of::<1>(&bytes, counted)),
-        2 if is_known && dtype.lanes == 1 => Ok(places_of::<2>(&bytes, counted)),
-        4 if is_known && dtype.lanes == 1 => Ok(places_of::<4>(&bytes, counted)),
-        8 if is_known && dtype.lanes == 1 => Ok(places_of::<8>(&bytes, counted)),
-        _ => Err(args.error(ErrorKind::TypeError, format_args!("tensors of {dtype} are not supported"))),
+        1 => Ok(places_of::<1>(&bytes, counted)),
+        2 => Ok(places_of::<2>(&bytes, counted)),
+        4 => Ok(places_of::<4>(&bytes, counted)),
+        8 => Ok(places_of::<8>(&bytes, counted)),
+        _ => Err(refuse()),
     }
 }
 
