@@ -174,7 +174,7 @@ pub fn extern_stage(
     outputs: impl IntoIterator<Item = (String, Vec<PrimExpr>, DataType)>,
     body: impl FnOnce(&[Ref<Buffer>], &[Ref<Buffer>]) -> Stmt,
 ) -> Vec<Tensor> {
-    filled(StageForm::Extern, name, inputs, outputs, [None, None], body)
+    extern_stage_over(name, inputs, outputs, [None, None], body)
 }
 
 /// What [`extern_stage`] makes of statements over buffers of one's own, which are kept with it ([`Tensor::written_over`]).
