@@ -218,8 +218,9 @@ impl<'a> Sections<'a> {
             let first = entries.partition_point(|entry| begin + u64::from(entry.offset) < part.start);
             let rest = entries.get(first..).unwrap_or_default();
             for entry in rest.iter().take_while(|entry| begin + u64::from(entry.offset) < part.end) {
-                // The part begins behind the section, and its bytes are fewer than 4 GiB.
-                let offset = (begin + u64::from(entry.offset) - part.start) as u32;
+                // The part begins behind the section, and its bytes are fewer than 4 GiB. Entries of a damaged file are not sorted: one in front of the
+                // part is far behind its end, where whoever applies it refuses it.
+                let offset = (begin + u64::from(entry.offset)).wrapping_sub(part.start) as u32;
                 found.push(RelocationEntry { offset, ..*entry });
             }
         }
