@@ -7,6 +7,8 @@ import os
 
 import numpy as np
 
+import avx2
+
 
 def relaxide(network, path, feed, threads):
     os.environ["RELAXIDE_NUM_THREADS"] = str(threads)
@@ -19,7 +21,7 @@ def relaxide(network, path, feed, threads):
     model = onnx.load(path)
     with tempfile.TemporaryDirectory() as directory:
         library = os.path.join(directory, "model.so")
-        tvm.compile(tvm.relax.frontend.onnx.from_onnx(model), target="llvm").export_library(library)
+        tvm.compile(tvm.relax.frontend.onnx.from_onnx(model), target=avx2.TARGET if avx2.is_held() else "llvm").export_library(library)
         vm = tvm.relax.VirtualMachine(tvm.runtime.load_module(library), tvm.cpu())
     weights = {weight.name for weight in model.graph.initializer}
     args = [tvm.runtime.tensor(feed[input.name]) for input in model.graph.input if input.name not in weights]
@@ -28,6 +30,7 @@ def relaxide(network, path, feed, threads):
 
 
 def onnxruntime(network, path, feed, threads):
+    avx2.prefer_copy()
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

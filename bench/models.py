@@ -6,7 +6,7 @@ reported. Of Relaxide's first result it is said how far it is from ONNX Runtime'
 printed. Networks that are exported from PyTorch are kept in a folder.
 
 usage: models.py [--all] [--models det,rec] [--threads 1,2] [--rounds 15] [--contenders relaxide,onnxruntime,openvino,tract,torch,tvm]
-                 [--folder FOLDER] [--json FILE] [--svg FILE]
+                 [--folder FOLDER] [--json FILE] [--svg FILE] [--avx2]
 """
 
 import argparse
@@ -21,6 +21,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 
+import avx2  # noqa: E402
 import network_cases  # noqa: E402
 from contenders import RUNNERS, first_result  # noqa: E402
 from turns import Contender, serve  # noqa: E402
@@ -130,6 +131,7 @@ def parsed():
     parser.add_argument("--folder", type=pathlib.Path, help="where exported networks are kept")
     parser.add_argument("--json", type=pathlib.Path, help="also write what was measured")
     parser.add_argument("--svg", type=pathlib.Path, help="also draw it")
+    parser.add_argument("--avx2", action="store_true", help="hold Relaxide, ONNX Runtime and OpenVINO to AVX2")
     parser.add_argument("--export", help=argparse.SUPPRESS)
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     return parser, parser.parse_args()
@@ -150,6 +152,10 @@ def main():
         unknown = [name for name in given if name not in known]
         if unknown:
             parser.error(f"there is no {kind} {', '.join(unknown)}; there are {', '.join(known)}")
+    if arguments.avx2:
+        avx2.hold()
+        if not {*contenders} <= {"relaxide", "onnxruntime", "openvino"}:
+            parser.error("--avx2: only relaxide, onnxruntime and openvino can be held to it")
     if "relaxide" not in contenders:
         parser.error("--contenders: relaxide is what the others are compared with")
     with tempfile.TemporaryDirectory() as temporary:

@@ -57,6 +57,37 @@ def test_the_command_runs_a_model_there(environment, tmp_path):
     assert absent.returncode != 0 and "RELAXIDE_RPC_FAR" in absent.stderr and "/no/such/command pipe" in absent.stderr
 
 
+MATRIX = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((64, 96), "float32"), w: R.Tensor((96, 80), "float32")) -> R.Tensor((64, 80), "float32"):
+        with R.dataflow():
+            y = R.nn.softmax(R.matmul(x, w))
+            R.output(y)
+        return y
+"""
+
+
+@pytest.mark.skipif(not COMMAND.exists(), reason="needs `make build`")
+def test_the_command_tunes_kernels_there(environment, tmp_path):
+    model, tuned = tmp_path / "model.relax", tmp_path / "tuned.json"
+    model.write_text(MATRIX)
+
+    def run(*words, **more):
+        return subprocess.run([COMMAND, *map(str, words)], env={**environment, **more}, capture_output=True, text=True)
+
+    search = ("tune", model, "-o", tuned, "--on", "ssh:board", "--target", "x86-64-v3" if os.uname().machine == "x86_64" else "llvm", "--trials", 4)
+    done = run(*search, "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["trials"] == 4 and all(kernel["wrong"] == 0 for kernel in answer["kernels"]), answer
+    assert len((tmp_path / "log").read_text().splitlines()) >= 4
+    assert isinstance(json.loads(tuned.read_text()), dict)
+    absent = run(*search, RELAXIDE_RPC_FAR="/no/such/command")
+    assert absent.returncode != 0 and "/no/such/command pipe" in absent.stderr, absent.stderr
+
+
 def test_python_has_a_session_there(environment, tmp_path, monkeypatch):
     tvm = pytest.importorskip("relaxide")
     monkeypatch.setenv("SSH_LOG", environment["SSH_LOG"])

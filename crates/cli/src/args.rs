@@ -91,6 +91,10 @@ pub struct ProgramArgs {
     /// `x86-64-v2,x86-64-v3`, the file has kernels for each and takes the best where it is loaded.
     #[arg(long, help_heading = "Program")]
     pub target: Option<String>,
+    /// Gives results the same bits on every processor (with fused multiply-add: x86-64-v3 and later, AArch64), whatever its
+    /// vectors and caches are.
+    #[arg(long, help_heading = "Program")]
+    pub deterministic: bool,
     /// The machine that runs a program in Relay: `relax` by way of Relax, with the whole of its compiler; `relay` for the
     /// Relay VM, which runs every program in Relay.
     /// The default is relax.
@@ -132,7 +136,11 @@ impl ProgramArgs {
     /// What to compile for, and other processors that the file is for as well.
     pub fn targets(&self) -> Result<(Target, Vec<Target>), CliError> {
         let text = self.target.as_deref().unwrap_or("llvm");
-        let mut targets = relaxide::codegen::parse_targets(text).map_err(relaxide::Error::from)?.into_iter();
+        let targets = relaxide::codegen::parse_targets(text).map_err(relaxide::Error::from)?.into_iter();
+        let mut targets = targets.map(|target| match self.deterministic {
+            true => target.with("deterministic", true),
+            false => target,
+        });
         let first = targets.next().unwrap_or_default();
         Ok((first, targets.collect()))
     }
@@ -142,6 +150,7 @@ impl ProgramArgs {
         let given = [
             ("--precision", self.precision.is_some()),
             ("--target", self.target.is_some()),
+            ("--deterministic", self.deterministic),
             ("--machine", self.machine.is_some()),
             ("--params", self.params.is_some()),
         ];

@@ -45,8 +45,13 @@ impl Server {
         Ok(Server { session, name: on.to_owned() })
     }
 
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// What the server compiles for; nothing if it does not say.
-    fn target(&self) -> Option<String> {
+    pub fn target(&self) -> Option<String> {
         let function = self.session.find_function("tvm.rpc.server.target").ok()??;
         function.call(&[]).ok()?.to().ok()
     }

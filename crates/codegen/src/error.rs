@@ -72,6 +72,17 @@ pub enum CodegenError {
     /// The target asks for C, and for a processor.
     #[error("target `{0}`: C is made for every processor; the compiler of the C is told which one to use")]
     ProcessorOfC(String),
+    /// Results are to be the same everywhere, and the processor rounds products that others do not.
+    #[error(
+        "target `{target}`: deterministic results need a processor that adds to a product without rounding it first, and `{processor}` \
+         does not; name one that does (x86-64-v3 and later, AArch64), or leave out what asks for such results"
+    )]
+    NoFusedMultiplyAdd {
+        /// The target.
+        target: String,
+        /// Its processor.
+        processor: String,
+    },
     /// Targets cannot be in one library. The user's list is at fault.
     #[error("a library cannot be for all of these processors: {why}")]
     Processors {
@@ -180,6 +191,7 @@ impl CodegenError {
             Self::UnsupportedTarget(_)
             | Self::SecondBackend(_)
             | Self::UnsupportedOption { .. }
+            | Self::NoFusedMultiplyAdd { .. }
             | Self::TwoHosts { .. }
             | Self::LinesInC
             | Self::DeviceAsHost(_)

@@ -67,7 +67,8 @@ impl DotUnits {
                     () if has("avxvnni") => 8,
                     () => 0,
                 },
-                bf16: if has("avx512bf16") && has("avx512vl") { 16 } else { 0 },
+                // It adds to the sum without rounding what other processors round.
+                bf16: if has("avx512bf16") && has("avx512vl") && !native.deterministic { 16 } else { 0 },
                 pairs: match () {
                     () if has("avx512bw") => 16,
                     () if has("avx2") => 8,

@@ -99,7 +99,8 @@ impl Kernel {
         }
         let (native_f16, native_fma) = (native.has_f16_conversion(), native.has_fused_multiply_add());
         let reads_coefficients = native.reads_coefficients();
-        let contract = func.attrs.bool(SEPARATE_ROUNDING) != Some(true);
+        // Which products and sums LLVM joins depends on the processor.
+        let contract = func.attrs.bool(SEPARATE_ROUNDING) != Some(true) && !native.deterministic;
         let (scalable, gathers) = (native.has_scalable_vectors(), native.has_masked_gather());
         Self {
             name,

@@ -38,6 +38,8 @@ pub struct NativeTarget {
     pub architecture: Architecture,
     /// How hard LLVM optimises, 0 to 3.
     pub opt_level: u8,
+    /// Whether results have the same bits on every processor.
+    pub deterministic: bool,
     /// How many vector registers the processor has.
     vector_registers: i64,
 }
@@ -67,8 +69,12 @@ impl NativeTarget {
             features = if features.is_empty() { feature.to_string() } else { format!("{features},{feature}") };
         }
         let opt_level = u8::try_from(target.opt_level().clamp(0, 3)).unwrap_or(3);
-        let vector_registers = Machine::of(target).vector_registers;
-        Ok(Self { triple, cpu, features, architecture, opt_level, vector_registers })
+        let (vector_registers, deterministic) = (Machine::of(target).vector_registers, target.is_deterministic());
+        let native = Self { triple, cpu, features, architecture, opt_level, deterministic, vector_registers };
+        if deterministic && !native.has_fused_multiply_add() {
+            return Err(CodegenError::NoFusedMultiplyAdd { target: target.to_string(), processor: native.cpu });
+        }
+        Ok(native)
     }
 
     /// The processor that a device of CUDA's kind is compiled for.
@@ -82,6 +88,7 @@ impl NativeTarget {
             features: String::new(),
             architecture: Architecture::Nvptx64,
             opt_level: 3,
+            deterministic: false,
             vector_registers: 255,
         })
     }

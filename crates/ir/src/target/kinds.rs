@@ -132,7 +132,7 @@ kinds! {
         option("mfloat-abi", Takes::Text), option("mabi", Takes::Text), flag("fast-math"), flag("fast-math-nnan"),
         flag("fast-math-ninf"), flag("fast-math-nsz"), flag("fast-math-arcp"), flag("fast-math-contract"),
         flag("fast-math-reassoc"), option("cl-opt", Takes::Texts), option("jit", Takes::Text),
-        option("vector-width", Takes::Positive),
+        option("vector-width", Takes::Positive), flag("deterministic"),
     ];
     /// C, for machines that there is no native code for.
     C = "c" on Device::CPU, ["cpu"], [

@@ -264,6 +264,11 @@ impl Target {
         self.int("num-cores")
     }
 
+    /// Whether results have the same bits on every processor that kernels are compiled for.
+    pub fn is_deterministic(&self) -> bool {
+        self.attrs.bool("deterministic") == Some(true)
+    }
+
     /// How hard the back end optimises, 0 to 3.
     pub fn opt_level(&self) -> i64 {
         self.int("opt-level").unwrap_or(3)

@@ -36,6 +36,9 @@ pub enum Error {
     /// The target is at fault.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// Kernels cannot be timed.
+    #[error(transparent)]
+    Measure(#[from] super::tune::MeasureError),
     /// A pass refused the program.
     #[error(transparent)]
     Pass(#[from] PassError),
@@ -108,7 +111,7 @@ impl Error {
             Error::Schedule(OverrideError::File { .. }) => Code::File,
             Error::Schedule(_) => Code::Schedule,
             Error::Native(error) => error.code(),
-            Error::Runtime(_) => Code::Call,
+            Error::Runtime(_) | Error::Measure(_) => Code::Call,
             Error::Unknown { .. } => Code::UnknownChoice,
             Error::Input { .. } => Code::Input,
             Error::Io { .. } => Code::File,
@@ -160,7 +163,9 @@ impl Error {
             Error::Archive(relaxide_torch::ArchiveError::Io { source, .. }) => os_kind(source.kind()),
             Error::Archive(_) => "ValueError",
             Error::Script(_) => "SyntaxError",
-            Error::Native(relaxide_codegen::CodegenError::Unknown { .. }) => "ValueError",
+            Error::Native(
+                relaxide_codegen::CodegenError::Unknown { .. } | relaxide_codegen::CodegenError::NoFusedMultiplyAdd { .. },
+            ) => "ValueError",
             Error::Native(relaxide_codegen::CodegenError::Export(relaxide_codegen::export::ExportError::File {
                 source,
                 ..

@@ -13,19 +13,22 @@ pub(super) struct Caches {
 }
 
 impl Caches {
+    /// What is taken where nothing is known.
+    pub const USUAL: Caches = Caches::kib(32, 512);
+
     const fn kib(l1: i64, l2: i64) -> Caches {
         Caches { l1: l1 << 10, l2: l2 << 10 }
     }
 
     /// Those of a processor by LLVM's name; of one that is not in the table, what nearly all have at least.
     pub fn of_processor(name: &str) -> Caches {
-        TABLE.iter().find(|(names, _)| names.contains(&name)).map_or(USUAL, |(_, caches)| *caches)
+        TABLE.iter().find(|(names, _)| names.contains(&name)).map_or(Caches::USUAL, |(_, caches)| *caches)
     }
 
     /// Those of this machine's first core, where the system says it; else what nearly all processors have at least.
     pub fn of_host() -> Caches {
         static HOST: OnceLock<Caches> = OnceLock::new();
-        *HOST.get_or_init(|| Caches::read(Path::new("/sys/devices/system/cpu/cpu0")).unwrap_or(USUAL))
+        *HOST.get_or_init(|| Caches::read(Path::new("/sys/devices/system/cpu/cpu0")).unwrap_or(Caches::USUAL))
     }
 
     /// What Linux says of a core in its folder (`Documentation/ABI/testing/sysfs-devices-system-cpu`).
@@ -49,9 +52,6 @@ impl Caches {
         Some(Caches { l1: l1?, l2: l2? }).filter(|caches| PLAUSIBLE.l1 <= caches.l1 && PLAUSIBLE.l2 <= caches.l2)
     }
 }
-
-/// What is taken where nothing is known.
-const USUAL: Caches = Caches::kib(32, 512);
 
 /// A machine that says less is virtual and says nothing true.
 const PLAUSIBLE: Caches = Caches::kib(8, 64);
@@ -172,6 +172,6 @@ mod tests {
     #[test]
     fn processors_are_known_by_name() {
         assert_eq!(Caches::of_processor("znver5"), Caches::kib(48, 1024));
-        assert_eq!(Caches::of_processor("a name of nothing"), USUAL);
+        assert_eq!(Caches::of_processor("a name of nothing"), Caches::USUAL);
     }
 }

@@ -43,6 +43,8 @@ pub struct Machine {
     pub vector_bytes: i64,
     /// Vector registers.
     pub vector_registers: i64,
+    /// Whether results must not depend on the processor: nothing of it then decides in which order terms are added.
+    pub deterministic: bool,
     /// Whether multiply and add are one instruction.
     pub fma: bool,
     /// First-level data cache in bytes.
@@ -82,11 +84,18 @@ impl Machine {
             Level::WebAssembly => (16, 12),
         };
         let is_host = is_host(target);
-        let caches = if is_host { Caches::of_host() } else { Caches::of_processor(target.mcpu()) };
+        let deterministic = target.is_deterministic();
+        let caches = match () {
+            // What fits into a cache decides in which order terms are added, too.
+            () if deterministic => Caches::USUAL,
+            () if is_host => Caches::of_host(),
+            () => Caches::of_processor(target.mcpu()),
+        };
         let host_cores = || available_parallelism().ok().filter(|_| is_host).map(|cores| cores.get() as i64);
         Machine {
             vector_bytes,
             vector_registers,
+            deterministic,
             fma: features.fma,
             l1: caches.l1,
             l2: caches.l2,
@@ -106,6 +115,7 @@ impl Machine {
         Machine {
             vector_bytes: 1,
             vector_registers: 16,
+            deterministic: false,
             fma: true,
             l1: 32 << 10,
             l2: 512 << 10,
@@ -141,9 +151,18 @@ impl Machine {
 
     /// Lanes of a full vector of an element type; bool counts as a byte.
     pub fn lanes(&self, dtype: DataType) -> i64 {
-        let bytes = (i64::from(dtype.bits) + 7) / 8;
-        (self.vector_bytes / bytes.max(1)).max(1)
+        lanes(self.vector_bytes, dtype)
     }
+
+    /// Lanes of a vector of partial sums, and what decides between rules that add terms in different orders.
+    pub fn sum_lanes(&self, dtype: DataType) -> i64 {
+        lanes(if self.deterministic { LINE } else { self.vector_bytes }, dtype)
+    }
+}
+
+/// Elements of a type in a vector of so many bytes.
+fn lanes(bytes: i64, dtype: DataType) -> i64 {
+    (bytes / ((i64::from(dtype.bits) + 7) / 8).max(1)).max(1)
 }
 
 /// The number of NVIDIA's generation of devices (`sm_80`) that a target names.

@@ -103,6 +103,9 @@ pub enum MeasureError {
         /// What it said before.
         said: String,
     },
+    /// The machine that is to run them cannot be reached: the search ends.
+    #[error("{0}")]
+    Unreachable(String),
     /// It went on for longer than a candidate may.
     #[error("it takes too long")]
     TooLong,

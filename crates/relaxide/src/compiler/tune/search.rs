@@ -8,7 +8,7 @@ use relaxide_tir::s_tir::random::Random;
 use relaxide_tir::schedule::{Domain, KernelNote, Override, Parameter};
 use relaxide_vm::ProfileReport;
 
-use super::{Comparison, Database, Kernel, Measure, Pair, TuneOptions, build, kernels};
+use super::{Comparison, Database, Kernel, Measure, MeasureError, Pair, TuneOptions, build, kernels};
 use crate::compiler::processors::target_name;
 use crate::{CompileOptions, Error};
 
@@ -193,6 +193,9 @@ impl<'o, 'p> Tuner<'o, 'p> {
         let pair = Pair { incumbent: &state.library, candidate: &library, kernel, arguments };
         state.found.trials += 1;
         let compared = measure.compare(pair);
+        if let Err(error @ MeasureError::Unreachable(_)) = compared {
+            return Err(error.into());
+        }
         state.found.wrong += usize::from(!compared.as_ref().is_ok_and(|compared| compared.agrees));
         // Of many candidates the luckiest looks faster: what counts is that it is so again.
         let again = compared.ok().filter(Comparison::is_won).and_then(|_| measure.compare(pair).ok());

@@ -67,7 +67,8 @@ impl Rule for Kept {
     fn decide(machine: &Machine, found: &Found, choices: &mut Choices<'_>) -> Result<Accumulators, Refusal> {
         let lanes = rule::lanes(choices, fitting(machine, &found.made, &found.reduce));
         // An exponential alone fills sixteen registers.
-        let vectors = term_vectors(choices, if machine.vector_registers < 32 { 1 } else { VECTORS });
+        let is_full = machine.deterministic || machine.vector_registers < 32;
+        let vectors = term_vectors(choices, if is_full { 1 } else { VECTORS });
         Ok(Accumulators { lanes, vectors })
     }
 
@@ -80,7 +81,7 @@ impl Rule for Kept {
 
 /// Lanes of a vector of both.
 fn fitting(machine: &Machine, made: &Stage, reduce: &Reduce) -> i64 {
-    machine.lanes(widest(made)).min(machine.lanes(widest(&reduce.stage)))
+    machine.sum_lanes(widest(made)).min(machine.sum_lanes(widest(&reduce.stage)))
 }
 
 fn find(machine: &Machine, made: &Stage, reduce: &Reduce) -> Result<Found, Refusal> {

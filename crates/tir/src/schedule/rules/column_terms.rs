@@ -83,7 +83,7 @@ impl Rule for ColumnTerms {
             return Err(Refusal::new("it does not sum"));
         }
         let x = contiguous_axis(reduce)?;
-        let lanes = machine.lanes(widest(&reduce.stage));
+        let lanes = machine.sum_lanes(widest(&reduce.stage));
         if x.extent.as_int().is_none_or(|n| n < lanes) {
             return Err(Refusal::new("the output's rows are not known to fill a vector"));
         }

@@ -116,7 +116,7 @@ impl Rule for Reductions {
         let Some(reduction) = &reduce.stage.reduction else { return Err(Refusal::new("it does not reduce")) };
         let along_reduction = reduce.stage.reduce.iter().rev().find(|a| is_contiguous(&reduce.stage.value, &a.var));
         let along_output = contiguous_axis(reduce).ok().filter(|x| !is_scattered(&reduce.stage.value, &x.var));
-        let lanes = machine.lanes(widest(&reduce.stage));
+        let lanes = machine.sum_lanes(widest(&reduce.stage));
         let long = |a: &Axis| a.extent.as_int().is_none_or(|n| n >= lanes);
         let way = match (along_reduction.filter(|a| long(a)), along_output.filter(long)) {
             // A window that slides along the output's row is contiguous both ways; the output's way has no lanes to join.

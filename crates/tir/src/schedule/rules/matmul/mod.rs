@@ -70,7 +70,8 @@ impl Found {
     fn of(machine: &Machine, reduce: &Reduce) -> Result<Found, Refusal> {
         let mut c = Contraction::of_numbers_or_words(reduce)?;
         let lanes = machine.lanes(reduce.stage.output.dtype);
-        if c.has_one_row() && !c.column_is_contiguous() && c.has_rows_of_terms(lanes) {
+        let in_sums = machine.sum_lanes(reduce.stage.output.dtype);
+        if c.has_one_row() && !c.column_is_contiguous() && c.has_rows_of_terms(in_sums) {
             return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
         }
         let edge = Edge::of(machine, &c, lanes);
@@ -100,7 +101,7 @@ impl Rule for MatrixProduct {
 
     fn find(machine: &Machine, reduce: &Reduce) -> Result<Found, Refusal> {
         let columns = Contraction::of_numbers_or_words(reduce)?.x.extent.as_int();
-        if columns.is_some_and(|n| n < machine.lanes(reduce.stage.output.dtype) / 2) {
+        if columns.is_some_and(|n| n < machine.sum_lanes(reduce.stage.output.dtype) / 2) {
             return Err(Refusal::new("rows are shorter than half a vector"));
         }
         let Some((full, last)) = last_panel::apart(reduce) else { return Found::of(machine, reduce) };
