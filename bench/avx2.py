@@ -15,7 +15,6 @@ import tempfile
 
 #: The variable that tells contenders' processes, and where the copy is.
 VARIABLE = "RELAXIDE_BENCH_AVX2"
-TARGET = "llvm -mcpu=x86-64-v3"
 #: ``xgetbv`` of register zero: behind ``xor ecx, ecx``, or a few instructions behind ``cpuid`` with ``ecx`` set once more.
 ASKS = re.compile(rb"(\x31\xc9|\x0f\xa2.{2,12}?)\x0f\x01\xd0", re.S)
 #: ``push 7; pop rax``: x87, SSE and AVX state. As long as ``xgetbv``.
@@ -24,6 +23,11 @@ ANSWER = b"\x6a\x07\x58"
 
 def is_held():
     return VARIABLE in os.environ
+
+
+def options():
+    """Options of Relaxide's target."""
+    return {"mcpu": "x86-64-v3"} if is_held() else {}
 
 
 @functools.cache

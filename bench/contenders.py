@@ -10,7 +10,7 @@ import numpy as np
 import avx2
 
 
-def relaxide(network, path, feed, threads):
+def relaxide(network, path, feed, threads, **options):
     os.environ["RELAXIDE_NUM_THREADS"] = str(threads)
     import tempfile
 
@@ -21,12 +21,17 @@ def relaxide(network, path, feed, threads):
     model = onnx.load(path)
     with tempfile.TemporaryDirectory() as directory:
         library = os.path.join(directory, "model.so")
-        tvm.compile(tvm.relax.frontend.onnx.from_onnx(model), target=avx2.TARGET if avx2.is_held() else "llvm").export_library(library)
+        tvm.compile(tvm.relax.frontend.onnx.from_onnx(model), target={"kind": "llvm", **avx2.options(), **options}).export_library(library)
         vm = tvm.relax.VirtualMachine(tvm.runtime.load_module(library), tvm.cpu())
     weights = {weight.name for weight in model.graph.initializer}
     args = [tvm.runtime.tensor(feed[input.name]) for input in model.graph.input if input.name not in weights]
     main = vm["main"]
     return lambda: main(*args)
+
+
+def deterministic(network, path, feed, threads):
+    """Relaxide with the same bits on every processor."""
+    return relaxide(network, path, feed, threads, deterministic=True)
 
 
 def onnxruntime(network, path, feed, threads):
@@ -92,7 +97,7 @@ def tvm(network, path, feed, threads):
     return lambda: main(*args)
 
 
-RUNNERS = {"relaxide": relaxide, "onnxruntime": onnxruntime, "openvino": openvino, "tract": tract, "torch": torch, "tvm": tvm}
+RUNNERS = {"relaxide": relaxide, "deterministic": deterministic, "onnxruntime": onnxruntime, "openvino": openvino, "tract": tract, "torch": torch, "tvm": tvm}
 
 
 def first_result(result):

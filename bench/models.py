@@ -5,7 +5,8 @@ contenders take turns (A, B, C, A, B, C …), so that a busy moment of the machi
 reported. Of Relaxide's first result it is said how far it is from ONNX Runtime's. Why a contender does not run a network is
 printed. Networks that are exported from PyTorch are kept in a folder.
 
-usage: models.py [--all] [--models det,rec] [--threads 1,2] [--rounds 15] [--contenders relaxide,onnxruntime,openvino,tract,torch,tvm]
+usage: models.py [--all] [--models det,rec] [--threads 1,2] [--rounds 15]
+                 [--contenders relaxide,deterministic,onnxruntime,openvino,tract,torch,tvm]
                  [--folder FOLDER] [--json FILE] [--svg FILE] [--avx2]
 """
 
@@ -154,8 +155,8 @@ def main():
             parser.error(f"there is no {kind} {', '.join(unknown)}; there are {', '.join(known)}")
     if arguments.avx2:
         avx2.hold()
-        if not {*contenders} <= {"relaxide", "onnxruntime", "openvino"}:
-            parser.error("--avx2: only relaxide, onnxruntime and openvino can be held to it")
+        if not {*contenders} <= {"relaxide", "deterministic", "onnxruntime", "openvino"}:
+            parser.error("--avx2: only Relaxide, onnxruntime and openvino can be held to it")
     if "relaxide" not in contenders:
         parser.error("--contenders: relaxide is what the others are compared with")
     with tempfile.TemporaryDirectory() as temporary:

@@ -98,6 +98,30 @@ def test_kernels_with_and_without_dot_products_are_in_one_file(server, tmp_path)
         remote.load_module("arm-beyond.so")
 
 
+def test_deterministic_results_have_the_bits_of_other_processors(server, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tests/onnx"))
+    import sums
+    from relaxide.relax.frontend.onnx import from_onnx
+
+    remote = rpc.connect("127.0.0.1", server, key="arm")
+    differ = []
+    for at, make in enumerate(sums.MAKERS):
+        for seed in range(3):
+            call = make(np.random.default_rng([seed, at]))
+            model, feeds = call.model("fixed")
+            target = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "deterministic": True}
+            tvm.compile(from_onnx(model), target=target).export_library(str(tmp_path / "bits.so"))
+            remote.upload(str(tmp_path / "bits.so"))
+            there = relax.VirtualMachine(remote.load_module("bits.so"), remote.cpu())["main"]
+            here = {"kind": "llvm", "mcpu": "x86-64-v3", "deterministic": True}
+            here = relax.VirtualMachine(tvm.compile(from_onnx(model), target=here), tvm.cpu())["main"]
+            far, near = (main(*(tvm.runtime.tensor(x, device) for x in feeds.values())) for main, device in ((there, remote.cpu()), (here, tvm.cpu())))
+            pairs = zip(far, near) if call.outputs > 1 else [(far, near)]
+            if any(a.numpy().tobytes() != b.numpy().tobytes() for a, b in pairs):
+                differ.append(str(call)[:200])
+    assert not differ, "\n".join(differ)
+
+
 def test_tvms_client_uses_it_too(server):
     import tvm as theirs
     from tvm import rpc as their_rpc

@@ -11,7 +11,7 @@ use crate::{Architecture, CodegenError, CompileSettings, NativeTarget};
 pub(crate) struct Llvm;
 
 /// The options that have an effect.
-const OPTIONS: &[&str] = &["mtriple", "mcpu", "mattr", "num-cores", "opt-level"];
+const OPTIONS: &[&str] = &["mtriple", "mcpu", "mattr", "num-cores", "opt-level", "deterministic"];
 
 impl Backend for Llvm {
     fn kind(&self) -> TargetKind {

@@ -429,24 +429,45 @@ impl Block<'_> {
     /// Some pixels of a row of the output, from a column on.
     fn tile(&self, cx: &Cx, line: &PrimExpr, column: &PrimExpr) -> Stmt {
         let (Shape { lanes, pixels }, dtype) = (self.shape, self.sums.dtype);
-        let (x, y, image) = (&self.of.window.x, self.of.y, &self.of.image);
+        let x = &self.of.window.x;
         let acc = Buffer::scoped("acc", dtype, [int(pixels * lanes)], "local");
         let zero = splat(constant(dtype, 0.0), lanes);
         let mut list = vec![Stmt::alloc(&acc)];
         list.extend((0..pixels).map(|t| Stmt::store(&acc, [self.at(int(t))], zero.clone())));
+        let taps: Vec<(i64, i64)> = (0..).zip(x.offsets()).collect();
+        // Column by column of taps is the order of `depthwise`.
+        let at_once = if cx.machine.deterministic { 1 } else { taps.len().max(1) };
+        list.extend(taps.chunks(at_once).map(|taps| self.rows_of_taps(cx, &acc, line, column, taps)));
+        let first = add(mul(line, &x.axis.extent), column);
+        let store = |t| Stmt::store(&self.sums, [self.at(add(&first, int(t)))], load(&acc, [self.at(int(t))]));
+        list.extend((0..pixels).map(store));
+        Stmt::seq(list)
+    }
+
+    /// The products of some columns of taps, with their offsets, row by row.
+    fn rows_of_taps(
+        &self,
+        cx: &Cx,
+        acc: &Ref<Buffer>,
+        line: &PrimExpr,
+        column: &PrimExpr,
+        taps: &[(i64, i64)],
+    ) -> Stmt {
+        let (Shape { lanes, pixels }, dtype) = (self.shape, self.sums.dtype);
+        let (x, y, image) = (&self.of.window.x, self.of.y, &self.of.image);
         let (tap, row, from) = (Var::dim("ry"), Var::dim("row"), Var::dim("from"));
         let below = add(mul(line, int(y.stride)), mul(PrimExpr::from(&tap), int(y.dilation)));
         let start = add(mul(PrimExpr::from(&row), &self.pitch), mul(column, int(x.stride)));
         let mut steps = vec![Stmt::bind(from.clone(), start)];
-        for (rx, right) in x.offsets().enumerate() {
+        for &(rx, right) in taps {
             let weight = Var::prim("w", dtype.with_lanes(lanes as u16));
-            let at = add(mul(PrimExpr::from(&tap), int(self.of.weights.across)), int(rx as i64));
+            let at = add(mul(PrimExpr::from(&tap), int(self.of.weights.across)), int(rx));
             steps.push(Stmt::bind(weight.clone(), load(&self.weights, [self.at(at)])));
             for t in 0..pixels {
                 let pixel = load(&self.image, [self.at(add(PrimExpr::from(&from), int(t * x.stride + right)))]);
-                let so_far = load(&acc, [self.at(int(t))]);
+                let so_far = load(acc, [self.at(int(t))]);
                 let sum = multiply_add(cx.machine.fma, PrimExpr::from(&weight), pixel, so_far);
-                steps.push(Stmt::store(&acc, [self.at(int(t))], sum));
+                steps.push(Stmt::store(acc, [self.at(int(t))], sum));
             }
         }
         let steps = match image.is_padded {
@@ -458,11 +479,7 @@ impl Block<'_> {
             false => Stmt::seq(steps),
         };
         let body = Stmt::seq([Stmt::bind(row, sub(below, &image.top)), steps]);
-        list.push(Stmt::serial(tap, int(y.offsets().count() as i64), body));
-        let first = add(mul(line, &x.axis.extent), column);
-        let store = |t| Stmt::store(&self.sums, [self.at(add(&first, int(t)))], load(&acc, [self.at(int(t))]));
-        list.extend((0..pixels).map(store));
-        Stmt::seq(list)
+        Stmt::serial(tap, int(y.offsets().count() as i64), body)
     }
 
     /// The output's planes: the sums transposed, and what follows them.

@@ -312,26 +312,34 @@ impl Found<'_> {
         let zero = splat(constant(dtype, 0.0), lanes);
         let mut list = vec![Stmt::alloc(&acc)];
         list.extend(tile.cells().map(|(i, j)| Stmt::store(&acc, [tile.cell(i, j)], zero.clone())));
-        for (ry, below) in self.y.offsets().enumerate() {
-            for (rx, right) in self.window.x.offsets().enumerate() {
-                let weight = Var::prim("w", dtype.with_lanes(lanes as u16));
-                list.push(Stmt::bind(weight.clone(), splat(self.weight(ry as i64, rx as i64), lanes)));
-                for (i, j) in tile.cells() {
-                    let pixels = (0..lanes).map(|lane| {
-                        let (y, x) = place(i, j, lane)?;
-                        Some((y * self.y.stride + below, x * self.window.x.stride + right))
-                    });
-                    let first = line.map(|line| mul(line.clone(), int(self.y.stride)));
-                    let pixels: Vec<_> = pixels.collect();
-                    let Some(pixels) = self.image.vector(cx, &pixels, first, self.window.x.stride) else { continue };
-                    let so_far = load(&acc, [tile.cell(i, j)]);
-                    let sum = multiply_add(cx.machine.fma, PrimExpr::from(&weight), pixels, so_far);
-                    list.push(Stmt::store(&acc, [tile.cell(i, j)], sum));
-                }
+        for ((ry, below), (rx, right)) in self.taps(cx.machine.deterministic) {
+            let weight = Var::prim("w", dtype.with_lanes(lanes as u16));
+            list.push(Stmt::bind(weight.clone(), splat(self.weight(ry, rx), lanes)));
+            for (i, j) in tile.cells() {
+                let pixels = (0..lanes).map(|lane| {
+                    let (y, x) = place(i, j, lane)?;
+                    Some((y * self.y.stride + below, x * self.window.x.stride + right))
+                });
+                let first = line.map(|line| mul(line.clone(), int(self.y.stride)));
+                let pixels: Vec<_> = pixels.collect();
+                let Some(pixels) = self.image.vector(cx, &pixels, first, self.window.x.stride) else { continue };
+                let so_far = load(&acc, [tile.cell(i, j)]);
+                let sum = multiply_add(cx.machine.fma, PrimExpr::from(&weight), pixels, so_far);
+                list.push(Stmt::store(&acc, [tile.cell(i, j)], sum));
             }
         }
         list.extend(tile.emit_epilogues(cx, &acc)?);
         Ok(Stmt::seq(list))
+    }
+
+    /// The taps with their offsets, row by row, or column by column, which is the order of [`depthwise`](super::depthwise).
+    fn taps(&self, by_column: bool) -> Vec<((i64, i64), (i64, i64))> {
+        let by_row = (0..).zip(self.y.offsets()).flat_map(|y| (0..).zip(self.window.x.offsets()).map(move |x| (y, x)));
+        let mut taps: Vec<_> = by_row.collect();
+        if by_column {
+            taps.sort_by_key(|(_, x)| *x);
+        }
+        taps
     }
 
     /// The weight of a tap.

@@ -37,26 +37,31 @@ pub(super) struct Edge {
     pub(super) first: i64,
     count: i64,
     depth: i64,
+    /// Lanes of a vector of terms.
+    lanes: i64,
     /// Rows of a tile.
     rows: i64,
 }
 
 impl Edge {
     /// The edge of a product, if it has one that is better apart.
-    pub(super) fn of(machine: &Machine, c: &Contraction, lanes: i64) -> Option<Edge> {
+    pub(super) fn of(machine: &Machine, c: &Contraction) -> Option<Edge> {
         let ([axis], [.., row]) = (c.inner.as_slice(), c.rows.as_slice()) else { return None };
         let (columns, depth) = (c.x.extent.as_int()?, axis.extent.as_int()?);
         row.extent.as_int()?;
-        let (count, dtype) = (columns % lanes, c.reduce.stage.output.dtype);
+        let dtype = c.reduce.stage.output.dtype;
+        let lanes = machine.sum_lanes(dtype);
+        let count = columns % lanes;
         let is_narrow =
             count > 0 && LANES_A_COLUMN * count <= lanes && (lanes..MOST_VECTORS * lanes).contains(&columns);
         let is_plain = words(&c.reduce.stage.value).is_none() && dtype.is_float();
         let alike = [&c.row, &c.column].iter().all(|factor| factor.dtype() == dtype);
         let rows_are_vectors = step(&c.row, &axis.var) == Some(1) && depth >= LEAST_VECTORS * lanes;
         // A vector of the row and one of each column beside the accumulators.
-        let rows = ((machine.vector_registers - 2 - count) / (count + 1)).clamp(1, MOST_ROWS);
+        let vectors = machine.vector_registers * machine.lanes(dtype) / lanes;
+        let rows = ((vectors - 2 - count) / (count + 1)).clamp(1, MOST_ROWS);
         let pays = is_narrow && is_plain && alike && rows_are_vectors;
-        pays.then_some(Edge { first: columns - count, count, depth, rows })
+        pays.then_some(Edge { first: columns - count, count, depth, lanes, rows })
     }
 }
 
@@ -64,7 +69,7 @@ impl MatmulNest {
     /// The edge's columns of a part's rows.
     pub(super) fn edge(&self, cx: &mut Cx, part: &Part, edge: &Edge) -> Result<Stmt, Refusal> {
         let [axis] = self.c.inner.as_slice() else { return Err(Refusal::new("the depth has several axes")) };
-        let (dtype, lanes) = (self.c.reduce.stage.output.dtype, self.lanes);
+        let (dtype, lanes) = (self.c.reduce.stage.output.dtype, edge.lanes);
         let pitch = (edge.depth + lanes - 1) / lanes * lanes;
         let columns = Buffer::new("edge", dtype, [int(edge.count * pitch)]);
         let zero = splat(constant(dtype, 0.0), lanes);
@@ -99,7 +104,7 @@ impl MatmulNest {
         column: &dyn Fn(i64, &PrimExpr) -> PrimExpr,
     ) -> Result<Stmt, Refusal> {
         let Some(row_axis) = &self.row else { return Err(Refusal::new("the product has no rows")) };
-        let (dtype, lanes) = (self.c.reduce.stage.output.dtype, self.lanes);
+        let (dtype, lanes) = (self.c.reduce.stage.output.dtype, edge.lanes);
         let acc = Buffer::scoped("acc", dtype, [int(rows.count * edge.count * lanes)], "local");
         let totals = Buffer::scoped("totals", dtype, [int(rows.count * edge.count)], "local");
         let cell = |i: i64, j: i64| ramp(int((i * edge.count + j) * lanes), int(1), lanes);

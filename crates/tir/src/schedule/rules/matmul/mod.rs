@@ -74,7 +74,7 @@ impl Found {
         if c.has_one_row() && !c.column_is_contiguous() && c.has_rows_of_terms(in_sums) {
             return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
         }
-        let edge = Edge::of(machine, &c, lanes);
+        let edge = Edge::of(machine, &c);
         if let Some(edge) = &edge {
             c.x.extent = int(edge.first);
         }
