@@ -6,6 +6,7 @@ AVX's and no more, so that it takes its kernels for AVX2.
 """
 
 import functools
+import importlib.util
 import os
 import pathlib
 import re
@@ -33,9 +34,10 @@ def options():
 @functools.cache
 def hold():
     """Has the contenders that are started from here on take AVX2 at most."""
-    import onnxruntime
-
-    package = pathlib.Path(onnxruntime.__file__).parent
+    found = importlib.util.find_spec("onnxruntime")
+    if found is None or found.origin is None:
+        raise RuntimeError("onnxruntime is not installed")
+    package = pathlib.Path(found.origin).parent
     folder = pathlib.Path(tempfile.mkdtemp(prefix="onnxruntime-avx2-"))
     shutil.copytree(package, folder / "onnxruntime", ignore=shutil.ignore_patterns("transformers", "quantization", "tools", "libonnxruntime.so*"))
     found = 0

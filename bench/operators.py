@@ -3,7 +3,7 @@
 Both engines run a call in turns for a moment, and the medians are compared; results are compared first. A class of operators is as fast as
 its slowest case: the table shows the geometric mean and the worst of each class, ``--all`` every case.
 
-usage: operators.py [--only REGEX] [--named fixed|named|both] [--threads 1] [--seconds 0.1] [--all]
+usage: operators.py [--only REGEX] [--named fixed|named|both] [--threads 1] [--seconds 0.1] [--all] [--avx2]
 """
 
 import argparse
@@ -17,6 +17,7 @@ import warnings
 
 import numpy as np
 
+import avx2
 import operator_cases
 
 #: Ratios that no case should exceed; of calls that take less than so many seconds, whose cost is that of a call.
@@ -60,7 +61,7 @@ def prepared(made, named, threads):
 
     start = time.perf_counter()
     module = tvm.relax.frontend.onnx.from_onnx(network)
-    main = tvm.relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())["main"]
+    main = tvm.relax.VirtualMachine(tvm.compile(module, target={"kind": "llvm", **avx2.options()}), tvm.cpu())["main"]
     compiled = time.perf_counter() - start
     args = [tvm.runtime.tensor(value) for value in feed.values()]
     got = main(*args)
@@ -136,7 +137,11 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.1, help="how long each case is timed")
     parser.add_argument("--all", action="store_true", help="print every case")
+    parser.add_argument("--avx2", action="store_true", help="hold both to AVX2")
     arguments = parser.parse_args()
+    if arguments.avx2:
+        avx2.hold()
+        avx2.prefer_copy()
     os.environ["RELAXIDE_NUM_THREADS"] = str(arguments.threads)
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[: arguments.threads]))
     warnings.filterwarnings("ignore")

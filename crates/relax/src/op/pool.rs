@@ -2,6 +2,7 @@
 
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Type};
+use relaxide_tir::schedule::separates;
 use relaxide_tir::te;
 
 use super::window::{
@@ -111,6 +112,14 @@ impl Pool {
     pub fn dims(&self, image: &[PrimExpr]) -> Vec<PrimExpr> {
         let sizes = self.windows.iter().zip(&image[2..]).map(|(w, size)| w.positions(size, self.partial));
         image[..2].iter().cloned().chain(sizes).collect()
+    }
+
+    /// Whether windows are reduced in two steps.
+    fn is_separated(&self) -> bool {
+        let Some((along, others)) = self.windows.split_last() else { return false };
+        let down = others.iter().map(|w| w.kernel.as_int()).try_fold(1i64, |n, k| n.checked_mul(k?));
+        let (Some(down), Some(across)) = (down, along.kernel.as_int()) else { return false };
+        separates(down, across, along.stride, (across - 1) * along.dilation + 1)
     }
 
     /// Whether a window may reach beyond the image.
@@ -248,8 +257,8 @@ fn avg_pool(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErr
     Ok(vec![result?])
 }
 
-/// An average of a padded image as one of the image with its padding, which is written once: a window that asks of each element
-/// whether it is there takes six times as long. Where the padding does not count, the result is scaled by a plane of how much of each
+/// An average of a padded image as one of the image with its padding, which is written once, unless windows are reduced in two steps
+/// ([`separates`]): a window that asks of each element whether it is there takes six times as long. Where the padding does not count, the result is scaled by a plane of how much of each
 /// window is image, which is the same for all images and channels.
 fn padded_first<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError> {
     let (pool, data) = (Pool::of(cx)?, cx.tensor(0)?);
@@ -261,7 +270,9 @@ fn padded_first<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError>
         return Ok(None);
     };
     let dtype = data.dtype;
-    Ok(pool.beyond().then(|| -> Emission<'c> { Box::new(move |b| average_of_padded(cx, &pool, &image, dtype, b)) }))
+    // Where all of the padding counts, two steps need no more than the operator says.
+    let is_whole = pool.is_separated() && pool.with_padding;
+    Ok((pool.beyond() && !is_whole).then(|| -> Emission<'c> { Box::new(move |b| average_of_padded(cx, &pool, &image, dtype, b)) }))
 }
 
 fn average_of_padded(
@@ -272,11 +283,15 @@ fn average_of_padded(
     b: &mut BlockBuilder,
 ) -> Result<Expr, OpError> {
     let failed = |error| OpError::of_build(cx.def.name, error);
-    let widths: Vec<i64> = [0; 4].into_iter().chain(pool.windows.iter().flat_map(|w| [w.before, w.after])).collect();
-    let padded =
-        b.emit(call("nn.pad", [cx.arg(0)?.clone()], Attrs::new().with("pad_width", widths))?).map_err(failed)?;
-    let attrs = cx.attrs.clone().with("padding", vec![0; 2 * pool.windows.len()]);
-    let mean = call(cx.name(), [padded], attrs)?;
+    let mean = if pool.is_separated() {
+        call(cx.name(), [cx.arg(0)?.clone()], cx.attrs.clone().with("count_include_pad", true))?
+    } else {
+        let widths: Vec<i64> =
+            [0; 4].into_iter().chain(pool.windows.iter().flat_map(|w| [w.before, w.after])).collect();
+        let padded =
+            b.emit(call("nn.pad", [cx.arg(0)?.clone()], Attrs::new().with("pad_width", widths))?).map_err(failed)?;
+        call(cx.name(), [padded], cx.attrs.clone().with("padding", vec![0; 2 * pool.windows.len()]))?
+    };
     if pool.with_padding {
         return Ok(mean);
     }

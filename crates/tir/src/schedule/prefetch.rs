@@ -21,14 +21,14 @@
 use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BinaryOp, PrimExpr, VarMap, add, call, int, load, min, sub, substitute};
+use relaxide_ir::prim::{BinaryOp, BufferLoad, PrimExpr, VarMap, add, call, int, load, min, sub, substitute};
 use relaxide_ir::{Buffer, DataType, Var};
 
-use super::affine::{coefficient, flat_index, loads, uses_any};
+use super::affine::{coefficient, flat_index, loads, uses, uses_any};
 use super::group::Work;
 use super::machine::elements_in_line;
 use super::rows::Rows;
-use super::{Axis, Cx, nest};
+use super::{Axis, Cx, Stage, nest};
 use crate::Stmt;
 
 /// Bytes of a vector below which asking costs as much as it gains: several vectors share a line of the cache.
@@ -138,14 +138,21 @@ impl Prefetch {
     }
 }
 
-/// The first of the pieces, where it and another one are sums of what they read.
+/// The first of the pieces, where it and another one are sums of what they read: those of a norm. Sums of windows are none, which slide along
+/// the row.
 pub fn first_of_sums<'a>(pieces: impl Iterator<Item = &'a Work>) -> Option<usize> {
-    let is_sum = |work: &Work| match work {
-        Work::Reduce(reduce) => reduce.stage.reduction.as_ref().is_some_and(|r| r.op == BinaryOp::Add),
-        _ => false,
+    let sum = |work: &'a Work| match work {
+        Work::Reduce(reduce) => reduce.stage.reduction.as_ref().filter(|r| r.op == BinaryOp::Add).map(|_| &reduce.stage),
+        _ => None,
     };
-    let sums: Vec<usize> = pieces.enumerate().filter(|(_, work)| is_sum(work)).map(|(at, _)| at).collect();
-    (sums.len() > 1).then_some(0).filter(|first| sums.contains(first))
+    let sums: Vec<(usize, &Stage)> = pieces.enumerate().filter_map(|(at, work)| Some((at, sum(work)?))).collect();
+    let slides = |stage: &Stage| {
+        let moved = |index: &PrimExpr, axes: &[Axis]| axes.iter().any(|axis| uses(index, &axis.var));
+        let last = |load: &BufferLoad| load.indices.last().is_some_and(|i| moved(i, &stage.spatial) && moved(i, &stage.reduce));
+        loads(&stage.value).iter().any(|load| last(load))
+    };
+    let is_norm = sums.len() > 1 && !sums.iter().any(|(_, stage)| slides(stage));
+    sums.first().filter(|_| is_norm).map(|(at, _)| *at).filter(|at| *at == 0)
 }
 
 /// Asks for an element's line: `how` is `tirx.prefetch` or `tirx.prefetch_write`.

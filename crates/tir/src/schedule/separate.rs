@@ -1,4 +1,4 @@
-//! Extremes over a window, first down its columns and then along its rows.
+//! Extremes and sums over a window, first down its columns and then along its rows.
 //!
 //! ```text
 //! M[y, x] = max over ky, kx of A[y*s + ky, x*s + kx]
@@ -10,13 +10,13 @@
 //! once and seven in two steps, those of 13×13 with a step of one are 169 and 26. What is read down the columns is contiguous, whatever the
 //! step. The two stages share their rows, so what lies between them is as long as a row ([`super::rows`]).
 //!
-//! Nothing else changes: an extreme may meet a term twice and in any order, NaN among them. Sums stay as they are, since theirs
-//! would be rounded in another order.
+//! Nothing else changes: an extreme may meet a term twice and in any order, NaN among them. A sum adds its columns first, and rounds as
+//! often at most on the way to a result; sums of floats below 32 bits stay as they are, since theirs loses more.
 
-use relaxide_ir::prim::{BinaryOp, PrimExpr, add, gt, int, load, max, mul, select, sub};
+use relaxide_ir::prim::{BinaryOp, PrimExpr, add, constant, gt, int, load, max, mul, select, sub};
 use relaxide_ir::{Buffer, Var};
 
-use super::affine::uses;
+use super::affine::{same, uses};
 use super::nest::Tail;
 use super::rules::{Window, slide};
 use super::stage::{Axis, Item, Program, Stage};
@@ -42,7 +42,14 @@ pub fn run(program: &mut Program) {
 /// The stage down the columns and the one along the rows.
 fn separated(stage: &Stage) -> Option<(Stage, Stage)> {
     let reduction = stage.reduction.as_ref()?;
-    if !matches!(reduction.op, BinaryOp::Max | BinaryOp::Min) || !stage.is_identity() {
+    let dtype = stage.output.dtype;
+    let is_apart = match reduction.op {
+        BinaryOp::Max | BinaryOp::Min => true,
+        // What a sum starts from counts once for each column, too.
+        BinaryOp::Add => !(dtype.is_float() && dtype.bits < 32) && same(&reduction.init, &constant(dtype, 0.0)),
+        _ => false,
+    };
+    if !is_apart || !stage.is_identity() {
         return None;
     }
     // The row of the output, and of what it starts from, which must not depend on the place.
@@ -89,18 +96,23 @@ fn separated(stage: &Stage) -> Option<(Stage, Stage)> {
     Some((first, second))
 }
 
-/// Whether two steps have less to do than one: for each element of the output, terms that are loaded and compared. A vector of
-/// elements that lie some apart is put together of several.
+/// Whether two steps have less to do than one ([`separates`]).
 fn pays(window: &Window, tap: &Axis, down: &[Axis]) -> bool {
     let count = |axes: &[Axis]| axes.iter().map(|a| a.extent.as_int()).try_fold(1i64, |n, e| n.checked_mul(e?));
     let (Some(across), Some(down)) = (tap.extent.as_int(), count(down)) else { return false };
-    if down < 2 || across < 2 || window.stride > window.reach {
+    separates(down, across, window.stride, window.reach)
+}
+
+/// Whether windows of so many rows and columns are reduced in two steps: which have less to do than one. For each element of the output
+/// that is terms that are loaded and combined; a vector of elements that lie some apart is put together of several. `reach` is how many
+/// elements of a row lie under a window.
+pub fn separates(down: i64, across: i64, stride: i64, reach: i64) -> bool {
+    if down < 2 || across < 2 || stride > reach {
         return false;
     }
-    let (near, compared) = (1, 3);
-    let loaded = if window.stride == 1 { near } else { 3 * near };
-    let once = down.saturating_mul(across).saturating_mul(loaded + compared);
-    let stored = window.stride;
-    let twice = window.stride * down * (near + compared) + across * (loaded + compared) + stored;
+    let (near, combined) = (1, 3);
+    let loaded = if stride == 1 { near } else { 3 * near };
+    let once = down.saturating_mul(across).saturating_mul(loaded + combined);
+    let twice = stride.saturating_mul(down).saturating_mul(near + combined) + across * (loaded + combined) + stride;
     twice < once
 }

@@ -6,7 +6,7 @@ use crate::schedule::Machine;
 use crate::schedule::affine::product;
 use crate::schedule::parameters::{Choices, Domain, Guess};
 use crate::schedule::rules::register_tile::{
-    self, FULL_REGISTERS, MOST_ROWS_OF_PRODUCT, ONE_ROW_VECTORS, Shape, TileGuess,
+    self, MOST_ROWS_OF_PRODUCT, ONE_ROW_VECTORS, Shape, TileGuess,
 };
 use crate::schedule::rules::rule;
 
@@ -27,6 +27,8 @@ const PACK_FROM: i64 = 2;
 const DEEP: i64 = 128;
 /// Rows up to which they are not cut into blocks when the columns' number is unknown.
 const KEEP_ROWS: i64 = 512;
+/// Registers from which tiles leave instructions free to ask for memory.
+const SPARE_REGISTERS: i64 = 16;
 
 /// What is decided.
 #[derive(Clone, Copy)]
@@ -80,13 +82,13 @@ impl Decided {
             reason: "each row of a panel lies in another page, and memory takes as long as so many elements",
             limit: "less comes too late, and more drives out what was asked for before it is used",
         });
-        let spare = machine.vector_registers >= FULL_REGISTERS;
+        let spare = machine.vector_registers >= SPARE_REGISTERS;
         let ask_next = choices.choose(Guess {
             name: "ask_next",
             value: i64::from(spare),
             domain: Domain::flag(),
             reason: match spare {
-                true => "tiles in many registers leave instructions free to ask for the next panel",
+                true => "tiles leave instructions free to ask for the next panel",
                 false => "tiles in few registers leave no instructions free to ask for the next panel",
             },
             limit: "it is no (0) or yes (1)",
