@@ -2,7 +2,8 @@
 //!
 //! Where an image is smaller than the window, but by less than a stride, the text of ONNX has no position for the window
 //! and ONNX Runtime, which rounds the count of steps towards zero, has one. Models that people use rely on the latter, so
-//! such images are extended ([`extended`]); whether they are so small is often known at run time only.
+//! such images are extended ([`extended`]), or the window has a position that reaches beyond them ([`WindowIndices`]); whether they are so
+//! small is often known at run time only.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::Attrs;
@@ -26,7 +27,27 @@ pub fn max(scope: &mut Scope, node: &Node) -> Outputs {
     if node.outputs() > 1 {
         return with_indices(scope, node);
     }
+    let (x, window) = image(scope, node)?;
+    let shape = scope.dims(&x)?;
+    // Without padding nothing else asks whether an element is there, which takes longer than a copy.
+    let is_padded = window.pads.iter().any(|pad| *pad > 0);
+    if is_padded && !node.flag("ceil_mode", false)? && window.may_grow(&shape) {
+        return maximum(scope, node, x, window, shape);
+    }
     windowed(scope, node, "nn.max_pool", Attrs::new())
+}
+
+/// The maximum of padded images that may be too small: their elements are read where they lie, as extending them would copy all of each.
+fn maximum(scope: &mut Scope, node: &Node, x: Expr, window: Window, shape: Vec<PrimExpr>) -> Outputs {
+    let dtype = scope.dtype(&x);
+    let places = WindowIndices::new(node, window, shape)?;
+    one(scope.te("max_pool", vec![x], |inputs| {
+        vec![te::compute("max_pool", &places.dims, |at| {
+            let taps = places.taps();
+            let (index, inside) = places.element(at, &taps);
+            te::max(prim::if_then_else(inside, inputs[0].at(&index), prim::lowest(dtype)), &taps)
+        })]
+    })?)
 }
 
 /// `AveragePool`.
@@ -37,8 +58,7 @@ pub fn average(scope: &mut Scope, node: &Node) -> Outputs {
     let counted = node.flag("count_include_pad", false)?;
     let (x, window) = image(scope, node)?;
     let shape = scope.dims(&x)?;
-    let may_grow = |axis: usize| shape[axis + 2].as_int().is_none() && window.grown(axis, &shape[axis + 2]).is_some();
-    let is_open = !node.flag("ceil_mode", false)? && (0..window.kernel.len()).any(may_grow);
+    let is_open = !node.flag("ceil_mode", false)? && window.may_grow(&shape);
     let attrs = Attrs::new().with("count_include_pad", counted || is_open);
     if counted || !is_open {
         return windowed(scope, node, "nn.avg_pool", attrs);
@@ -118,6 +138,12 @@ impl Window {
         let too_short = prim::and(prim::lt(dim, needed), prim::gt(dim, needed - self.strides[axis]));
         let may_be = self.same.is_none() && self.strides[axis] > 1 && !dims::at_least(dim, needed);
         may_be.then_some((needed, too_short))
+    }
+
+    /// Whether an axis of a shape may turn out to be so short when the program runs.
+    fn may_grow(&self, shape: &[PrimExpr]) -> bool {
+        let of_axis = |axis: usize| shape[axis + 2].as_int().is_none() && self.grown(axis, &shape[axis + 2]).is_some();
+        (0..self.kernel.len()).any(of_axis)
     }
 }
 

@@ -13,13 +13,14 @@
 //! visit there. Terms are combined in their order.
 //!
 //! Parameters: a block of 512 elements is long enough for the processor to read ahead, and leaves rows of a thousand for two
-//! threads. Roof: memory bandwidth.
+//! threads. A row times a matrix that is used once is such a sum, too, of products: its blocks are twice as long, and its steps eight
+//! rows. Roof: memory bandwidth.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{PrimExpr, VarMap, add, binary, floordiv, int, load, min, mul, ramp, sub};
+use relaxide_ir::prim::{BufferLoad, PrimExpr, VarMap, add, binary, floordiv, int, load, min, mul, ramp, sub};
 use relaxide_ir::{Buffer, Var};
 
-use super::super::affine::{ceil_div, product};
+use super::super::affine::{ceil_div, flat_index, loads, product, uses};
 use super::super::lanes::Lanes;
 use super::super::parameters::{Choices, Domain, Guess};
 use super::super::{Axis, Cx, Reduce, Reduction, Refusal, nest};
@@ -31,8 +32,11 @@ use crate::Stmt;
 const BLOCK: i64 = 512;
 /// Terms for which an accumulator is loaded and stored once.
 const STEP: i64 = 4;
+/// The same of products, whose terms take longer.
+const BLOCK_OF_PRODUCTS: i64 = 1024;
+const STEP_OF_PRODUCTS: i64 = 8;
 /// Terms from which accumulators leave the registers.
-const MANY: i64 = 64;
+pub(super) const MANY: i64 = 64;
 
 /// Whether there are so many terms, and more columns than registers take at once; sizes that nobody knows are large.
 fn pays(reduce: &Reduce, x: &Axis, in_registers: i64) -> bool {
@@ -52,19 +56,24 @@ pub struct Blocks {
 
 impl Blocks {
     /// Asks for the parameters.
-    pub fn decide(choices: &mut Choices<'_>, lanes: i64) -> Blocks {
+    pub fn decide(choices: &mut Choices<'_>, reduce: &Reduce, x: &Axis, lanes: i64) -> Blocks {
+        let is_factor = |load: &Ref<BufferLoad>| !uses(&flat_index(&load.buffer, &load.indices), &x.var);
+        let is_of_products = loads(&reduce.stage.value).iter().any(is_factor);
         let block = choices.choose(Guess {
             name: "block",
-            value: BLOCK,
+            value: if is_of_products { BLOCK_OF_PRODUCTS } else { BLOCK },
             domain: Domain::powers_of_two(64, 4096),
             reason: "long enough for the processor to read ahead, and rows of a thousand are left for two threads",
             limit: "a block is whole vectors, and accumulators of larger ones leave the first-level cache",
         });
         let step = choices.choose(Guess {
             name: "step",
-            value: STEP,
+            value: if is_of_products { STEP_OF_PRODUCTS } else { STEP },
             domain: Domain::range(1, 8),
-            reason: "four terms share one visit of an accumulator in the cache",
+            reason: match is_of_products {
+                true => "eight terms share one visit of an accumulator in the cache, and their products wait for nothing else",
+                false => "four terms share one visit of an accumulator in the cache",
+            },
             limit: "each term of a step is a row of its own, and processors follow few of them at once",
         });
         Blocks { lanes, block, step }

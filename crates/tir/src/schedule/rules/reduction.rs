@@ -144,7 +144,7 @@ impl Rule for Reductions {
             Way::Outputs(x) => x,
         };
         if cached_columns::chosen(choices, reduce, x, VECTORS * lanes) {
-            return Ok(Decided::InCache(Blocks::decide(choices, lanes)));
+            return Ok(Decided::InCache(Blocks::decide(choices, reduce, x, lanes)));
         }
         let vectors = choices.choose(Guess {
             name: "vectors",

@@ -39,6 +39,7 @@ use super::super::lanes::Lanes;
 use super::super::nest::Tile;
 use super::super::parameters::Choices;
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
+use super::cached_columns;
 use super::contraction::Contraction;
 use super::register_tile::{self, ONE_ROW_VECTORS, RegisterTile, Rows, Shape, Sums};
 use super::rule::Rule;
@@ -66,6 +67,18 @@ pub struct Found {
     rest: Option<Box<Found>>,
 }
 
+/// Bytes of a page of memory.
+const PAGE: i64 = 4096;
+
+/// Whether the column operand has rows of a page of memory and more, as many as sums in the cache are for: a tile of columns would read a few
+/// lines of each.
+fn has_long_rows(c: &Contraction) -> bool {
+    let bytes = i64::from(c.column.dtype().element().bits) / 8;
+    let columns = c.x.extent.as_int().unwrap_or(0);
+    let depth = product(c.inner.iter().map(|a| &a.extent)).as_int().unwrap_or(0);
+    columns.saturating_mul(bytes) >= PAGE && depth >= cached_columns::MANY
+}
+
 impl Found {
     fn of(machine: &Machine, reduce: &Reduce) -> Result<Found, Refusal> {
         let mut c = Contraction::of_numbers_or_words(reduce)?;
@@ -73,6 +86,9 @@ impl Found {
         let in_sums = machine.sum_lanes(reduce.stage.output.dtype);
         if c.has_one_row() && !c.column_is_contiguous() && c.has_rows_of_terms(in_sums) {
             return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
+        }
+        if c.has_one_row() && c.column_is_contiguous() && has_long_rows(&c) {
+            return Err(Refusal::new("each element of the matrix is used once, and its rows are pages of memory"));
         }
         let edge = Edge::of(machine, &c);
         if let Some(edge) = &edge {
