@@ -5,7 +5,7 @@ contenders take turns (A, B, C, A, B, C …), so that a busy moment of the machi
 reported. Of Relaxide's first result it is said how far it is from ONNX Runtime's. Why a contender does not run a network is
 printed. Networks that are exported from PyTorch are kept in a folder.
 
-usage: models.py [--all] [--models det,rec] [--threads 1,2] [--rounds 15]
+usage: models.py [--all] [--quantized] [--models det,rec] [--threads 1,2] [--rounds 15]
                  [--contenders relaxide,deterministic,onnxruntime,openvino,tract,torch,tvm]
                  [--folder FOLDER] [--json FILE] [--svg FILE] [--avx2]
 """
@@ -24,6 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 import avx2  # noqa: E402
 import network_cases  # noqa: E402
+import quantized_cases  # noqa: E402
 from contenders import RUNNERS, first_result  # noqa: E402
 from turns import Contender, serve  # noqa: E402
 
@@ -125,6 +126,7 @@ def summary(results, others):
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="all networks, beside " + ", ".join(PEERS))
+    parser.add_argument("--quantized", action="store_true", help="networks of 8-bit integers, and the float ones that they are made of")
     parser.add_argument("--models", help="some networks: " + ", ".join(network_cases.NETWORKS))
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--contenders")
@@ -147,7 +149,10 @@ def main():
         network_cases.NETWORKS[arguments.export].file(arguments.folder)
         return None
     usual = [network.name for network in network_cases.USUAL]
-    names = arguments.models.split(",") if arguments.models else [*network_cases.NETWORKS] if arguments.all else usual
+    every = [network.name for network in [*network_cases.USUAL, *network_cases.FURTHER]]
+    quantized = [network.name for network in quantized_cases.QUANTIZED]
+    chosen = quantized if arguments.quantized else every if arguments.all else usual
+    names = arguments.models.split(",") if arguments.models else chosen
     contenders = arguments.contenders.split(",") if arguments.contenders else ["relaxide", *(PEERS if arguments.all else ["onnxruntime", "tvm"])]
     for kind, given, known in [("network", names, network_cases.NETWORKS), ("contender", contenders, RUNNERS)]:
         unknown = [name for name in given if name not in known]

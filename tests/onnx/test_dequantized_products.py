@@ -24,6 +24,9 @@ class Network:
         self.constants.append(nh.from_array(np.asarray(value), name))
         return name
 
+    def value(self, name):
+        return nh.to_array(next(constant for constant in self.constants if constant.name == name))
+
     def integers(self, shape, dtype):
         return self.rng.integers(*RANGES[dtype], shape).astype(dtype)
 

@@ -24,6 +24,7 @@ use crate::options::ImportOptions;
 use crate::order;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
 use crate::quantized::dequantized::{self, Dequantized};
+use crate::quantized::requantized::Product;
 use crate::scope::Scope;
 use crate::symbolic;
 use crate::value::Value;
@@ -232,18 +233,33 @@ impl<'m> Graphs<'m> {
         None
     }
 
-    /// Notes what the output of a `DequantizeLinear` is made of.
+    /// Notes what the output of a `DequantizeLinear`, or of a product of such, is made of.
     fn remember_integers(&mut self, proto: &NodeProto, domain: &str, opset: i64) {
         // A function of the model may have the name, too.
         let is_function = self.model.function(domain, &proto.op_type, &proto.overload).is_some();
-        let is_known = ["", "com.microsoft"].contains(&domain) && !is_function;
-        if proto.op_type != "DequantizeLinear" || !is_known {
+        let is_known = domain.is_empty() || (domain == "com.microsoft" && proto.op_type == "DequantizeLinear");
+        let is_noted = ["DequantizeLinear", "Conv", "MatMul", "Relu"].contains(&proto.op_type.as_str());
+        if !is_known || !is_noted || is_function {
             return;
         }
-        if let (Ok(Some(inputs)), Some(output)) = (self.node_inputs(proto), proto.output.first())
-            && let Some(from) = Dequantized::of(&Node { proto, inputs, opset })
-        {
-            self.names.set_dequantized(output, from);
+        let (Ok(Some(inputs)), Some(output)) = (self.node_inputs(proto), proto.output.first()) else { return };
+        let node = Node { proto, inputs, opset };
+        let dequantized = |i: usize| self.names.dequantized(proto.input.get(i)?);
+        match node.op() {
+            "DequantizeLinear" => {
+                let Some(from) = Dequantized::of(&node) else { return };
+                self.names.set_dequantized(output, from);
+            }
+            "Relu" => {
+                let Some(product) = proto.input.first().and_then(|name| self.names.product(name)) else { return };
+                let product = product.clipped();
+                self.names.set_product(output, product);
+            }
+            _ => {
+                let Some((a, w)) = dequantized(0).zip(dequantized(1)) else { return };
+                let Some(product) = Product::of(&node, a, w, dequantized(2)) else { return };
+                self.names.set_product(output, product);
+            }
         }
     }
 
@@ -288,6 +304,9 @@ impl<'m> Graphs<'m> {
         if let Some(value) = self.integer_product(builder, &node, domain)? {
             return Ok(Some(Step::Values(vec![value])));
         }
+        if let Some(value) = self.quantized_product(builder, &node, domain)? {
+            return Ok(Some(Step::Values(vec![value])));
+        }
         let values = import_node(&mut Scope::new(builder), rule, &node)?;
         self.facts.remember(&node, &values);
         Ok(Some(Step::Values(values)))
@@ -304,6 +323,19 @@ impl<'m> Graphs<'m> {
         let ([a, w, ..], true) = (node.proto.input.as_slice(), is_product) else { return Ok(None) };
         let (Some(a), Some(w)) = (self.names.dequantized(a), self.names.dequantized(w)) else { return Ok(None) };
         let product = dequantized::product(&mut Scope::new(builder), node, a, w)?;
+        Ok(product.map(Value::Computed))
+    }
+
+    /// A product of values that were dequantized, as it is quantized again.
+    fn quantized_product(
+        &mut self,
+        builder: &mut BlockBuilder,
+        node: &Node,
+        domain: &str,
+    ) -> Result<Option<Value>, NodeError> {
+        let of = node.proto.input.first().filter(|_| domain.is_empty() && node.op() == "QuantizeLinear");
+        let Some(product) = of.and_then(|name| self.names.product(name)) else { return Ok(None) };
+        let product = product.quantized(&mut Scope::new(builder), node)?;
         Ok(product.map(Value::Computed))
     }
 

@@ -14,6 +14,7 @@ use relaxide_relax::shape::vars_of;
 
 use crate::flow::capture;
 use crate::quantized::dequantized::Dequantized;
+use crate::quantized::requantized::Product;
 use crate::value::Value;
 
 /// A name of a graph during import.
@@ -42,6 +43,8 @@ struct Level {
     names: HashMap<String, Known>,
     /// What values of its own nodes were dequantized from.
     dequantized: HashMap<String, Dequantized>,
+    /// Which of them are products of values that were.
+    products: HashMap<String, Product>,
     /// The symbolic variables that values of the level are described with, whatever its names mean by now.
     dims: HashSet<Ref<Var>>,
     /// Names of long expressions of lengths.
@@ -101,6 +104,18 @@ impl Names {
         self.levels.last()?.dequantized.get(name)
     }
 
+    /// Notes that a name of the innermost graph is a product of values that were dequantized.
+    pub fn set_product(&mut self, name: &str, product: Product) {
+        if let Some(level) = self.levels.last_mut() {
+            level.products.insert(name.to_string(), product);
+        }
+    }
+
+    /// The product that a name of the innermost graph is.
+    pub fn product(&self, name: &str) -> Option<&Product> {
+        self.levels.last()?.products.get(name)
+    }
+
     /// The symbolic variable that stands for an expression of lengths in the innermost graph.
     pub fn length(&mut self, long: &PrimExpr) -> PrimExpr {
         let fresh = || PrimExpr::Var(Var::dim("d"));
@@ -154,6 +169,7 @@ impl Level {
             self.dims.extend(value.dim_vars());
         }
         self.dequantized.remove(name);
+        self.products.remove(name);
         self.names.insert(name.to_string(), known);
     }
 }

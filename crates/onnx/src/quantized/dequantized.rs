@@ -32,9 +32,10 @@ const MOST_TERMS: i64 = (1 << 31) / (255 * 255);
 /// What a value was dequantized from.
 #[derive(Clone, Debug)]
 pub struct Dequantized {
-    x: Value,
-    scale: Value,
-    zero: Option<Value>,
+    /// The integers.
+    pub(super) x: Value,
+    pub(super) scale: Value,
+    pub(super) zero: Option<Value>,
     axis: i64,
 }
 
@@ -65,21 +66,24 @@ impl Dequantized {
     }
 }
 
-/// `MatMul`, `Gemm` or `Conv` of values that were dequantized; none where it is not served.
-pub fn product(scope: &mut Scope, node: &Node, a: &Dequantized, w: &Dequantized) -> Result<Option<Expr>> {
-    let Value::Constant(weight) = &w.x else { return Ok(None) };
-    if weight.dtype().bits != 8 {
-        return Ok(None);
-    }
+/// Whether a product of values that were dequantized has a weight that is known, one scale for its left side, and sums that 32 bits hold.
+pub(super) fn is_served(scope: &Scope, node: &Node, a: &Dequantized, w: &Dequantized) -> Result<bool> {
+    let Value::Constant(weight) = &w.x else { return Ok(false) };
     let terms = match (node.op(), weight.shape()) {
         ("Conv", [_, rest @ ..]) => rest.iter().product(),
         ("Gemm", [_, columns]) if node.flag("transB", false)? => *columns,
         (_, [rows, _]) => *rows,
-        _ => return Ok(None),
+        _ => return Ok(false),
     };
-    if terms > MOST_TERMS || !a.is_whole(scope)? || !a.is_single(scope) || !w.is_single(scope) {
-        return Ok(None);
-    }
+    let is_scaled = a.is_whole(scope)? && a.is_single(scope) && w.is_single(scope);
+    let along = if node.op() == "Conv" { 0 } else { weight.shape().len() as i64 - 1 };
+    let is_by_column = node.op() == "Gemm" || w.is_whole(scope)? || w.axis.rem_euclid(weight.shape().len() as i64) == along;
+    Ok(weight.dtype().bits == 8 && terms <= MOST_TERMS && is_scaled && is_by_column)
+}
+
+/// `MatMul`, `Gemm` or `Conv` of values that were dequantized; none where it is not served.
+pub fn product(scope: &mut Scope, node: &Node, a: &Dequantized, w: &Dequantized) -> Result<Option<Expr>> {
+    let (true, Value::Constant(weight)) = (is_served(scope, node, a, w)?, &w.x) else { return Ok(None) };
     match node.op() {
         "Conv" => convolution(scope, node, a, w),
         "Gemm" if node.flag("transA", false)? || scope.value_dims(&a.x)?.len() != 2 => Ok(None),

@@ -7,4 +7,5 @@ pub mod dequantized;
 pub mod exact;
 pub mod integer;
 pub mod linear;
+pub mod requantized;
 pub mod words;
