@@ -16,7 +16,7 @@ COLUMN, UNIT, ABOVE, LEFT, BELOW = 21, 150, 44, 40, 120
 
 def ratios():
     """Each network of the table with Relaxide's time over that of the fastest other, in the table's order."""
-    section = TABLE.read_text().split("## Beside the fastest", 1)[1].split("\n\nWith AVX2", 1)[0]
+    section = TABLE.read_text().split("## Beside the fastest", 1)[1].split("\n## ", 1)[0]
     rows = re.findall(r"^\| ([a-z]\w+)(?: \(again\))? \| [\d.]+ \| [\d.]+ \| (?:[\d.]+|–) \| ([\d.]+) \|$", section, re.M)
     return [(name, float(ratio)) for name, ratio in rows]
 
