@@ -1,14 +1,13 @@
 """A root with musl, BusyBox and a Python that is built for musl: what `scripts/empty-roots` tries wheels for musl in.
 
-Debian has musl and a compiler for it, but no Python. Its sources of Python, libffi (which `ctypes` calls through) and zlib (which pip unpacks
-by) are compiled with `musl-gcc` in a root of Debian.
+Debian has musl and a compiler for it, but no Python. Its sources of Python (without its patches, which look for packages elsewhere), libffi (which
+`ctypes` calls through) and zlib (which pip unpacks by) are compiled with `musl-gcc` in a root of Debian.
 """
 
-import pathlib
 import shutil
 
 #: What the root that builds has.
-NEEDS = ["gcc", "make", "musl-tools", "musl", "dpkg-dev", "linux-libc-dev", "busybox-static", "python3", "python3-pip-whl", "python3-setuptools-whl"]
+NEEDS = ["gcc", "make", "musl-tools", "musl", "dpkg-dev", "linux-libc-dev", "busybox-static", "xz-utils", "python3"]
 #: The version of Debian bookworm.
 PYTHON = "3.11"
 
@@ -22,9 +21,10 @@ BUILD = f"""
 sed -n "s/^deb /deb-src /p" /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 apt-get update -qq
 apt-get source -qq libffi zlib python{PYTHON}
+export CFLAGS="-O1 -fPIC"
 cd /work/zlib-*/ && CC=cc-musl ./configure --static --prefix=/opt/musl && make -s install
-cd /work/libffi-*/ && ./configure --quiet CC=cc-musl --disable-shared --disable-docs --disable-multi-os-directory --prefix=/opt/musl && make -s install
-cd /work/python{PYTHON}-*/
+cd /work/libffi-*/ && ./configure --quiet CC=cc-musl --disable-shared --with-pic --disable-docs --disable-multi-os-directory --prefix=/opt/musl && make -s install
+cd /work && mkdir python && tar -C python --strip-components 1 -xf python{PYTHON}_*.orig.tar.xz && cd python
 export PKG_CONFIG=false LIBFFI_INCLUDEDIR=/opt/musl/include
 export CPPFLAGS=-I/opt/musl/include LDFLAGS=-L/opt/musl/lib
 ./configure --quiet CC=cc-musl --prefix=/usr/local --without-ensurepip --disable-test-modules
@@ -40,6 +40,11 @@ def build(maker, root, inside):
     compiler.chmod(0o755)
     (maker / "work/build.sh").write_text("set -e\n" + BUILD)
     inside("sh /work/build.sh")
+    lay_out(maker, root)
+
+
+def lay_out(maker, root):
+    """A root of what was built, and nothing else."""
     shutil.rmtree(root, ignore_errors=True)
     for folder in ["bin", "lib", "etc", "tmp", "proc", "dev", "root", "work", "usr/bin", "usr/lib"]:
         (root / folder).mkdir(parents=True)
@@ -50,7 +55,7 @@ def build(maker, root, inside):
         (root / "bin" / name).symlink_to("busybox")
     packages = root / f"usr/local/lib/python{PYTHON}/site-packages"
     shutil.rmtree(packages / "test", ignore_errors=True)
-    [pip] = pathlib.Path(maker / "usr/share/python-wheels").glob("pip-*.whl")
+    [pip] = (root / f"usr/local/lib/python{PYTHON}/ensurepip/_bundled").glob("pip-*.whl")
     shutil.unpack_archive(pip, packages, "zip")
     program = root / "usr/local/bin/pip"
     program.write_text("#!/bin/sh\nexec python3 -m pip \"$@\"\n")
