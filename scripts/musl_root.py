@@ -24,7 +24,7 @@ apt-get source -qq libffi zlib python{PYTHON}
 export CFLAGS="-O1 -fPIC"
 cd /work/zlib-*/ && CC=cc-musl ./configure --static --prefix=/opt/musl && make -s install
 cd /work/libffi-*/ && ./configure --quiet CC=cc-musl --disable-shared --with-pic --disable-docs --disable-multi-os-directory --prefix=/opt/musl && make -s install
-cd /work && mkdir python && tar -C python --strip-components 1 -xf python{PYTHON}_*.orig.tar.xz && cd python
+cd /work && mkdir python && tar -C python --strip-components 1 -xf python{PYTHON}_*.orig.tar.* && cd python
 export PKG_CONFIG=false LIBFFI_INCLUDEDIR=/opt/musl/include
 export CPPFLAGS=-I/opt/musl/include LDFLAGS=-L/opt/musl/lib
 ./configure --quiet CC=cc-musl --prefix=/usr/local --without-ensurepip --disable-test-modules
