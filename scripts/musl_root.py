@@ -11,6 +11,9 @@ NEEDS = ["gcc", "make", "musl-tools", "musl", "dpkg-dev", "linux-libc-dev", "bus
 #: The version of Debian bookworm.
 PYTHON = "3.11"
 
+#: The release whose musl runs it: before 1.2.4, musl knows no relative relocations, without which NumPy's libraries end with a signal.
+MUSL = "trixie"
+
 #: The compiler as configure wants it: it says what system it is for, and finds the kernel's headers, which belong to no C library.
 COMPILER = """#!/bin/sh
 case $1 in --print-multiarch|-print-multiarch) echo x86_64-linux-musl; exit ;; esac
@@ -30,6 +33,9 @@ export CPPFLAGS=-I/opt/musl/include LDFLAGS=-L/opt/musl/lib
 ./configure --quiet CC=cc-musl --prefix=/usr/local --without-ensurepip --disable-test-modules
 make -s -j2
 make -s install DESTDIR=/work/out
+sed "s/^deb \\([^ ]*\\) .*/deb \\1 {MUSL} main/" /etc/apt/sources.list >/etc/apt/sources.list.d/musl.list
+apt-get update -qq
+cd /work && apt-get download -qq musl/{MUSL} && dpkg-deb -x musl_*.deb musl
 """
 
 
@@ -49,7 +55,7 @@ def lay_out(maker, root):
     for folder in ["bin", "lib", "etc", "tmp", "proc", "dev", "root", "work", "usr/bin", "usr/lib"]:
         (root / folder).mkdir(parents=True)
     shutil.copytree(maker / "work/out/usr/local", root / "usr/local", symlinks=True)
-    shutil.copy(maker / "usr/lib/x86_64-linux-musl/libc.so", root / "lib/ld-musl-x86_64.so.1")
+    shutil.copy(maker / "work/musl/usr/lib/x86_64-linux-musl/libc.so", root / "lib/ld-musl-x86_64.so.1")
     shutil.copy(maker / "bin/busybox", root / "bin/busybox")
     for name in ["sh", "env", "mkdir", "rm", "cat", "ls"]:
         (root / "bin" / name).symlink_to("busybox")
