@@ -41,15 +41,8 @@ build: compiler ## the `relaxide` command and libonnxruntime.so (in build/), and
 
 release: setup ## the command, libonnxruntime and a wheel with LLVM inside, for machines without it (in dist/)
 	@scripts/setup static-libraries
-	@mkdir -p dist
 	@scripts/wasm-runtime
-	@cp target/release/relaxide_runtime*.wasm dist
-	@cp target/release/relaxide_runtime*.wasm python/relaxide
-	@cargo build --quiet --release -p relaxide-cli -p relaxide-onnxruntime $(FEATURES)-static
-	@strip -o dist/relaxide target/release/relaxide
-	@strip -o dist/libonnxruntime.so.1 target/release/libonnxruntime.so
-	@.venv/bin/maturin build --quiet --release $(FEATURES)-static --out dist >/dev/null
-	@echo "made: $$(ls -sh dist | tail -n +2 | tr -s '\n ' ' ')"
+	@scripts/release
 
 demo: build ## read the text in two pictures with three compiled networks
 	@$(PY) examples/ocr/ocr.py

@@ -103,3 +103,57 @@ def test_a_jar_has_the_libraries_of_several_machines(tmp_path):
             for name in ["librelaxide_runtime.so", "librelaxide_java.so"]:
                 path = archive.extract(f"native/linux-{machine}/{name}", tmp_path)
                 assert told in call("readelf", "-h", path)
+
+
+LLVM = """
+#include <llvm-c/Core.h>
+#include <llvm-c/ExecutionEngine.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <stdio.h>
+int main(void) {
+    LLVMInitializeAArch64TargetInfo(); LLVMInitializeAArch64Target(); LLVMInitializeAArch64TargetMC(); LLVMInitializeAArch64AsmPrinter();
+    LLVMModuleRef module = LLVMModuleCreateWithName("module");
+    LLVMTypeRef i32 = LLVMInt32Type(), both[] = {i32, i32};
+    LLVMValueRef add = LLVMAddFunction(module, "add", LLVMFunctionType(i32, both, 2, 0));
+    LLVMBuilderRef builder = LLVMCreateBuilder();
+    LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlock(add, "entry"));
+    LLVMBuildRet(builder, LLVMBuildAdd(builder, LLVMGetParam(add, 0), LLVMGetParam(add, 1), "sum"));
+    char *error = NULL, *triple = LLVMGetDefaultTargetTriple();
+    LLVMTargetRef target;
+    LLVMMemoryBufferRef text;
+    if (LLVMGetTargetFromTriple(triple, &target, &error)) return puts(error), 1;
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(target, triple, "", "", LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMAssemblyFile, &error, &text)) return puts(error), 1;
+    LLVMLinkInInterpreter(); /* which calls through libffi */
+    printf("%s\\n%s", triple, LLVMGetBufferStart(text));
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("qemu-aarch64-static") is None, reason="qemu-aarch64-static is missing")
+@pytest.mark.skipif(shutil.which("aarch64-linux-gnu-gcc") is None, reason="aarch64-linux-gnu-gcc is missing")
+def test_llvm_for_aarch64_is_linked_here_and_makes_code_there(tmp_path):
+    """What `scripts/release aarch64-unknown-linux-gnu` links the compiler with."""
+    found = subprocess.run([ROOT / "scripts/llvm-for", "aarch64-unknown-linux-gnu"], capture_output=True, text=True, timeout=900)
+    if "there is no LLVM" in found.stderr or "is not Debian's package" in found.stderr:
+        pytest.skip(found.stderr.strip())
+    assert found.returncode == 0, found.stderr
+    folder = pathlib.Path(found.stdout.strip())
+    config = lambda *words: call(folder / "bin/llvm-config", *words).split()  # noqa: E731
+    (tmp_path / "code.c").write_text(LLVM)
+    libraries = [*config("--link-static", "--libs"), "-Wl,--as-needed", "-lffi", *config("--link-static", "--system-libs"), "-lstdc++"]
+    call("aarch64-linux-gnu-gcc", "-w", "-o", tmp_path / "code", tmp_path / "code.c", *config("--cflags"), f"-L{folder / 'lib'}", *libraries)
+    # What no other machine has under this name is inside.
+    needed = call("readelf", "-d", tmp_path / "code")
+    assert not any(f"[lib{name}." in needed for name in ("LLVM", "ffi", "zstd", "z", "z3", "xml2")), needed
+    said = call("qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu", tmp_path / "code")
+    assert said.startswith("aarch64") and "add\tw0, w0, w1" in said, said
+
+
+def test_a_compiler_that_cannot_be_made_here_says_what_it_wants():
+    done = subprocess.run([ROOT / "scripts/release", "x86_64-unknown-linux-musl"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "LLVM_FOR_TARGET" in done.stderr and "scripts/wheel --target x86_64-unknown-linux-musl" in done.stderr
+    done = subprocess.run([ROOT / "scripts/release", "riscv64gc-unknown-linux-gnu"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "there is no LLVM for riscv64gc" in done.stderr

@@ -40,6 +40,8 @@ def library(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster(tmp_path_factory):
+    # A proxy that is not ready within five seconds is started anew, for ever where other processes keep the cores busy. Processes of the cluster read it.
+    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "120")
     # A short path: sockets lie below it.
     ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False, object_store_memory=100 << 20)
     yield

@@ -40,9 +40,10 @@ fn graphs_show_operators_of_programs_and_kernels_of_compiled_models() {
     for label in ["image", "nn.conv2d", "nn.relu", "matmul", "output"] {
         assert!(program.contains(&format!(">{label}<")), "{label}");
     }
+    assert!(program.contains("@media(prefers-color-scheme:dark)") && program.contains("class=\"node plain input\""));
     let compiled = place.ok("inspect model.so --show graph").out;
     assert!(compiled.contains(">fused_conv2d_relu<") && compiled.contains(">output<"), "{compiled}");
-    let nodes = compiled.matches("class=\"node\"").count();
+    let nodes = compiled.matches("class=\"node ").count();
     assert_eq!(compiled.matches("class=\"edge\"").count(), nodes - 1, "a chain");
     let missing = place.run("inspect model.so --show graph --function nobody");
     assert!(missing.code == 2 && missing.err.contains("the file has: main"), "{}", missing.err);

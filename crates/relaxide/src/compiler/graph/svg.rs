@@ -11,6 +11,12 @@ const MARGIN: f64 = 20.0;
 /// Labels are cut behind so many letters; the whole name shows when the pointer rests on a node.
 const LETTERS: usize = 44;
 
+/// Colours in dark surroundings; in light ones, and in programs that read no styles, are those of the elements. Nodes with a share stay light.
+const DARK: &str = "<style>@media(prefers-color-scheme:dark){\
+.relaxide-graph{background:#14181d}.relaxide-graph .edge{stroke:#7b8794}\
+.relaxide-graph .input rect{fill:#1d3a28}.relaxide-graph .output rect{fill:#1c2f4d}.relaxide-graph .call rect{fill:#1f262e}\
+.relaxide-graph .plain text{fill:#e4e7eb}.relaxide-graph .plain text+text{fill:#9aa5b1}}</style>";
+
 impl Graph {
     /// The graph as an SVG document.
     pub fn to_svg(&self) -> String {
@@ -20,8 +26,8 @@ impl Graph {
         // Writing to a string does not fail.
         let _ = writeln!(
             out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} \
-             {height:.0}\" font-family=\"ui-monospace, monospace\" font-size=\"12\">"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"relaxide-graph\" width=\"{width:.0}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"ui-monospace, monospace\" font-size=\"12\">{DARK}"
         );
         for (edge, bends) in self.edges.iter().zip(&layout.bends) {
             let _ = writeln!(out, "{}", edge_path(&layout, *edge, bends));
@@ -72,16 +78,16 @@ fn edge_path(layout: &Layout, (from, to): (usize, usize), bends: &[(f64, f64)]) 
 
 fn node_box(node: &Node, (x, y): (f64, f64)) -> String {
     let width = width(node);
-    let fill = match (node.kind, node.share) {
+    let (class, fill) = match (node.kind, node.share) {
         (_, Some(share)) => {
             // From white to orange; small shares are told apart better than large ones.
             let depth = share.clamp(0.0, 1.0).sqrt();
             let mix = |full: f64| (255.0 - depth * (255.0 - full)).round();
-            format!("rgb({},{},{})", mix(255.0), mix(140.0), mix(40.0))
+            ("share", format!("rgb({},{},{})", mix(255.0), mix(140.0), mix(40.0)))
         }
-        (NodeKind::Input, None) => "#e3f2e6".into(),
-        (NodeKind::Output, None) => "#e6eefa".into(),
-        (NodeKind::Call, None) => "#ffffff".into(),
+        (NodeKind::Input, None) => ("plain input", "#e3f2e6".into()),
+        (NodeKind::Output, None) => ("plain output", "#e6eefa".into()),
+        (NodeKind::Call, None) => ("plain call", "#ffffff".into()),
     };
     let title = escaped(format!("{}\n{}", node.label, node.detail).trim_end());
     let (label, second) = (escaped(&short(&node.label)), escaped(&second_line(node)));
@@ -96,7 +102,7 @@ fn node_box(node: &Node, (x, y): (f64, f64)) -> String {
         )
     };
     format!(
-        "<g class=\"node\"><title>{title}</title><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{HEIGHT}\" \
+        "<g class=\"node {class}\"><title>{title}</title><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{HEIGHT}\" \
          rx=\"6\" fill=\"{fill}\" stroke=\"#52606d\"/>{lines}</g>\n",
         x - width / 2.0,
         y - HEIGHT / 2.0

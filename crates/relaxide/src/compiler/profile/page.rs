@@ -20,8 +20,8 @@ const CURVE: f64 = 90.0;
 /// Columns of the table by which it is sorted at first, and which has bars.
 const TIME: usize = 2;
 const SHARE: usize = 3;
-/// Nodes of a kernel that are shown at once.
-const NODES: usize = 6;
+/// Nodes of a kernel that are shown at once: with more, rows are as high as the column is narrow.
+const NODES: usize = 2;
 /// Height of the numbers below a picture.
 const AXIS: f64 = 18.0;
 
@@ -37,7 +37,7 @@ td:first-child,th:first-child{text-align:left;font-family:ui-monospace,monospace
 td.nodes,th.nodes{text-align:left;white-space:normal;min-width:16em;max-width:40em}\
 td.share{background:linear-gradient(var(--bar),var(--bar)) no-repeat left/var(--part) 100%}\
 .calls text{fill:#1f2933}.axis text{fill:var(--ink)}.axis line{stroke:var(--grid)}\
-.memory polygon{fill:var(--bar);stroke:var(--curve)}.graph svg{background:#fff}\
+.memory polygon{fill:var(--bar);stroke:var(--curve)}\
 @media(max-width:600px){body{font-size:13px}td,th{padding:.15em .4em}td.nodes{min-width:10em}}";
 
 const SCRIPT: &str = "\
@@ -155,7 +155,8 @@ fn timeline(last: &ProfileReport, out: &mut String) {
 
 /// Nodes of a model as a cell: the first ones, and the others when they are asked for.
 fn nodes(all: &[String]) -> String {
-    let shown: Vec<String> = all.iter().map(|words| escaped(words)).collect();
+    // What one call was made of is one text.
+    let shown: Vec<String> = all.iter().flat_map(|words| words.split(", ")).map(escaped).collect();
     match shown.split_at_checked(NODES) {
         Some((first, rest)) if !rest.is_empty() => {
             let (first, rest, more) = (first.join(", "), rest.join(", "), rest.len());
