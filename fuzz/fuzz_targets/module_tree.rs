@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use relaxide_runtime::library::blob::{self, Node};
+use relaxide_runtime::library::blob::{self, ModuleNode};
 use relaxide_runtime::processor::variants::Variants;
 
 fuzz_target!(|data: &[u8]| {
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let Ok(nodes) = blob::decode(data) else { return };
     let count = nodes.len();
-    let saved = |node: Node<&[u8]>| Node {
+    let saved = |node: ModuleNode<&[u8]>| ModuleNode {
         kind: node.kind,
         payload: node.payload.map(|bytes| bytes.to_vec().into()),
         imports: node.imports,

@@ -148,7 +148,7 @@ def test_programs_mean_what_they_mean_in_tvm(name, tmp_path):
     relaxide.ir.assert_structural_equal(found, expected)
 
 
-def test_loops_over_python_values_are_written_out(tmp_path):
+def test_loops_over_python_values_are_unrolled(tmp_path):
     result = run(
         "relaxide",
         """

@@ -23,14 +23,14 @@ def unrolled(**entries):
         return tirx.transform.UnrollLoop()(Loops)["main"].body
 
 
-def test_loops_that_come_to_few_statements_are_written_out():
+def test_loops_that_come_to_few_statements_are_unrolled():
     assert isinstance(unrolled(), tirx.For)
     assert isinstance(unrolled(auto_max_step=8), tirx.SeqStmt) and len(unrolled(auto_max_step=8)) == 8
     inner_only = unrolled(auto_max_step=2)
     assert isinstance(inner_only, tirx.For) and isinstance(inner_only.body, tirx.SeqStmt)
 
 
-def test_loops_are_marked_where_they_are_not_to_be_written_out():
+def test_loops_are_marked_where_they_are_not_to_be_unrolled():
     body = unrolled(auto_max_step=8, explicit_unroll=False)
     assert body.kind == body.body.kind == tirx.ForKind.UNROLLED
 

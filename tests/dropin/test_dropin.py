@@ -44,7 +44,7 @@ def test_the_package_finds_our_library(packages):
 
 def compare(packages, folder, compiling):
     """Runs the suite on both and checks what passes on the original."""
-    theirs, ours = carried_out(packages, folder, compiling)
+    theirs, ours = outcomes_of(packages, folder, compiling)
     passed = {case for case, outcome in theirs.items() if outcome == "passed"} - TIMED
     lost = {case for case in passed if ours.get(case) != "passed"}
     print(f"{len(passed) - len(lost)} of the {len(passed)} cases that pass on the original pass")
@@ -54,7 +54,7 @@ def compare(packages, folder, compiling):
     assert not mended, f"these pass: take them out of {DIFFERENCES.name}"
 
 
-def carried_out(sites, folder, compiling):
+def outcomes_of(sites, folder, compiling):
     """What became of the cases where the package is imported from each of the places."""
     reports = [folder / f"{number}.xml" for number, _ in enumerate(sites)]
     runs = [suite.start(site, report, report.with_suffix(".cache"), compiling) for site, report in zip(sites, reports)]
@@ -69,7 +69,7 @@ def carried_out(sites, folder, compiling):
 
 def test_no_case_fails_on_ours(packages, tmp_path):
     """The original passes what it does not skip, so that it need not run each time."""
-    (ours,) = carried_out(packages[1:], tmp_path, compiling=False)
+    (ours,) = outcomes_of(packages[1:], tmp_path, compiling=False)
     assert sum(outcome == "passed" for outcome in ours.values()) > 2450, "the suite did not run, or skipped more than the original"
     failed = {case for case, outcome in ours.items() if outcome == "failed"} - TIMED
     assert failed <= differences(), sorted(failed - differences())

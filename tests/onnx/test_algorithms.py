@@ -3,6 +3,8 @@
 Many calls are nodes of one model, which is compiled once.
 """
 
+import os
+
 import numpy as np
 import pytest
 from onnx import TensorProto as T
@@ -19,8 +21,9 @@ def test_fourier_transforms_are_what_numpy_says(named):
     rng = np.random.default_rng(0)
     m = Nodes()
     # A length that the program computes is transformed as it is written, quadratic in the length.
-    for n in LENGTHS if not named else [n for n in LENGTHS if n <= 131]:
-        for parts in (1, 2):
+    for place, n in enumerate(LENGTHS if not named else [n for n in LENGTHS if n <= 131]):
+        # Of long ones every second is of complex numbers, and the others of real ones.
+        for parts in (1, 2) if n <= 100 or named or os.environ.get("RELAXIDE_DEEP") else (1 + place % 2,):
             x = rng.standard_normal((2, 3, n, parts)).astype("float32")
             signal = x[..., 0] + (1j * x[..., 1] if parts == 2 else 0)
             name = m.value(x, [2, 3, f"n{n}_{parts}" if named else n, parts])

@@ -51,7 +51,7 @@ def test_a_program_gives_for_other_lengths_what_pytorch_gave(name):
 
 
 @pytest.mark.parametrize("name", ["lstm_layers", "gru_layers", "rnn_relu", "map", "scan", "associative", "nested", "grow"])
-def test_loops_are_functions_and_not_written_out(name):
+def test_loops_are_functions_and_not_unrolled(name):
     module = from_exported_program(FOLDER / f"{name}.pt2")
     functions = [name for name, function in module.functions_items() if isinstance(function, relax.Function)]
     assert len(functions) > 1

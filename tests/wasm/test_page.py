@@ -1,6 +1,7 @@
 """The page that reads the text in pictures (`examples/browser`), in a real browser."""
 
 import importlib.util
+import os
 import pathlib
 import shutil
 import sys
@@ -11,7 +12,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 COMMAND = ROOT / "build" / "relaxide"
-PICTURES = ("notice", "receipt", "sign")
+#: What is read by choosing it; another picture is dropped.
+PICTURES = ("notice", "receipt", "sign") if os.environ.get("RELAXIDE_DEEP") else ("sign",)
 
 pytestmark = [
     pytest.mark.skipif(chromium.program() is None, reason="Chromium is missing: `apt-get install chromium` installs it"),
@@ -127,12 +129,12 @@ def test_it_reads_what_the_networks_read_natively(page, native, name):
 
 def test_pictures_are_dropped_and_other_files_refused(page, native):
     drop = """(async () => {
-        const file = new File([await (await fetch("pictures/sign.png")).blob()], "sign", { type: "%s" });
+        const file = new File([await (await fetch("pictures/receipt.png")).blob()], "receipt", { type: "%s" });
         const files = new DataTransfer();
         files.items.add(file);
         document.querySelector("#drop").dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: files }));
     })()"""
-    assert read(page, drop % "image/png") == [text for text, *_ in native("sign")]
+    assert read(page, drop % "image/png") == [text for text, *_ in native("receipt")]
     page.evaluate(drop % "text/plain")
     assert "picture" in page.wait_for("document.querySelector('#status.wrong')?.textContent")
 
@@ -140,7 +142,8 @@ def test_pictures_are_dropped_and_other_files_refused(page, native):
 def test_it_is_light_and_dark(page, tmp_path):
     import cv2
 
-    read(page, "document.querySelector('[data-picture$=\"notice.png\"]').click()")
+    if not page.evaluate("document.documentElement.dataset.done"):
+        read(page, "document.querySelector('[data-picture$=\"sign.png\"]').click()")
     means = []
     for scheme in ("light", "dark"):
         page.screenshot(tmp_path / f"{scheme}.png", scheme)

@@ -183,7 +183,7 @@ pub fn run(args: &CompileArgs, form: Form) -> Result<(), CliError> {
     if let Some(timing) = timing {
         eprint!("{}", timing.report());
     }
-    let made = Made::new(args, output, &executable, start.elapsed(), bar)?;
+    let made = CompiledModel::new(args, output, &executable, start.elapsed(), bar)?;
     if let (Some(named), false, Form::Text) = (&named, args.quiet, form) {
         eprintln!(
             "{} decisions of the schedule that name a target count for that one only: {named}",
@@ -219,7 +219,7 @@ fn refuse_for_relay(args: &CompileArgs) -> Result<(), CliError> {
 }
 
 /// What a compilation made.
-struct Made {
+struct CompiledModel {
     model: PathBuf,
     output: PathBuf,
     bytes: u64,
@@ -231,14 +231,14 @@ struct Made {
     stages: Vec<(String, Duration)>,
 }
 
-impl Made {
+impl CompiledModel {
     fn new(
         args: &CompileArgs,
         output: PathBuf,
         executable: &Executable,
         took: Duration,
         bar: Bar,
-    ) -> Result<Made, CliError> {
+    ) -> Result<CompiledModel, CliError> {
         let size = |path: &Path| std::fs::metadata(path).map(|file| file.len()).map_err(CliError::file(path));
         let bytes = size(&output)?;
         // A model without weights has no such file; one of that name may be left from another compilation.
@@ -248,7 +248,7 @@ impl Made {
         // Each has its note for each processor.
         let kernels = executable.notes().len() / signature.processors.len().max(1);
         let (model, weights, stages) = (args.model.clone(), weights.transpose()?, bar.stages().to_vec());
-        Ok(Made { model, output, bytes, weights, kernels, signature, took, stages })
+        Ok(CompiledModel { model, output, bytes, weights, kernels, signature, took, stages })
     }
 
     fn json(&self, schedule: Option<serde_json::Value>, weights: &[WeightNote]) -> Result<(), CliError> {

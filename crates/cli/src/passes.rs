@@ -1,4 +1,4 @@
-//! How passes are run and watched: what `compile` and `opt` share.
+//! How passes are run and instrumented: what `compile` and `opt` share.
 
 use std::path::PathBuf;
 use std::sync::Arc;

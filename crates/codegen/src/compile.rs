@@ -11,16 +11,13 @@ use inkwell::{
     targets::{FileType, TargetMachine},
 };
 use relaxide_ir::{Ref, Target, workers};
-use relaxide_runtime::processor::{
-    Needed,
-    variants::{Variant, Variants, suffix},
-};
+use relaxide_runtime::processor::variants::{Variant, Variants, suffix};
 use relaxide_tir::PrimFunc;
 
 use crate::{
     cache::{Cache, CacheUse, Key},
     error::CodegenError,
-    llvm::{self, DebugInfo, Helpers, ModuleText, Written, global_name},
+    llvm::{self, DebugInfo, Helpers, ModuleText, ProcessorTables, Written, global_name},
     memo::Memo,
     rejection,
     shards::{originals, split},
@@ -327,9 +324,9 @@ impl CompiledLib {
         [plain, others].concat()
     }
 
-    /// What a processor must have for the first kernels, and the table of those for others.
-    pub(crate) fn processors(&self) -> (Needed, Option<String>) {
-        (self.target.needed(), self.variants.as_ref().map(Variants::to_text))
+    /// Which processors the kernels are for.
+    pub(crate) fn processors(&self) -> ProcessorTables {
+        ProcessorTables { needed: self.target.needed(), variants: self.variants.as_ref().map(Variants::to_text) }
     }
 
     /// Kernels for several processors as one: each with its variant's name, the first with plain names.

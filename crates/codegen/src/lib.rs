@@ -138,10 +138,10 @@ pub fn register_symbol(prefix: &str) -> String {
 /// Writes kernels and the serialized module tree (empty for kernels alone) as one shared library.
 pub fn export_library(tree: &SavedBytes, kernels: &CompiledLib, path: &Path) -> Result<(), CodegenError> {
     let mut library = kernels.library()?;
-    let (needed, table) = kernels.processors();
+    let processors = kernels.processors();
     let section = ExtraSection::new(".rodata.relaxide").symbol(processor::SYMBOL);
-    library.section(section.piece(needed.to_text().into_bytes()).piece(&b"\0"[..]));
-    if let Some(table) = table {
+    library.section(section.piece(processors.needed.to_text().into_bytes()).piece(&b"\0"[..]));
+    if let Some(table) = processors.variants {
         let section = ExtraSection::new(".rodata.relaxide.processors").symbol(processor::variants::SYMBOL);
         library.section(section.piece(table.into_bytes()).piece(&b"\0"[..]));
     }

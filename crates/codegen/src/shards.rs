@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{structural_equal, structural_hash};
+use relaxide_ffi::{FreeVars, structural_equal, structural_hash};
 use relaxide_ir::{PrimExpr, Ref, prim::PrimVisitor};
 use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
 
@@ -26,8 +26,8 @@ pub(crate) fn originals(funcs: &[Ref<PrimFunc>]) -> Vec<usize> {
     let mut originals = Vec::with_capacity(funcs.len());
     for (index, func) in funcs.iter().enumerate() {
         let func = nameless(func);
-        let alike = seen.entry(structural_hash(&func, true)).or_default();
-        let known = alike.iter().find(|(_, other)| structural_equal(&func, other, true).is_ok());
+        let alike = seen.entry(structural_hash(&func, FreeVars::Mapped)).or_default();
+        let known = alike.iter().find(|(_, other)| structural_equal(&func, other, FreeVars::Mapped).is_ok());
         let original = known.map_or(index, |(original, _)| *original);
         if original == index {
             alike.push((index, func));

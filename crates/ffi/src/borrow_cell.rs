@@ -26,10 +26,14 @@ impl Drop for Return<'_> {
 }
 
 /// What the function with the borrow does.
-pub(crate) type Body<T> = fn(&mut T, &[AnyView<'_>]) -> Result<Any, Error>;
+pub(crate) type BorrowBody<T> = fn(&mut T, &[AnyView<'_>]) -> Result<Any, Error>;
 
 /// Runs `call` with a function that runs `body` on `value` for as long as `call` does.
-pub(crate) fn borrow_for<T: Send + 'static, R>(value: &mut T, body: Body<T>, call: impl FnOnce(&Function) -> R) -> R {
+pub(crate) fn borrow_for<T: Send + 'static, R>(
+    value: &mut T,
+    body: BorrowBody<T>,
+    call: impl FnOnce(&Function) -> R,
+) -> R {
     let cell = Arc::new(Cell(Mutex::new(std::ptr::from_mut(value).cast())));
     let borrowed = Arc::clone(&cell);
     let function = Function::new(move |args| {

@@ -22,9 +22,9 @@ unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
 
-type Table = LazyLock<RwLock<IndexMap<String, Address>>>;
+type SymbolTable = LazyLock<RwLock<IndexMap<String, Address>>>;
 
-static CONTEXT: Table = LazyLock::new(|| {
+static CONTEXT: SymbolTable = LazyLock::new(|| {
     let own: [(&str, *mut c_void); 4] = [
         ("__TVMFFIFunctionCall", capi::TVMFFIFunctionCall as *mut c_void),
         ("__TVMFFIEnvModLookupFromImports", capi::TVMFFIEnvModLookupFromImports as *mut c_void),
@@ -34,7 +34,7 @@ static CONTEXT: Table = LazyLock::new(|| {
     RwLock::new(own.into_iter().map(|(name, symbol)| (name.to_string(), Address(symbol))).collect())
 });
 
-static SYSTEM: Table = LazyLock::new(RwLock::default);
+static SYSTEM: SymbolTable = LazyLock::new(RwLock::default);
 
 /// Makes the tables, if nothing has used them yet.
 pub(crate) fn make() {
@@ -68,6 +68,6 @@ pub fn system_symbol(name: &str) -> Option<*mut c_void> {
     SYSTEM.read().unwrap_or_else(PoisonError::into_inner).get(name).map(|symbol| symbol.0)
 }
 
-fn enter(table: &Table, name: &str, symbol: *mut c_void) {
+fn enter(table: &SymbolTable, name: &str, symbol: *mut c_void) {
     table.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_string(), Address(symbol));
 }

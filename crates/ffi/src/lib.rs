@@ -83,7 +83,7 @@ pub use shape::Shape;
 pub use small_float::{SmallFloat, Special};
 pub use string::{Bytes, Str};
 pub use structural::{
-    CompareOptions, Mismatch, PathStep, Side, StructuralEqual, StructuralHash, StructuralKey, first_mismatch,
+    CompareOptions, FreeVars, Mismatch, PathStep, Side, StructuralEqual, StructuralHash, StructuralKey, first_mismatch,
     structural_equal, structural_hash, value_hash,
 };
 pub use tensor::{ALIGNMENT, Element, Tensor};

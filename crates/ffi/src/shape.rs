@@ -143,6 +143,6 @@ mod tests {
         assert_eq!(Any::from(vec![2i64, 3]).to::<Shape>().unwrap().as_slice(), [2, 3]);
         assert!(Any::from(vec!["a"]).to::<Shape>().is_err());
         assert!(Shape::new(&[]).is_empty());
-        assert!(crate::structural_equal(&shape, &Shape::from([2, 3, 5]), false).is_err());
+        assert!(crate::structural_equal(&shape, &Shape::from([2, 3, 5]), crate::FreeVars::Same).is_err());
     }
 }

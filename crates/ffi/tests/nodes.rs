@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use relaxide_ffi::{
-    Any, DataType, Field, Handle, Object, ObjectEnum, ObjectRef, PathStep, Ref, Weak, structural_equal, structural_hash,
+    Any, DataType, Field, FreeVars, Handle, Object, ObjectEnum, ObjectRef, PathStep, Ref, Weak, structural_equal,
+    structural_hash,
 };
 
 #[derive(Object, Debug)]
@@ -83,12 +84,12 @@ fn functions_are_equal_up_to_the_names_of_their_variables() {
         lambda(vec![x.clone(), y.clone()], call("sub", vec![leaf(&x), leaf(&y)]))
     };
     let (a, b) = (make("a", "b"), make("p", "q"));
-    assert!(structural_equal(&a, &b, false).is_ok());
-    assert_eq!(structural_hash(&a, false), structural_hash(&b, false));
+    assert!(structural_equal(&a, &b, FreeVars::Same).is_ok());
+    assert_eq!(structural_hash(&a, FreeVars::Same), structural_hash(&b, FreeVars::Same));
     let (x, y) = (var("x"), var("y"));
     let swapped = lambda(vec![x.clone(), y.clone()], call("sub", vec![leaf(&y), leaf(&x)]));
-    assert!(structural_equal(&a, &swapped, false).is_err());
-    assert_ne!(structural_hash(&a, false), structural_hash(&swapped, false));
+    assert!(structural_equal(&a, &swapped, FreeVars::Same).is_err());
+    assert_ne!(structural_hash(&a, FreeVars::Same), structural_hash(&swapped, FreeVars::Same));
 }
 
 #[test]
@@ -97,34 +98,34 @@ fn a_shared_body_is_not_equal_to_itself_under_swapped_parameters() {
     let body = call("sub", vec![leaf(&x), leaf(&y)]);
     let a = lambda(vec![x.clone(), y.clone()], body.clone());
     let b = lambda(vec![y, x], body);
-    assert!(structural_equal(&a, &b, false).is_err());
+    assert!(structural_equal(&a, &b, FreeVars::Same).is_err());
 }
 
 #[test]
 fn free_variables_equal_themselves_unless_they_are_mapped() {
     let (x, y) = (var("x"), var("y"));
     let (a, b) = (call("neg", vec![leaf(&x)]), call("neg", vec![leaf(&y)]));
-    assert!(structural_equal(&a, &a.clone(), false).is_ok());
-    assert!(structural_equal(&a, &b, false).is_err());
-    assert!(structural_equal(&a, &b, true).is_ok());
-    assert_eq!(structural_hash(&a, true), structural_hash(&b, true));
+    assert!(structural_equal(&a, &a.clone(), FreeVars::Same).is_ok());
+    assert!(structural_equal(&a, &b, FreeVars::Same).is_err());
+    assert!(structural_equal(&a, &b, FreeVars::Mapped).is_ok());
+    assert_eq!(structural_hash(&a, FreeVars::Mapped), structural_hash(&b, FreeVars::Mapped));
     let twice = call("add", vec![leaf(&x), leaf(&x)]);
     let mixed = call("add", vec![leaf(&x), leaf(&y)]);
-    assert!(structural_equal(&twice, &mixed, true).is_err(), "one variable cannot stand for two");
-    assert!(structural_equal(&mixed, &twice, true).is_err());
+    assert!(structural_equal(&twice, &mixed, FreeVars::Mapped).is_err(), "one variable cannot stand for two");
+    assert!(structural_equal(&mixed, &twice, FreeVars::Mapped).is_err());
 }
 
 #[test]
 fn a_mismatch_says_where_and_what() {
     let a = call("f", vec![constant(1), call("g", vec![constant(2), constant(3)])]);
     let b = call("f", vec![constant(1), call("g", vec![constant(2), constant(4)])]);
-    let mismatch = structural_equal(&a, &b, false).unwrap_err();
+    let mismatch = structural_equal(&a, &b, FreeVars::Same).unwrap_err();
     let args = || PathStep::Field("args".into());
     let expected = [args(), PathStep::Index(1), args(), PathStep::Index(1)];
     assert_eq!(mismatch.path[..4], expected);
     assert_eq!(mismatch.to_string(), "at <root>.args[1].args[1].value: 3 differs from 4");
     let other = call("f", vec![constant(1), constant(2)]);
-    let mismatch = structural_equal(&a, &other, false).unwrap_err();
+    let mismatch = structural_equal(&a, &other, FreeVars::Same).unwrap_err();
     assert_eq!(mismatch.to_string(), "at <root>.args[1]: a test.Call against a test.Const");
 }
 
@@ -132,8 +133,8 @@ fn a_mismatch_says_where_and_what() {
 fn ignored_fields_do_not_count() {
     let a = Ref::new(Call { op: "f".into(), args: vec![], span: Some(1) });
     let b = Ref::new(Call { op: "f".into(), args: vec![], span: Some(2) });
-    assert!(structural_equal(&a, &b, false).is_ok());
-    assert_eq!(structural_hash(&a, false), structural_hash(&b, false));
+    assert!(structural_equal(&a, &b, FreeVars::Same).is_ok());
+    assert_eq!(structural_hash(&a, FreeVars::Same), structural_hash(&b, FreeVars::Same));
     assert_ne!(a, b);
 }
 
@@ -141,8 +142,8 @@ fn ignored_fields_do_not_count() {
 fn deeply_shared_graphs_are_compared_in_linear_time() {
     let tower = || (0..200).fold(constant(1), |below, _| call("add", vec![below.clone(), below]));
     let (a, b) = (tower(), tower());
-    assert!(structural_equal(&a, &b, false).is_ok());
-    assert_eq!(structural_hash(&a, false), structural_hash(&b, false));
+    assert!(structural_equal(&a, &b, FreeVars::Same).is_ok());
+    assert_eq!(structural_hash(&a, FreeVars::Same), structural_hash(&b, FreeVars::Same));
 }
 
 #[test]

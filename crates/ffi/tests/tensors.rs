@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use relaxide_ffi::abi::{RawAny, type_index};
 use relaxide_ffi::{
-    ALIGNMENT, AnyView, DLManagedTensor, DLPackVersion, DLTensor, DataType, Device, ErrorKind, Requirements, Tensor,
-    structural_equal,
+    ALIGNMENT, AnyView, DLManagedTensor, DLPackVersion, DLTensor, DataType, Device, ErrorKind, FreeVars, Requirements,
+    Tensor, structural_equal,
 };
 
 #[test]
@@ -56,10 +56,10 @@ fn the_owner_lives_as_long_as_the_tensor() {
 fn equality_is_of_content() {
     let a = Tensor::from_slice(&[1i64, 2], &[2]).unwrap();
     let b = Tensor::from_slice(&[1i64, 2], &[2]).unwrap();
-    assert!(structural_equal(&a, &b, false).is_ok());
-    assert!(structural_equal(&a, &b.reshape(&[1, 2]).unwrap(), false).is_err());
+    assert!(structural_equal(&a, &b, FreeVars::Same).is_ok());
+    assert!(structural_equal(&a, &b.reshape(&[1, 2]).unwrap(), FreeVars::Same).is_err());
     b.copy_from_slice(&[1i64, 3]).unwrap();
-    assert!(structural_equal(&a, &b, false).is_err());
+    assert!(structural_equal(&a, &b, FreeVars::Same).is_err());
 }
 
 /// A tensor as a foreign library would hand it out.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use relaxide_ffi::{
-    Any, Array, Bytes, DataType, Device, ErrorKind, Function, Handle, List, Map, Object, Ref, Shape, Str, Tensor,
-    structural_equal, structural_hash,
+    Any, Array, Bytes, DataType, Device, ErrorKind, FreeVars, Function, Handle, List, Map, Object, Ref, Shape, Str,
+    Tensor, structural_equal, structural_hash,
 };
 
 #[derive(Object, Debug)]
@@ -50,14 +50,14 @@ fn sequences_and_maps_convert_to_each_other_by_copy() {
 fn equal_containers_have_equal_hashes_in_any_order_of_keys() {
     let a: Map = [("a", Any::from("a long value")), ("b", Any::from(vec![1.0f64, f64::NAN]))].into_iter().collect();
     let b: Map = [("b", Any::from(vec![1.0f64, -f64::NAN])), ("a", Any::from("a long value"))].into_iter().collect();
-    assert!(structural_equal(&a, &b, false).is_ok());
-    assert_eq!(structural_hash(&a, false), structural_hash(&b, false));
+    assert!(structural_equal(&a, &b, FreeVars::Same).is_ok());
+    assert_eq!(structural_hash(&a, FreeVars::Same), structural_hash(&b, FreeVars::Same));
     let c: Map = [("a", 1i64), ("c", 2)].into_iter().collect();
-    let mismatch = structural_equal(&a, &c, false).unwrap_err();
+    let mismatch = structural_equal(&a, &c, FreeVars::Same).unwrap_err();
     assert!(mismatch.to_string().starts_with("at <root>[\"a\"]: "), "{mismatch}");
     let f = Function::typed(|| Ok::<_, relaxide_ffi::Error>(()));
-    assert!(structural_equal(&f, &f.clone(), false).is_ok(), "functions equal themselves");
-    assert!(structural_equal(&f, &Function::typed(|| Ok::<_, relaxide_ffi::Error>(())), false).is_err());
+    assert!(structural_equal(&f, &f.clone(), FreeVars::Same).is_ok(), "functions equal themselves");
+    assert!(structural_equal(&f, &Function::typed(|| Ok::<_, relaxide_ffi::Error>(())), FreeVars::Same).is_err());
 }
 
 #[test]

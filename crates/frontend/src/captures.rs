@@ -60,7 +60,7 @@ impl Captures {
         }
     }
 
-    /// Symbolic variables that the function binds by parameters which are none of the boundary's.
+    /// Symbolic variables that the function binds by parameters that capture nothing.
     pub fn define(&mut self, vars: impl IntoIterator<Item = Ref<Var>>) {
         self.own.extend(vars);
     }

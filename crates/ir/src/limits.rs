@@ -1,4 +1,4 @@
-//! How many of a thing a program may ask for by one number, where each of them is written out while it is compiled.
+//! How many of a thing a program may ask for by one number, where each of them becomes code of its own while it is compiled.
 //!
 //! A number in a text or a file costs a few bytes, and what it asks for may not fit into memory: such a program is refused.
 

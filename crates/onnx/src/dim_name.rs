@@ -18,19 +18,19 @@ pub fn expression(name: &str, of: &mut dyn FnMut(&str) -> Option<PrimExpr>) -> O
     if name.len() > MAX_LENGTH || name.chars().all(is_name) {
         return None;
     }
-    let mut reader = Reader { rest: name, of, depth: 0 };
+    let mut reader = DimNameReader { rest: name, of, depth: 0 };
     let e = reader.sum()?;
     reader.skip();
     reader.rest.is_empty().then_some(e)
 }
 
-struct Reader<'a, 'f> {
+struct DimNameReader<'a, 'f> {
     rest: &'a str,
     of: &'f mut dyn FnMut(&str) -> Option<PrimExpr>,
     depth: usize,
 }
 
-impl Reader<'_, '_> {
+impl DimNameReader<'_, '_> {
     fn skip(&mut self) {
         self.rest = self.rest.trim_start();
     }

@@ -154,9 +154,9 @@ impl Names {
             if level.dims.contains(var) {
                 return true;
             }
-            if let Visibility::Captured(boundary) = &level.visibility {
-                return vars_of(boundary.params().map(|p| &p.ty)).contains(var)
-                    || boundary.bound_dims().any(|d| d == *var);
+            if let Visibility::Captured(captures) = &level.visibility {
+                return vars_of(captures.params().map(|p| &p.ty)).contains(var)
+                    || captures.bound_dims().any(|d| d == *var);
             }
         }
         false

@@ -29,7 +29,7 @@ const LIMIT: u64 = 4 << 30;
 
 /// Where a model comes from, and what is given beside it.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct ModelSource {
     /// Where.
     pub place: Place,
     /// What is given beside it.
@@ -45,7 +45,7 @@ pub enum Place {
     Memory(Bytes, Option<PathBuf>),
 }
 
-impl Source {
+impl ModelSource {
     /// The folder with the files that belong to it.
     pub fn folder(&self) -> Option<&Path> {
         match &self.place {
@@ -56,13 +56,13 @@ impl Source {
 }
 
 /// A place in the cache.
-pub struct Entry {
+pub struct CachedModel {
     folder: PathBuf,
     library: PathBuf,
 }
 
 /// The place of a model under options; none without a cache.
-pub fn entry(source: &Source, options: &str, log: &Log) -> Option<Entry> {
+pub fn entry(source: &ModelSource, options: &str, log: &Log) -> Option<CachedModel> {
     let folder = folder(log)?;
     let content = match &source.place {
         Place::Memory(bytes, _) => hex(&Sha256::digest(bytes)),
@@ -72,10 +72,10 @@ pub fn entry(source: &Source, options: &str, log: &Log) -> Option<Entry> {
     let given = source.given.described().ok()?;
     let key = [&content, options, package(), &processor(), &given].join("\0");
     let library = folder.join(format!("{}.so", digest(&key)));
-    Some(Entry { folder, library })
+    Some(CachedModel { folder, library })
 }
 
-impl Entry {
+impl CachedModel {
     /// The library, if it is there.
     pub fn find(&self) -> Option<&Path> {
         // Its time says when it was last used.

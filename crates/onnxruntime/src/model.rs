@@ -12,7 +12,7 @@ use relaxide::onnx::{Beside, Extent, Model, Signature};
 use relaxide::vm::ProfileReport;
 use relaxide::{CompileOptions, DimSpec, Error, OnnxOptions, VirtualMachine, Vm};
 
-use crate::cache::{self, Place, Source};
+use crate::cache::{self, ModelSource, Place};
 use crate::env::Log;
 use crate::status::{Code, Result, Status, invalid, not_here};
 
@@ -81,7 +81,7 @@ impl Program {
 }
 
 /// Reads a model.
-pub fn open(source: &Source) -> Result<Model> {
+pub fn open(source: &ModelSource) -> Result<Model> {
     let mut model = match &source.place {
         Place::File(path) => relaxide::open_onnx(path).map_err(|error| of_reading(&error))?,
         Place::Memory(bytes, folder) => from_memory(bytes, folder.as_deref())?,
@@ -119,7 +119,7 @@ pub fn head(model: &Model) -> Head {
 
 /// The program of a model: from the cache, or compiled and kept there.
 pub fn program(
-    source: &Source,
+    source: &ModelSource,
     model: &Model,
     head: &Head,
     shape_options: &ShapeOptions,
@@ -173,7 +173,7 @@ fn check_cancelled(cancelled: &AtomicBool) -> Result<()> {
 }
 
 /// All that a program follows from beside the model's bytes, as text.
-fn described(source: &Source, head: &Head, shape_options: &ShapeOptions) -> String {
+fn described(source: &ModelSource, head: &Head, shape_options: &ShapeOptions) -> String {
     let identity = |name: &String| match source.folder() {
         Some(folder) => cache::identity(&folder.join(name)).unwrap_or_else(|_| name.clone()),
         None => name.clone(),

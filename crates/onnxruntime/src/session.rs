@@ -12,7 +12,7 @@ use relaxide::onnx::{Extent, ValueSignature};
 use relaxide::vm::SHAPE_GUARD_ERROR;
 
 use crate::border::{array, array_mut, check_place, put, text};
-use crate::cache::{Place, Source};
+use crate::cache::{ModelSource, Place};
 use crate::content::Content;
 use crate::env::{Log, OrtEnv, set_threads};
 use crate::handle::{Handle, HandleKind, at, put_new, release};
@@ -29,7 +29,7 @@ use crate::type_info::{OrtTypeInfo, TypeInfo};
 pub struct Session {
     head: Head,
     /// Kept where the model may have to be compiled once more.
-    source: Option<Source>,
+    source: Option<ModelSource>,
     /// Sessions of the same model in which some weights are inputs, by the names of these.
     opened: Mutex<BTreeMap<Vec<String>, Arc<Session>>>,
     dims: BTreeMap<String, i64>,
@@ -64,7 +64,7 @@ impl Session {
     /// Makes a session.
     pub fn new(place: Place, options: &SessionOptions, log: &Arc<Log>) -> Result<Session> {
         let profile = options.profile.as_deref().map(|prefix| Arc::new(Profile::new(prefix)));
-        let source = Source { place, given: options.given.clone() };
+        let source = ModelSource { place, given: options.given.clone() };
         let log = Arc::clone(options.log.as_ref().unwrap_or(log));
         set_threads(options.intra_op)?;
         let shape_options = ShapeOptions { dims: options.dims.clone(), ..ShapeOptions::default() };
@@ -76,7 +76,7 @@ impl Session {
     }
 
     fn compile(
-        source: Source,
+        source: ModelSource,
         shape_options: ShapeOptions,
         log: Arc<Log>,
         cancelled: &Arc<AtomicBool>,
@@ -205,7 +205,7 @@ impl Session {
         wanted.iter().map(output).collect()
     }
 
-    /// What the program gives, watched where a profile is asked for.
+    /// What the program gives, instrumented where a profile is asked for.
     fn compute(&self, given: &[Content], args: &[Any], control: &RunControl) -> Result<Any> {
         let of_run = control.profile.as_deref().map(|prefix| Arc::new(Profile::new(prefix)));
         let profiles: Vec<Arc<Profile>> = self.profile().into_iter().chain(of_run.clone()).collect();

@@ -69,11 +69,11 @@ pub fn wrap(py: Python<'_>, function: ffi::Function) -> PyResult<Bound<'_, PyAny
         return Err(PyTypeError::new_err("the class that is registered for functions makes something else"));
     }
     // SAFETY: instances of the class have a word at this distance, which nobody has read yet.
-    unsafe { made.as_ptr().byte_add(*offset).cast::<Entry>().write(enter) };
+    unsafe { made.as_ptr().byte_add(*offset).cast::<VectorcallFunction>().write(enter) };
     Ok(made)
 }
 
-type Entry =
+type VectorcallFunction =
     unsafe extern "C" fn(*mut c::PyObject, *const *mut c::PyObject, usize, *mut c::PyObject) -> *mut c::PyObject;
 
 fn class(py: Python<'_>) -> PyResult<&Class> {
@@ -108,7 +108,7 @@ fn make_class(py: Python<'_>) -> PyResult<Class> {
     ];
     let mut spec = c::PyType_Spec {
         name: c"relaxide.ffi.Function".as_ptr(),
-        basicsize: (offset + size_of::<Entry>()) as c_int,
+        basicsize: (offset + size_of::<VectorcallFunction>()) as c_int,
         itemsize: 0,
         flags: (c::Py_TPFLAGS_DEFAULT | c::Py_TPFLAGS_BASETYPE | HAVE_VECTORCALL) as c_uint,
         slots: slots.as_mut_ptr(),

@@ -15,7 +15,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{Ref, structural_equal, structural_hash};
+use relaxide_ffi::{FreeVars, Ref, structural_equal, structural_hash};
 use relaxide_ir::span::{MaybeSpan, Span};
 use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
 use relaxide_tir::{PrimFunc, Stmt, te};
@@ -38,7 +38,7 @@ pub enum OpenDims {
 
 /// Bindings under construction.
 #[derive(Default)]
-struct Scope {
+struct BindingScope {
     blocks: Vec<Ref<BindingBlock>>,
     open: Vec<Binding>,
     dataflow: bool,
@@ -55,7 +55,7 @@ pub struct BlockBuilder {
     module: IRModule,
     kernels: HashMap<u64, Vec<NamedKernel>>,
     names: HashMap<String, usize>,
-    scopes: Vec<Scope>,
+    scopes: Vec<BindingScope>,
     open_dims: OpenDims,
     /// What variables are bound to, as far as this builder bound them.
     bound: HashMap<AnyVar, Expr>,
@@ -111,7 +111,7 @@ impl BlockBuilder {
     pub fn add_kernel(&mut self, func: PrimFunc, hint: &str) -> Ref<GlobalVar> {
         let func = Ref::new(func);
         let alike = self.kernels.get(&kernel_hash(&func)).into_iter().flatten();
-        let mut equal = alike.filter(|(known, _)| structural_equal(known, &func, true).is_ok());
+        let mut equal = alike.filter(|(known, _)| structural_equal(known, &func, FreeVars::Mapped).is_ok());
         if let Some((_, var)) = equal.next() {
             return var.clone();
         }
@@ -153,7 +153,7 @@ impl BlockBuilder {
 
     /// Begins a sequence: a function's body, or a branch.
     pub fn begin_scope(&mut self) {
-        self.scopes.push(Scope::default());
+        self.scopes.push(BindingScope::default());
     }
 
     /// Ends a sequence.
@@ -163,7 +163,7 @@ impl BlockBuilder {
         Ok(Ref::new(SeqExpr { blocks: scope.blocks, body }))
     }
 
-    fn scope(&mut self) -> Result<&mut Scope, BuildError> {
+    fn scope(&mut self) -> Result<&mut BindingScope, BuildError> {
         self.scopes.last_mut().ok_or_else(|| program("bindings are emitted inside a function"))
     }
 
@@ -554,7 +554,7 @@ pub fn kernel_arg_name(i: usize) -> String {
 }
 
 fn kernel_hash(func: &Ref<PrimFunc>) -> u64 {
-    structural_hash(func, true)
+    structural_hash(func, FreeVars::Mapped)
 }
 
 fn program(message: impl Into<String>) -> BuildError {
@@ -562,7 +562,7 @@ fn program(message: impl Into<String>) -> BuildError {
 }
 
 /// Ends the open block of a scope and begins another.
-fn close_block(scope: &mut Scope, dataflow: bool) {
+fn close_block(scope: &mut BindingScope, dataflow: bool) {
     if !scope.open.is_empty() {
         let bindings = std::mem::take(&mut scope.open);
         scope.blocks.push(Ref::new(BindingBlock { bindings, dataflow: scope.dataflow }));

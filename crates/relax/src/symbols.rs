@@ -16,9 +16,9 @@ use crate::{AnyVar, Binding, Expr, Function, SeqExpr};
 
 /// The function with every use of a symbolic dimension as a value marked as such. Unchanged functions are shared.
 pub fn settle(function: &Ref<Function>) -> Ref<Function> {
-    let mut scope = Scope::default();
+    let mut scope = SymbolScope::default();
     scope.function(function);
-    let Scope { mut symbols, bound } = scope;
+    let SymbolScope { mut symbols, bound } = scope;
     symbols.retain(|var| !bound.contains(var));
     match symbols.is_empty() {
         true => function.clone(),
@@ -28,12 +28,12 @@ pub fn settle(function: &Ref<Function>) -> Ref<Function> {
 
 /// What functions and the functions in them bind.
 #[derive(Default)]
-struct Scope {
+struct SymbolScope {
     symbols: HashSet<Ref<Var>>,
     bound: HashSet<Ref<Var>>,
 }
 
-impl Scope {
+impl SymbolScope {
     fn function(&mut self, function: &Function) {
         self.symbols.extend(vars_of(function.params.iter().map(|param| &param.ty)));
         self.bound.extend(function.params.iter().cloned());
@@ -41,7 +41,7 @@ impl Scope {
     }
 }
 
-impl ExprVisitor for Scope {
+impl ExprVisitor for SymbolScope {
     fn visit_expr(&mut self, e: &Expr) {
         match e {
             Expr::Function(function) => self.function(function),

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::{Any, DataType, Device, Function, Tensor};
-use relaxide_relay_vm::graph::{Entry, EntryType, Graph, GraphExecutor, GraphFactory, Node, NodeKind, graph_of};
+use relaxide_relay_vm::graph::{EntryType, Graph, GraphExecutor, GraphFactory, Node, NodeEntry, NodeKind, graph_of};
 use relaxide_relay_vm::{Alignment, Constant, Executable, Instruction as I, Size, VmFunction};
 
-fn kernel(name: &str, inputs: Vec<Entry>) -> Node {
+fn kernel(name: &str, inputs: Vec<NodeEntry>) -> Node {
     let kind = NodeKind::Kernel { function: name.into(), flatten: false, attrs: vec![("hash".into(), "17".into())] };
     Node { name: name.into(), kind, inputs, outputs: 1 }
 }
 
-fn entry(node: usize) -> Entry {
-    Entry { node, index: 0 }
+fn entry(node: usize) -> NodeEntry {
+    NodeEntry { node, index: 0 }
 }
 
 /// `double(double(x))`, whose first result is free when the second is there.

@@ -115,25 +115,25 @@ impl Interpreter {
             // A value that is the result at once needs no way back.
             let last = matches!(&l.body, Expr::Var(v) if Ref::ptr_eq(v, &l.var));
             let next = match self.step(&l, &activations[here])? {
-                Step::Value(value) => {
+                Evaluation::Value(value) => {
                     activations[here].insert(address(&l.var), value);
                     expr = l.body.clone();
                     continue;
                 }
-                Step::Inside(inner, names) => {
+                Evaluation::Inside(inner, names) => {
                     activations[here].extend(names);
                     if !last {
                         frames.push(Frame { var: l.var.clone(), body: l.body.clone(), activation: here });
                     }
                     inner
                 }
-                Step::Forget(name) => {
+                Evaluation::Forget(name) => {
                     activations[here].remove(&name);
                     activations[here].insert(address(&l.var), Adt::tuple(Vec::new()).into());
                     expr = l.body.clone();
                     continue;
                 }
-                Step::Call(inner, activation) => {
+                Evaluation::Call(inner, activation) => {
                     let waiting = frames.last().is_some_and(|frame| frame.activation == here);
                     if last && !waiting {
                         activations[here] = activation;
@@ -181,9 +181,9 @@ impl Interpreter {
         }
     }
 
-    fn step(&mut self, l: &Ref<Let>, names: &HashMap<usize, Any>) -> Result<Step, Error> {
+    fn step(&mut self, l: &Ref<Let>, names: &HashMap<usize, Any>) -> Result<Evaluation, Error> {
         if l.value.is_leaf() {
-            return self.atom(&l.value, names).map(Step::Value);
+            return self.atom(&l.value, names).map(Evaluation::Value);
         }
         let value = match &l.value {
             Expr::Tuple(t) => Adt::tuple(self.atoms(&t.fields, names)?).into(),
@@ -198,14 +198,17 @@ impl Interpreter {
             Expr::If(i) => {
                 let holds = crate::scalar::ints(&tensor(&self.atom(&i.cond, names)?)?).and_then(|v| v.first().copied());
                 let holds = holds.ok_or_else(|| error("a condition is no bool"))?;
-                return Ok(Step::Inside(if holds != 0 { i.then.clone() } else { i.other.clone() }, HashMap::new()));
+                return Ok(Evaluation::Inside(
+                    if holds != 0 { i.then.clone() } else { i.other.clone() },
+                    HashMap::new(),
+                ));
             }
             Expr::Match(m) => {
                 let data = self.atom(&m.data, names)?;
                 for clause in &m.clauses {
                     let mut bound = HashMap::new();
                     if matches(&clause.pattern, &data, &mut bound)? {
-                        return Ok(Step::Inside(clause.body.clone(), bound));
+                        return Ok(Evaluation::Inside(clause.body.clone(), bound));
                     }
                 }
                 return Err(error("no case of a `match` fits"));
@@ -213,7 +216,7 @@ impl Interpreter {
             Expr::Call(c) => return self.call_step(c, names),
             other => return Err(error(format!("{} is not in A-normal form", other.type_key()))),
         };
-        Ok(Step::Value(value))
+        Ok(Evaluation::Value(value))
     }
 
     fn atoms(&self, exprs: &[Expr], names: &HashMap<usize, Any>) -> Result<Vec<Any>, Error> {
@@ -235,21 +238,23 @@ impl Interpreter {
         Ok(Ref::new(InterpretedFunction { function: Callable::Function(f.clone()), captured, own }).into())
     }
 
-    fn call_step(&mut self, call: &Ref<Call>, names: &HashMap<usize, Any>) -> Result<Step, Error> {
+    fn call_step(&mut self, call: &Ref<Call>, names: &HashMap<usize, Any>) -> Result<Evaluation, Error> {
         if let (Expr::Op(op), [Expr::Var(var)]) = (&call.op, call.args.as_slice())
             && op.name == "memory.kill"
         {
-            return Ok(Step::Forget(address(var)));
+            return Ok(Evaluation::Forget(address(var)));
         }
         let args = self.atoms(&call.args, names)?;
         match &call.op {
-            Expr::Op(node) if memory::is_memory(&node.name) => self.memory(call, &node.name, args).map(Step::Value),
-            Expr::Op(node) => self.operator(call, &node.name, args).map(Step::Value),
-            Expr::Constructor(c) => Ok(Step::Value(Adt::new(tag(c)?, args).into())),
+            Expr::Op(node) if memory::is_memory(&node.name) => {
+                self.memory(call, &node.name, args).map(Evaluation::Value)
+            }
+            Expr::Op(node) => self.operator(call, &node.name, args).map(Evaluation::Value),
+            Expr::Constructor(c) => Ok(Evaluation::Value(Adt::new(tag(c)?, args).into())),
             Expr::Global(g) => {
                 let function = self.module.functions.get(&g.name).cloned();
                 let function = function.ok_or_else(|| error(format!("the module has no function `@{}`", g.name)))?;
-                Ok(Step::Call(function.body.clone(), bound(&function, args)?))
+                Ok(Evaluation::Call(function.body.clone(), bound(&function, args)?))
             }
             callee => {
                 let value = self.atom(callee, names)?;
@@ -257,14 +262,14 @@ impl Interpreter {
                     .downcast_ref::<InterpretedFunction>()
                     .ok_or_else(|| error("what is called is no function"))?;
                 match &closure.function {
-                    Callable::Constructor(c) => Ok(Step::Value(Adt::new(tag(c)?, args).into())),
+                    Callable::Constructor(c) => Ok(Evaluation::Value(Adt::new(tag(c)?, args).into())),
                     Callable::Function(f) => {
                         let mut activation = bound(f, args)?;
                         activation.extend(closure.captured.iter().map(|(v, value)| (address(v), value.clone())));
                         if let Some(own) = &closure.own {
                             activation.insert(address(own), value.clone());
                         }
-                        Ok(Step::Call(f.body.clone(), activation))
+                        Ok(Evaluation::Call(f.body.clone(), activation))
                     }
                 }
             }
@@ -345,7 +350,7 @@ fn tag(constructor: &Constructor) -> Result<i32, Error> {
     })
 }
 
-enum Step {
+enum Evaluation {
     Value(Any),
     /// A name that is given up.
     Forget(usize),

@@ -257,7 +257,7 @@ impl Writer<'_> {
     }
 
     /// Whether Relax's machine keeps nothing of an expression that gives the empty tuple: it takes such calls for effects alone.
-    /// A function's call of itself in its last place is a loop, and what comes back is what another turn gave.
+    /// A function's call of itself in its last place is a loop, and what comes back is what another iteration gave.
     fn is_lost(&self, value: &Expr, is_result: bool) -> bool {
         match value {
             Expr::Call(call) => match &call.op {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::generate::Random;
-use relaxide_ffi::structural_equal;
+use relaxide_ffi::{FreeVars, structural_equal};
 use relaxide_relay::prelude::{parse_with_prelude, without_unused};
 use relaxide_relay::text::{PrintOptions, Source, parse, print_module};
 use relaxide_relay::{Expr, Module, infer, json, to_a_normal_form, to_relax, visit, well_formed};
@@ -108,7 +108,7 @@ fn same(a: &Module, b: &Module) -> bool {
     a.functions.len() == b.functions.len()
         && a.functions
             .iter()
-            .all(|(name, f)| b.functions.get(name).is_some_and(|g| structural_equal(f, g, false).is_ok()))
+            .all(|(name, f)| b.functions.get(name).is_some_and(|g| structural_equal(f, g, FreeVars::Same).is_ok()))
 }
 
 /// Whether a node that binds names stands at two places. Text has it twice, with names of their own.

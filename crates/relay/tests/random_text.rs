@@ -1,14 +1,14 @@
 //! Random programs: what is printed is read again, as text and as a graph.
 
 use crate::generate;
-use relaxide_ffi::structural_equal;
+use relaxide_ffi::{FreeVars, structural_equal};
 use relaxide_relay::prelude::parse_with_prelude;
 use relaxide_relay::text::{PrintOptions, Source, parse, print_module};
 use relaxide_relay::{Module, infer, json, to_a_normal_form};
 
 fn differs(a: &Module, b: &Module) -> Option<String> {
     let different = |(name, f): (&String, &relaxide_ffi::Ref<relaxide_relay::Function>)| match b.functions.get(name) {
-        Some(g) => structural_equal(f, g, false).is_err().then(|| name.clone()),
+        Some(g) => structural_equal(f, g, FreeVars::Same).is_err().then(|| name.clone()),
         None => Some(name.clone()),
     };
     a.functions.iter().find_map(different)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use relaxide_ffi::structural_equal;
+use relaxide_ffi::{FreeVars, structural_equal};
 use relaxide_relay::text::{PrintOptions, Source, parse, print_module};
 use relaxide_relay::{Module, infer, json, parse_and_infer, to_a_normal_form};
 
@@ -21,7 +21,7 @@ fn equal(a: &Module, b: &Module) -> bool {
     a.functions.len() == b.functions.len()
         && a.functions
             .iter()
-            .all(|(name, f)| b.functions.get(name).is_some_and(|g| structural_equal(f, g, false).is_ok()))
+            .all(|(name, f)| b.functions.get(name).is_some_and(|g| structural_equal(f, g, FreeVars::Same).is_ok()))
         && a.types.keys().eq(b.types.keys())
 }
 

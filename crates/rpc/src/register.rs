@@ -32,9 +32,9 @@ pub fn register() {
     });
 }
 
-type Body = fn(&[AnyView<'_>]) -> Result<Any, Error>;
+type GlobalBody = fn(&[AnyView<'_>]) -> Result<Any, Error>;
 
-const FUNCTIONS: &[(&str, Body)] = &[
+const FUNCTIONS: &[(&str, GlobalBody)] = &[
     ("rpc.Connect", connect),
     ("rpc.LocalSession", |_args| Ok(local::session(Dialect::Own)?.module().into())),
     ("rpc.PopenSession", popen),

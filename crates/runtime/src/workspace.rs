@@ -14,37 +14,37 @@ use crate::device::{DeviceApi, device_api};
 /// Sizes are multiples of this.
 const PAGE: usize = 4096;
 
-struct Block {
+struct WorkspaceBlock {
     device: Device,
     data: *mut c_void,
     bytes: usize,
     api: &'static dyn DeviceApi,
 }
 
-impl Drop for Block {
+impl Drop for WorkspaceBlock {
     fn drop(&mut self) {
-        // SAFETY: a block is made in `Blocks::allocate` from `DeviceApi::allocate`, and dropped when nobody uses it.
+        // SAFETY: a block is made in `Workspaces::allocate` from `DeviceApi::allocate`, and dropped when nobody uses it.
         unsafe { self.api.free(self.device, self.data, self.bytes) };
     }
 }
 
 #[derive(Default)]
-struct Blocks {
-    free: Vec<Block>,
-    used: Vec<Block>,
+struct Workspaces {
+    free: Vec<WorkspaceBlock>,
+    used: Vec<WorkspaceBlock>,
 }
 
 thread_local! {
-    static BLOCKS: RefCell<Blocks> = RefCell::default();
+    static BLOCKS: RefCell<Workspaces> = RefCell::default();
 }
 
-impl Blocks {
+impl Workspaces {
     fn allocate(&mut self, device: Device, bytes: usize) -> Result<*mut c_void, Error> {
         let Some(bytes) = bytes.max(1).checked_next_multiple_of(PAGE) else {
             let message = format!("a workspace of {bytes} bytes is more than any memory");
             return Err(Error::new(ErrorKind::MemoryError, message));
         };
-        let of_device = |block: &&Block| block.device == device;
+        let of_device = |block: &&WorkspaceBlock| block.device == device;
         let fitting = self.free.iter().filter(of_device).filter(|block| block.bytes >= bytes).map(|block| block.bytes);
         if let Some(size) = fitting.min()
             && let Some(at) = self.free.iter().position(|block| block.device == device && block.bytes == size)
@@ -56,7 +56,7 @@ impl Blocks {
             self.free.retain(|block| block.device != device || Some(block.bytes) != largest);
             let api = device_api(device)?;
             let data = api.allocate(device, bytes)?;
-            self.used.push(Block { device, data, bytes, api });
+            self.used.push(WorkspaceBlock { device, data, bytes, api });
         }
         Ok(self.used.last().map_or(std::ptr::null_mut(), |block| block.data))
     }

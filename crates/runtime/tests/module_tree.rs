@@ -1,7 +1,7 @@
 //! Saving a tree of modules and loading files that are none.
 
 use relaxide_ffi::{Bytes, Error, Function, Module, ModuleImpl, ModuleProperties, register_global};
-use relaxide_runtime::library::blob::{self, Node};
+use relaxide_runtime::library::blob::{self, ModuleNode};
 use relaxide_runtime::{load_module, save_module_tree};
 
 /// A module that is its bytes.
@@ -42,14 +42,14 @@ fn plain(kind: &'static str, bytes: &[u8]) -> Module {
     Module::new(Plain(kind, bytes.to_vec()))
 }
 
-fn nodes_of(module: &Module) -> Vec<Node<Vec<u8>>> {
+fn nodes_of(module: &Module) -> Vec<ModuleNode<Vec<u8>>> {
     let blob = save_module_tree(module).unwrap().bytes.into_bytes();
     let nodes = blob::decode(&blob[8..]).unwrap();
     nodes.into_iter().map(|of| node(&of.kind, of.payload, &of.imports)).collect()
 }
 
-fn node(kind: &str, payload: Option<&[u8]>, imports: &[usize]) -> Node<Vec<u8>> {
-    Node { kind: kind.to_owned(), payload: payload.map(<[u8]>::to_vec), imports: imports.to_vec() }
+fn node(kind: &str, payload: Option<&[u8]>, imports: &[usize]) -> ModuleNode<Vec<u8>> {
+    ModuleNode { kind: kind.to_owned(), payload: payload.map(<[u8]>::to_vec), imports: imports.to_vec() }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use relaxide_ffi::abi::RawAny;
 use relaxide_ffi::{Any, AnyView, Bytes, Function, Module, ModuleImpl, env, get_global, register_global};
-use relaxide_runtime::library::blob::{self, Node};
+use relaxide_runtime::library::blob::{self, ModuleNode};
 use relaxide_runtime::{register, system_library};
 
 extern "C" fn answer(_: *mut c_void, _: *const RawAny, _: c_int, result: *mut RawAny) -> c_int {
@@ -50,8 +50,8 @@ fn the_module_tree_is_rebuilt_when_it_appears() {
     env::register_system_symbol("__tvm_ffi_tree_answer", answer as *mut c_void);
     assert_eq!(system_library("tree_").unwrap().kind(), "library");
 
-    let note = Node { kind: "test_note".to_owned(), payload: Some(b"words".to_vec().into()), imports: vec![1] };
-    let code = Node { kind: blob::LIBRARY_KIND.to_owned(), payload: None, imports: vec![] };
+    let note = ModuleNode { kind: "test_note".to_owned(), payload: Some(b"words".to_vec().into()), imports: vec![1] };
+    let code = ModuleNode { kind: blob::LIBRARY_KIND.to_owned(), payload: None, imports: vec![] };
     let bytes = Box::leak(blob::encode(vec![note, code]).into_bytes().into_boxed_slice());
     env::register_system_symbol("tree___tvm_ffi__library_bin", bytes.as_mut_ptr().cast());
     register();

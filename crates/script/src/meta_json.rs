@@ -27,9 +27,9 @@ pub(crate) struct Section {
 }
 
 /// A graph under construction: a list of nodes. The first two are given, since all graphs need them.
-struct Graph(Vec<Value>);
+struct MetaGraph(Vec<Value>);
 
-impl Graph {
+impl MetaGraph {
     fn add(&mut self, node: Value) -> usize {
         self.0.push(node);
         self.0.len() - 1
@@ -65,7 +65,7 @@ impl Graph {
 
 /// The graph of a section.
 pub(crate) fn write(section: &Section) -> String {
-    let mut graph = Graph(vec![json!({"type": "ffi.String", "data": CONSTANTS}), json!({"type": "None"})]);
+    let mut graph = MetaGraph(vec![json!({"type": "ffi.String", "data": CONSTANTS}), json!({"type": "None"})]);
     let mut root = Vec::new();
     if !section.constants.is_empty() {
         let constants: Vec<_> = section.constants.iter().map(|t| graph.constant(t)).collect();

@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{DataType, Ref, Tensor, structural_equal};
+use relaxide_ffi::{DataType, FreeVars, Ref, Tensor, structural_equal};
 use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, floordiv, floormod};
-use relaxide_tir::s_tir::{LoopRV, SBlockRV, Schedule};
+use relaxide_tir::s_tir::{LoopRV, SBlockRV, Schedule, UnitLoops};
 use relaxide_tir::{IndexMap, PrimFunc, interp};
 use serde_json::Value;
 
@@ -80,11 +80,11 @@ impl Run {
             }
             "compute_at" => {
                 let (block, loop_) = (self.block(at(0))?, self.loop_(at(1))?);
-                self.sch.compute_at(&block, &loop_, false, -1).map_err(refused)?;
+                self.sch.compute_at(&block, &loop_, UnitLoops::Dropped, -1).map_err(refused)?;
             }
             "reverse_compute_at" => {
                 let (block, loop_) = (self.block(at(0))?, self.loop_(at(1))?);
-                self.sch.reverse_compute_at(&block, &loop_, false, -1).map_err(refused)?;
+                self.sch.reverse_compute_at(&block, &loop_, UnitLoops::Dropped, -1).map_err(refused)?;
             }
             "cache_read" => {
                 blocks.push(self.sch.cache_read(&self.block(at(0))?, int(1)?, text(2)?, &[]).map_err(refused)?);
@@ -163,7 +163,7 @@ fn case(source: &str, steps: &[Value], expected: &str) -> Result<(), String> {
     }
     let found = run.sch.func("main").map_err(|e| e.to_string())?;
     let expected = Ref::new(parse(expected)?);
-    if let Err(mismatch) = structural_equal(&found, &expected, false) {
+    if let Err(mismatch) = structural_equal(&found, &expected, FreeVars::Same) {
         return Err(format!("{mismatch}\nhere:\n{found}\nTVM:\n{expected}"));
     }
     let shapes = |f: &PrimFunc| f.buffers.iter().flatten().map(|b| format!("{:?}", b.shape)).collect::<Vec<_>>();

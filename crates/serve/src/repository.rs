@@ -94,7 +94,7 @@ impl Stamp {
     }
 }
 
-struct Entry {
+struct ServedModel {
     path: PathBuf,
     metrics: Arc<Metrics>,
     /// Nothing where it has been unloaded.
@@ -103,7 +103,7 @@ struct Entry {
     stamps: Mutex<(Stamp, Stamp)>,
 }
 
-impl Entry {
+impl ServedModel {
     fn current(&self) -> Option<Arc<Loaded>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -142,7 +142,7 @@ impl Listed {
 
 /// All models.
 pub(crate) struct Repository {
-    entries: RwLock<BTreeMap<String, Arc<Entry>>>,
+    entries: RwLock<BTreeMap<String, Arc<ServedModel>>>,
     options: Options,
 }
 
@@ -182,7 +182,7 @@ impl Repository {
         let stamp = Stamp::at(path).map_err(|error| unreadable(path, &error))?;
         let loaded = self.load(name, path, &metrics)?;
         let (current, stamps) = (RwLock::new(Some(Arc::new(loaded))), Mutex::new((stamp, stamp)));
-        let entry = Entry { path: path.to_owned(), metrics, current, stamps };
+        let entry = ServedModel { path: path.to_owned(), metrics, current, stamps };
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let is_new = !entries.contains_key(name);
         entries.entry(name.to_owned()).or_insert_with(|| Arc::new(entry));
@@ -211,12 +211,12 @@ impl Repository {
         Ok(Loaded { id, name: name.to_string(), signature, batch_rows, buckets, metrics: Arc::clone(metrics), place })
     }
 
-    fn entries(&self) -> Vec<(String, Arc<Entry>)> {
+    fn entries(&self) -> Vec<(String, Arc<ServedModel>)> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.iter().map(|(name, entry)| (name.clone(), Arc::clone(entry))).collect()
     }
 
-    fn find(&self, name: &str) -> Option<Arc<Entry>> {
+    fn find(&self, name: &str) -> Option<Arc<ServedModel>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
@@ -291,7 +291,7 @@ impl Repository {
 
     /// The models whose files are other than at their last load, and as they were at the last look: whoever writes them is done.
     pub(crate) fn changed(&self) -> Vec<String> {
-        let is_changed = |entry: &Entry| {
+        let is_changed = |entry: &ServedModel| {
             let Ok(now) = Stamp::at(&entry.path) else { return false };
             let mut stamps = entry.stamps.lock().unwrap_or_else(PoisonError::into_inner);
             let (loaded, seen) = *stamps;

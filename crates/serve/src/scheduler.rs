@@ -57,7 +57,7 @@ pub(crate) struct Limits {
 }
 
 #[derive(Default)]
-struct State {
+struct Queues {
     groups: VecDeque<Group>,
     /// Counts changes of the models.
     generation: u64,
@@ -76,7 +76,7 @@ pub(crate) enum Next {
 
 /// The requests of all models.
 pub(crate) struct Scheduler {
-    state: Mutex<State>,
+    state: Mutex<Queues>,
     wake: Condvar,
     limits: Limits,
 }
@@ -86,7 +86,7 @@ impl Scheduler {
         Scheduler { state: Mutex::default(), wake: Condvar::new(), limits }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Queues> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -109,7 +109,7 @@ const FIRST: usize = 0x0dd;
 /// The distance between two handles: less than an allocation of tests has bytes, so that sums lead nowhere.
 const STEP: usize = 2;
 
-struct Block {
+struct DeviceBlock {
     device: Device,
     // Words, so that elements are aligned.
     words: Vec<u128>,
@@ -117,37 +117,37 @@ struct Block {
 }
 
 #[derive(Default)]
-struct State {
-    memory: HashMap<usize, Block>,
+struct DeviceState {
+    memory: HashMap<usize, DeviceBlock>,
     made: usize,
     counts: Counts,
 }
 
-static STATE: Mutex<Option<State>> = Mutex::new(None);
+static STATE: Mutex<Option<DeviceState>> = Mutex::new(None);
 
-struct Locked(MutexGuard<'static, Option<State>>);
+struct Locked(MutexGuard<'static, Option<DeviceState>>);
 
 impl std::ops::Deref for Locked {
-    type Target = State;
+    type Target = DeviceState;
 
-    fn deref(&self) -> &State {
+    fn deref(&self) -> &DeviceState {
         self.0.as_ref().expect("it was made when it was locked")
     }
 }
 
 impl std::ops::DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut State {
+    fn deref_mut(&mut self) -> &mut DeviceState {
         self.0.as_mut().expect("it was made when it was locked")
     }
 }
 
 fn state() -> Locked {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    state.get_or_insert_with(State::default);
+    state.get_or_insert_with(DeviceState::default);
     Locked(state)
 }
 
-impl State {
+impl DeviceState {
     /// The host's address behind a place on a device.
     fn resolve(&mut self, place: Memory, bytes: usize) -> Result<*mut u8, Error> {
         let wrong = |what: String| Error::new(ErrorKind::RuntimeError, what);
@@ -183,7 +183,7 @@ impl DeviceApi for Handles {
         let mut state = state();
         let handle = FIRST + state.made * STEP;
         state.made += 1;
-        state.memory.insert(handle, Block { device, words: vec![0; bytes.div_ceil(16) + 4], bytes });
+        state.memory.insert(handle, DeviceBlock { device, words: vec![0; bytes.div_ceil(16) + 4], bytes });
         Ok(std::ptr::without_provenance_mut(handle))
     }
 

@@ -36,14 +36,14 @@ pub fn called_kernel(e: &PrimExpr) -> Option<(&str, &[PrimExpr])> {
 /// The kernels that a kernel calls, each once, in order: by their names in the module, and by those in the library
 /// (`T.call_cpacked`).
 pub fn called_kernels(func: &PrimFunc) -> Vec<String> {
-    let mut calls = Calls(Vec::new());
+    let mut calls = CalledNames(Vec::new());
     calls.visit_stmt(&func.body);
     calls.0
 }
 
-struct Calls(Vec<String>);
+struct CalledNames(Vec<String>);
 
-impl PrimVisitor for Calls {
+impl PrimVisitor for CalledNames {
     fn visit_prim(&mut self, e: &PrimExpr) {
         if let PrimExpr::Call(call) = e {
             let name = match (call.op.as_str(), call.args.as_slice()) {
@@ -59,4 +59,4 @@ impl PrimVisitor for Calls {
     }
 }
 
-impl StmtVisitor for Calls {}
+impl StmtVisitor for CalledNames {}

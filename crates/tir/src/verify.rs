@@ -132,7 +132,7 @@ pub fn verify(func: &PrimFunc) -> Result<()> {
     if params != buffers {
         return Err(VerifyError::Signature { params, buffers });
     }
-    let mut scope = Scope {
+    let mut scope = VerifyScope {
         vars: func.params.iter().cloned().collect(),
         memory: HashSet::new(),
         checked: HashMap::new(),
@@ -157,7 +157,7 @@ pub fn verify(func: &PrimFunc) -> Result<()> {
 
 /// What may be used at a place. It is one for the whole kernel: what a scope adds is taken out at its end, so that the time
 /// grows with the kernel and not with what is in scope.
-struct Scope {
+struct VerifyScope {
     vars: HashSet<Ref<Var>>,
     /// Pointers with memory behind them.
     memory: HashSet<Ref<Var>>,
@@ -235,7 +235,7 @@ pub(crate) fn headline(stmt: &Stmt) -> String {
     stmt.to_string().lines().next().unwrap_or_default().to_string()
 }
 
-impl Scope {
+impl VerifyScope {
     fn define(&mut self, var: &Ref<Var>) {
         if self.vars.insert(var.clone()) {
             self.added.push(Added::Var(var.clone()));
@@ -442,7 +442,7 @@ impl Scope {
     }
 
     /// Checks what has a scope of its own.
-    fn inside<T>(&mut self, check: impl FnOnce(&mut Scope) -> Result<T>) -> Result<T> {
+    fn inside<T>(&mut self, check: impl FnOnce(&mut VerifyScope) -> Result<T>) -> Result<T> {
         let (begin, target, unordered) = (self.added.len(), self.target.clone(), self.unordered.clone());
         let result = check(self);
         for added in self.added.drain(begin..) {

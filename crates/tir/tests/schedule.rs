@@ -9,7 +9,7 @@ mod random_sizes;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-use relaxide_ffi::{DataType, Ref, Tensor, structural_hash};
+use relaxide_ffi::{DataType, FreeVars, Ref, Tensor, structural_hash};
 use relaxide_ir::prim::{self, PrimExpr, VarMap, int};
 use relaxide_ir::{Target, Var};
 use relaxide_tir::interp::{self, Arg};
@@ -111,7 +111,7 @@ impl Prepared<'_> {
         let mut plain = scheduled.clone();
         // Schedules are interpreted, and targets are not.
         plain.attrs.0.shift_remove("target");
-        if !self.interpreted.borrow_mut().insert(structural_hash(&Ref::new(plain), true)) {
+        if !self.interpreted.borrow_mut().insert(structural_hash(&Ref::new(plain), FreeVars::Mapped)) {
             return None;
         }
         let got = match execute(scheduled, &self.inputs, &self.shape) {

@@ -39,11 +39,11 @@ pub struct Archive {
 /// What a folder of weights says of each of them.
 #[derive(Debug, Deserialize)]
 struct Config {
-    config: HashMap<String, Entry>,
+    config: HashMap<String, WeightEntry>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Entry {
+struct WeightEntry {
     path_name: String,
     #[serde(default)]
     use_pickle: bool,
@@ -147,7 +147,7 @@ fn read(zip: &mut Zip<'_>, name: &str, limit: u64) -> Result<Vec<u8>, ArchiveErr
 }
 
 /// A weight; `None` where the entry is no tensor.
-fn weight(zip: &mut Zip<'_>, folder: &str, name: &str, entry: &Entry) -> Result<Option<Tensor>, ArchiveError> {
+fn weight(zip: &mut Zip<'_>, folder: &str, name: &str, entry: &WeightEntry) -> Result<Option<Tensor>, ArchiveError> {
     let refuse = |reason: String| ArchiveError::Weight { name: name.to_string(), reason };
     let Some(meta) = &entry.tensor_meta else { return Ok(None) };
     if entry.use_pickle {

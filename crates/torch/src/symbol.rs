@@ -109,7 +109,7 @@ impl Symbols {
         if text.len() > MAX_LENGTH {
             return Err(SymbolError::Length(text.len()));
         }
-        let mut reader = Reader { text: text.as_bytes(), at: 0, symbols: self };
+        let mut reader = SymbolReader { text: text.as_bytes(), at: 0, symbols: self };
         let value = reader.expr(0)?;
         reader.space();
         if reader.at != text.len() {
@@ -119,13 +119,13 @@ impl Symbols {
     }
 }
 
-struct Reader<'t> {
+struct SymbolReader<'t> {
     text: &'t [u8],
     at: usize,
     symbols: &'t mut Symbols,
 }
 
-impl Reader<'_> {
+impl SymbolReader<'_> {
     fn space(&mut self) {
         while self.peek().is_some_and(|c| c.is_ascii_whitespace()) {
             self.at += 1;

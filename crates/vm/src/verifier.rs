@@ -116,7 +116,7 @@ pub(crate) fn check(executable: &Executable) -> Result<(), VerifyError> {
         check_signature(function).map_err(fail)?;
         if function.kind == FuncKind::Vm {
             let frame = usize::try_from(function.register_file_size).unwrap_or(0);
-            check_body(&Body { executable, function, frame })?;
+            check_body(&FunctionBody { executable, function, frame })?;
         }
     }
     Ok(())
@@ -196,13 +196,13 @@ fn check_signature(function: &FuncInfo) -> Result<(), Rule> {
     }
 }
 
-struct Body<'a> {
+struct FunctionBody<'a> {
     executable: &'a Executable,
     function: &'a FuncInfo,
     frame: usize,
 }
 
-fn check_body(body: &Body<'_>) -> Result<(), VerifyError> {
+fn check_body(body: &FunctionBody<'_>) -> Result<(), VerifyError> {
     let name = || Some(body.function.name.clone());
     let mut last = None;
     for entry in body.executable.instructions_of(body.function) {
@@ -221,7 +221,7 @@ fn check_body(body: &Body<'_>) -> Result<(), VerifyError> {
     }
 }
 
-impl Body<'_> {
+impl FunctionBody<'_> {
     fn check(&self, index: usize, instruction: &Instruction<'_>) -> Result<(), Rule> {
         match *instruction {
             Instruction::Call { dst, func, args } => {

@@ -333,7 +333,7 @@ fn a_run_that_fails_leaves_nothing_wrong_behind() {
 enum Step {
     Alone(usize),
     Storage,
-    Tenant { storage: usize, slot: usize },
+    Alias { storage: usize, slot: usize },
     Add(usize, usize),
     Copy(usize),
     View(usize),
@@ -348,8 +348,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         place().prop_map(Step::Alone),
         Just(Step::Storage),
-        (place(), 0_usize..3).prop_map(|(storage, slot)| Step::Tenant { storage, slot }),
-        (place(), 0_usize..3).prop_map(|(storage, slot)| Step::Tenant { storage, slot }),
+        (place(), 0_usize..3).prop_map(|(storage, slot)| Step::Alias { storage, slot }),
+        (place(), 0_usize..3).prop_map(|(storage, slot)| Step::Alias { storage, slot }),
         (place(), place()).prop_map(|(a, b)| Step::Add(a, b)),
         place().prop_map(Step::Copy),
         place().prop_map(Step::View),
@@ -402,7 +402,7 @@ impl Emitter {
                 storage_in(b, storage, 192)?;
                 self.storages.push(storage);
             }
-            Step::Tenant { storage, slot } => {
+            Step::Alias { storage, slot } => {
                 let Some(storage) = pick(&self.storages, storage) else { return Ok(()) };
                 let tensor = self.fresh();
                 tensor_in(b, storage, slot as i64 * 64, tensor, 2)?;
@@ -485,9 +485,9 @@ fn random_program(steps: &[Step]) -> Module {
 static KEPT: Mutex<Vec<Any>> = Mutex::new(Vec::new());
 
 /// What a program shows in several runs, some results of which are held to the end.
-fn shown(program: &Module, watched: bool) -> Vec<Vec<f32>> {
+fn shown(program: &Module, instrumented: bool) -> Vec<Vec<f32>> {
     let vm = machine(program);
-    if watched {
+    if instrumented {
         vm.set_instrument(Some(Function::new(|_args| Ok(Any::none()))));
     }
     let (mut shown, mut held) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 """TVMScript: programs written as Python.
 
 A program is read, not run. Names that it does not bind are Python's: captured numbers, shapes, constants, kernels and
-helper functions take part while it is read, loops over Python values are written out, and macros stand for statements.
+helper functions take part while it is read, loops over Python values are unrolled, and macros stand for statements.
 """
 
 import sys

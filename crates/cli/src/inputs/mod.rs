@@ -209,7 +209,7 @@ fn arguments(signature: &FunctionSignature, args: &InputArgs, missing: Missing) 
         refuse_missing(signature, &sources, &shapes)?;
     }
     let mut lengths = lengths(signature, args, &shapes)?;
-    let reader = source::Reader { mean: args.mean.clone(), std: args.std.clone() };
+    let reader = source::SourceReader { mean: args.mean.clone(), std: args.std.clone() };
     // What files say about dimensions holds for the inputs that are made up.
     let mut given: Vec<Option<Any>> = Vec::new();
     for param in &signature.params {

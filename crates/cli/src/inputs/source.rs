@@ -135,14 +135,14 @@ fn numbers(text: &str) -> Option<Vec<f64>> {
 }
 
 /// Makes tensors of sources.
-pub struct Reader {
+pub struct SourceReader {
     /// For images.
     pub mean: Vec<f32>,
     /// For images.
     pub std: Vec<f32>,
 }
 
-impl Reader {
+impl SourceReader {
     /// The value of an input.
     pub fn read(
         &self,

@@ -12,8 +12,7 @@ pub fn make(arguments: &[KernelArg], seed: u64) -> Result<Vec<Any>, CliError> {
     let mut one = |argument: &KernelArg| match argument {
         KernelArg::Int(value) => Ok((*value).into()),
         KernelArg::Tensor(dtype, shape) => {
-            let range =
-                if dtype.is_float() { Range { low: -1.0, high: 1.0 } } else { Range { low: 0.0, high: 0.0 } };
+            let range = if dtype.is_float() { Range { low: -1.0, high: 1.0 } } else { Range { low: 0.0, high: 0.0 } };
             random.tensor(*dtype, shape, range).map(Any::from)
         }
     };

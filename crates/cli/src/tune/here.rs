@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::LONGEST;
 use super::arguments::{self, is_close};
-use super::turns::{calls_of_turn, in_turns};
+use super::rounds::{calls_of_round, in_rounds};
 use crate::answer;
 use crate::error::CliError;
 
@@ -103,12 +103,12 @@ pub fn measure() -> Result<(), CliError> {
     run(0)?;
     run(1)?;
     let agrees = values[0].iter().zip(&values[1]).all(|(a, b)| is_close(a, b));
-    let calls = calls_of_turn(run(0)?);
-    let of_turn = |which: usize| -> Result<f64, CliError> {
+    let calls = calls_of_round(run(0)?);
+    let timed = |which: usize| -> Result<f64, CliError> {
         let sum = (0..calls).try_fold(0.0, |sum, _| Ok::<f64, CliError>(sum + run(which)?))?;
         Ok(sum / calls as f64)
     };
-    let Comparison { incumbent, candidate, wins, agrees } = in_turns(agrees, of_turn)?;
+    let Comparison { incumbent, candidate, wins, agrees } = in_rounds(agrees, timed)?;
     answer::json(
         "measure-kernels",
         json!({ "incumbent": incumbent, "candidate": candidate, "wins": wins, "agrees": agrees }),

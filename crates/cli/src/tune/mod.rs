@@ -2,8 +2,8 @@
 
 mod arguments;
 mod here;
+mod rounds;
 mod there;
-mod turns;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use clap::Args;
 use relaxide::{CompileOptions, Database, Measure, Trial, TuneOptions, Tuned, Tuner, Vm};
 use serde_json::{Value, json};
 
-pub use here::measure;
 use here::InProcess;
+pub use here::measure;
 use there::OnServer;
 
 use crate::answer::{self, Form};
@@ -22,8 +22,8 @@ use crate::error::CliError;
 use crate::inputs::{Call, Machine, Missing};
 use crate::outputs;
 use crate::program::{self, FileKind, Program};
-use crate::remote::Server;
 use crate::progress::{Bar, Show};
+use crate::remote::Server;
 use crate::style;
 
 /// Arguments of `relaxide tune`.

@@ -11,7 +11,7 @@ use relaxide::{Comparison, Measure, MeasureError, Pair};
 
 use super::LONGEST;
 use super::arguments::{self, is_close};
-use super::turns::{calls_of_turn, in_turns};
+use super::rounds::{calls_of_round, in_rounds};
 use crate::error::CliError;
 use crate::remote::Server;
 
@@ -54,8 +54,8 @@ impl OnServer {
         }
         let agrees = agree(&values)?;
         let seconds = |which: usize, calls: usize| kernels[which].seconds(session, &values[which], calls);
-        let calls = calls_of_turn(seconds(0, 1)?);
-        in_turns(agrees, |which| seconds(which, calls))
+        let calls = calls_of_round(seconds(0, 1)?);
+        in_rounds(agrees, |which| seconds(which, calls))
     }
 }
 

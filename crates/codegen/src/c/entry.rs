@@ -47,7 +47,7 @@ pub(crate) fn write_kernel(
         floats::separate_rounding(source);
     }
     let entry_name = source.entry(name);
-    let mut entry = Entry::new(&kernel, func, source);
+    let mut entry = EntryPoint::new(&kernel, func, source);
     entry.check_count();
     entry.decode()?;
     let used = entry.used_variables();
@@ -116,7 +116,7 @@ struct Deferred {
     expected: PrimExpr,
 }
 
-struct Entry<'m, 'k> {
+struct EntryPoint<'m, 'k> {
     body: Body<'m, 'k>,
     func: &'k PrimFunc,
     signature: String,
@@ -125,7 +125,7 @@ struct Entry<'m, 'k> {
     deferred: Vec<Deferred>,
 }
 
-impl<'m, 'k> Entry<'m, 'k> {
+impl<'m, 'k> EntryPoint<'m, 'k> {
     fn new(kernel: &'k Kernel, func: &'k PrimFunc, source: &'m mut Source) -> Self {
         runtime::values(source);
         runtime::refuse(source);

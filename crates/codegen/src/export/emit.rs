@@ -10,7 +10,7 @@ use object::{
 use super::{
     dynamic::{DynamicTables, encoder},
     error::ExportError,
-    layout::{Body, Layout, OutputSection, Segment, Table},
+    layout::{Layout, OutputSection, SectionBody, Segment, Table},
     library::SharedLibrary,
     link::{Image, LinkPlan, eh_frame_header, got_bytes, plt_bytes, symbol_binding},
     resolve::{Definition, SymbolLocation, Symbols},
@@ -32,13 +32,13 @@ pub(super) fn write(
     for (index, section) in layout.sections.iter().enumerate().filter(|(_, section)| section.occupies_file()) {
         file.pad_to(section.offset)?;
         match &section.body {
-            Body::Inputs(_) => file.bytes(image.sections.get(&index).map_or(&[][..], |bytes| bytes))?,
-            Body::Extra(extra) => {
+            SectionBody::Inputs(_) => file.bytes(image.sections.get(&index).map_or(&[][..], |bytes| bytes))?,
+            SectionBody::Extra(extra) => {
                 for piece in library.extra[*extra].pieces() {
                     file.bytes(piece)?;
                 }
             }
-            Body::Table(table) => {
+            SectionBody::Table(table) => {
                 let bytes = table_bytes(*table, library, symbols, plan, tables, layout, image)?;
                 debug_assert_eq!(bytes.len() as u64, section.size, "{}", section.name);
                 file.bytes(&bytes)?;
@@ -257,13 +257,13 @@ fn section_headers(library: &SharedLibrary<'_>, layout: &Layout, trailer: &Trail
     let mut bytes = Vec::new();
     encoder.null_section_header(&mut bytes, &trailer.file_layout(layout));
     let index_of = |table| {
-        layout.sections.iter().position(|section| section.body == Body::Table(table)).map_or(0, |i| i as u32 + 1)
+        layout.sections.iter().position(|section| section.body == SectionBody::Table(table)).map_or(0, |i| i as u32 + 1)
     };
     for (section, &sh_name) in layout.sections.iter().zip(&trailer.section_names) {
         let (sh_link, sh_info) = match section.body {
-            Body::Table(Table::GnuHash | Table::RelaDyn) => (index_of(Table::DynSym), 0),
-            Body::Table(Table::DynSym) => (index_of(Table::DynStr), 1),
-            Body::Table(Table::Dynamic) => (index_of(Table::DynStr), 0),
+            SectionBody::Table(Table::GnuHash | Table::RelaDyn) => (index_of(Table::DynSym), 0),
+            SectionBody::Table(Table::DynSym) => (index_of(Table::DynStr), 1),
+            SectionBody::Table(Table::Dynamic) => (index_of(Table::DynStr), 0),
             _ => (0, 0),
         };
         encoder.section_header(

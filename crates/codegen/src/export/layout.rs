@@ -108,7 +108,7 @@ impl Segment {
 
 /// What fills an output section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum SectionBody {
     /// Relocated input sections, as (object, section, offset in the output section).
     Inputs(Vec<(usize, usize, u64)>),
     /// A table that the writer makes.
@@ -142,7 +142,7 @@ pub(super) struct OutputSection {
     pub size: u64,
     pub address: u64,
     pub offset: u64,
-    pub body: Body,
+    pub body: SectionBody,
 }
 
 impl OutputSection {
@@ -206,7 +206,7 @@ impl Layout {
     }
 
     pub fn table(&self, table: Table) -> Option<&OutputSection> {
-        self.sections.iter().find(|section| section.body == Body::Table(table))
+        self.sections.iter().find(|section| section.body == SectionBody::Table(table))
     }
 
     pub fn table_address(&self, table: Table) -> u64 {
@@ -218,7 +218,7 @@ impl Layout {
     }
 
     fn extra(&self, index: usize) -> Option<usize> {
-        self.sections.iter().position(|section| section.body == Body::Extra(index))
+        self.sections.iter().position(|section| section.body == SectionBody::Extra(index))
     }
 
     /// Gives every section its file offset and address. Addresses skip to the next page where a segment begins, keeping
@@ -359,7 +359,7 @@ impl<'a> Builder<'a> {
             return false;
         }
         let (kind, flags) = header_of(class);
-        let body = Body::Inputs(inputs);
+        let body = SectionBody::Inputs(inputs);
         self.layout.sections.push(OutputSection {
             name,
             segment,
@@ -397,7 +397,7 @@ impl<'a> Builder<'a> {
             size,
             address: 0,
             offset: 0,
-            body: Body::Table(table),
+            body: SectionBody::Table(table),
         });
     }
 
@@ -413,7 +413,7 @@ impl<'a> Builder<'a> {
                 size: section.size(),
                 address: 0,
                 offset: 0,
-                body: Body::Extra(index),
+                body: SectionBody::Extra(index),
             });
         }
     }

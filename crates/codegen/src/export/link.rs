@@ -10,7 +10,7 @@ use super::{
     emit,
     error::ExportError,
     input::{InputObject, InputRelocation, InputSection},
-    layout::{Body, Layout, SectionClass, Table},
+    layout::{Layout, SectionBody, SectionClass, Table},
     library::{Machine, SharedLibrary},
     reloc::{self, Field, Form, patch},
     resolve::{Binding, SymbolLocation, Symbols},
@@ -132,7 +132,7 @@ impl Relocator<'_> {
         let mut image = Image::default();
         self.got_relocations(&mut image);
         for (output, section) in self.layout.sections.iter().enumerate() {
-            let Body::Inputs(inputs) = &section.body else { continue };
+            let SectionBody::Inputs(inputs) = &section.body else { continue };
             if !section.occupies_file() {
                 self.refuse_zero_filled_relocations(inputs)?;
                 continue;

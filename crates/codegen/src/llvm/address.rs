@@ -165,7 +165,7 @@ impl Body<'_, '_> {
         let (mut steps, mut terms): (Vec<Term>, Vec<Term>) = sum.terms.into_iter().partition(|term| term.step);
         terms.sort_by_key(depth);
         steps.sort_by_key(depth);
-        // Steps come last but for what the loop counts that is innermost: the same in each of its turns.
+        // Steps come last but for what the loop counts that is innermost: the same in each of its iterations.
         let behind = match self.f.innermost_loop() {
             Some((around, _, false)) => terms.iter().position(|term| depth(term) >= around).unwrap_or(terms.len()),
             _ => terms.len(),

@@ -51,7 +51,7 @@ pub(crate) use device::write_device_function;
 pub(crate) use entry::write_kernel;
 pub(crate) use function::NOTE;
 pub(crate) use module::{Helpers, ModuleText, global_name};
-pub(crate) use registration::{REGISTER, registration};
+pub(crate) use registration::{ProcessorTables, REGISTER, registration};
 pub(crate) use stmt::Written;
 
 /// Writes the functions that check arguments and raise errors, for modules that have them elsewhere.

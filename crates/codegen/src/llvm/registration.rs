@@ -38,10 +38,19 @@ pub(super) fn is_known(function: &str) -> bool {
     FUNCTIONS.iter().any(|row| row.0 == function)
 }
 
-/// The module's text. `needed` is what a processor must have and the table of several, if there are, `entries` are kernels without their symbols' prefix, `slots` the runtime's functions that they call,
-/// `tree` the symbol of the module tree.
+/// What a library says of the processors that its kernels are for.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessorTables {
+    /// What a processor must have for the first kernels.
+    pub(crate) needed: Needed,
+    /// The table of those for other processors, if there are.
+    pub(crate) variants: Option<String>,
+}
+
+/// The module's text. `entries` are kernels without their symbols' prefix, `slots` the runtime's functions that they call, `tree` the symbol of the module
+/// tree.
 pub(crate) fn registration(
-    (needed, table): &(Needed, Option<String>),
+    processors: &ProcessorTables,
     entries: &[String],
     slots: &[String],
     tree: Option<&str>,
@@ -57,7 +66,7 @@ pub(crate) fn registration(
             global_name(&format!("{ENTRY_PREFIX}{entry}"))
         );
     }
-    let texts = [(PROCESSOR, Some(needed.to_text())), (PROCESSORS, table.clone())];
+    let texts = [(PROCESSOR, Some(processors.needed.to_text())), (PROCESSORS, processors.variants.clone())];
     for (symbol, said) in texts.into_iter().filter_map(|(symbol, said)| Some((symbol, said?))) {
         let (length, said) = (said.len() + 1, escape(&said));
         let _ = writeln!(text, "@{symbol} = internal constant [{length} x i8] c\"{said}\\00\", align 1");
@@ -88,7 +97,7 @@ pub(crate) fn registration(
         let _ = writeln!(calls, "  %v{index} = call i32 @{ENTER}(ptr @.name{index}, ptr {})", global_name(symbol));
     }
     let _ = writeln!(text, "define dso_local void @{REGISTER}() nounwind uwtable {{\nentry:\n{calls}  ret void\n}}");
-    if needed.architecture == Architecture::Wasm32.name() {
+    if processors.needed.architecture == Architecture::Wasm32.name() {
         let _ = writeln!(
             text,
             "@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{{ i32, ptr, ptr }} {{ i32 65535, ptr \

@@ -5,12 +5,12 @@ use std::sync::PoisonError;
 
 use super::Arity::{Any as Variadic, Exactly};
 use super::functions::missing;
-use super::{Arguments, Row, nothing};
+use super::{Arguments, BuiltinRow, nothing};
 use crate::abi::type_index;
 use crate::map::same_key;
 use crate::{Any, AnyView, Array, Device, Dict, Error, ErrorKind, Function, List, Map, Tensor};
 
-pub(super) const TABLE: &[Row] = &[
+pub(super) const TABLE: &[BuiltinRow] = &[
     ("ffi.Array", Variadic, |args| Ok(args.all().iter().map(AnyView::to_owned).collect::<Array>().into())),
     ("ffi.ArrayGetItem", Exactly(2), |args| {
         let array: Array = args.get(0)?;

@@ -4,14 +4,14 @@ use std::ffi::c_void;
 use std::sync::LazyLock;
 
 use super::Arity::{Any as Variadic, Exactly};
-use super::{Arguments, Row};
+use super::{Arguments, BuiltinRow};
 use crate::abi::{SafeCall, type_index};
 use crate::object::ObjectRef;
 use crate::{
     Any, Array, Bytes, Error, ErrorKind, Function, Shape, Str, describe_global, global_names, remove_global, type_info,
 };
 
-pub(super) const TABLE: &[Row] = &[
+pub(super) const TABLE: &[BuiltinRow] = &[
     ("ffi.GetRegisteredTypeKeys", Exactly(0), |_| {
         Ok(type_info::keys().into_iter().map(Any::from).collect::<Array>().into())
     }),

@@ -1,10 +1,10 @@
 //! Functions about JSON.
 
 use super::Arity::{Any as Variadic, Exactly};
-use super::Row;
+use super::BuiltinRow;
 use crate::json::{from_graph, parse, stringify, to_graph};
 
-pub(super) const TABLE: &[Row] = &[
+pub(super) const TABLE: &[BuiltinRow] = &[
     ("ffi.json.Parse", Variadic, |args| parse(&args.get::<String>(0)?)),
     ("ffi.json.Stringify", Variadic, |args| {
         let indent = args.get::<Option<i64>>(1)?.unwrap_or(0).clamp(0, 64);

@@ -41,7 +41,7 @@ enum Arity {
 }
 
 /// A row of a table: name, arguments, function.
-type Row = (&'static str, Arity, Native);
+type BuiltinRow = (&'static str, Arity, Native);
 
 /// The arguments of a call, as many as the table says.
 #[derive(Clone, Copy)]
@@ -74,7 +74,8 @@ impl<'a, 'v> Arguments<'a, 'v> {
     }
 }
 
-fn function((name, arity, body): Row) -> Function {
+fn function(row: BuiltinRow) -> Function {
+    let (name, arity, body) = row;
     Function::new(move |views| match arity {
         Arity::Exactly(count) if views.len() != count => {
             let message = format!(
@@ -92,7 +93,7 @@ pub(crate) fn global_functions(enter: &mut dyn FnMut(&'static str, Function)) {
     if !FRONT_ENDS {
         return;
     }
-    let tables: [&[Row]; 6] =
+    let tables: [&[BuiltinRow]; 6] =
         [functions::TABLE, containers::TABLE, objects::TABLE, graphs::TABLE, modules::TABLE, traversal::TABLE];
     for row in tables.into_iter().flatten() {
         enter(row.0, function(*row));
@@ -125,7 +126,7 @@ pub(crate) fn attributes(set: &mut dyn FnMut(i32, Attr, Any)) {
 type Schema = fn() -> String;
 
 /// Adds methods to a type, each with the types of its result and its arguments. Those without arguments need no object.
-fn add_methods(info: &TypeInfo, methods: &[(Row, &[Schema])]) {
+fn add_methods(info: &TypeInfo, methods: &[(BuiltinRow, &[Schema])]) {
     for (row, types) in methods {
         let types: Vec<String> = types.iter().map(|schema| schema()).collect();
         let method = CMethodInfo {

@@ -3,11 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::Arity::Exactly;
-use super::{Arguments, Row, nothing};
+use super::{Arguments, BuiltinRow, nothing};
 use crate::fork::{self, Held};
 use crate::{Any, Array, Error, ErrorKind, Module, get_global};
 
-pub(super) const TABLE: &[Row] = &[
+pub(super) const TABLE: &[BuiltinRow] = &[
     ("ffi.ModuleLoadFromFile", Exactly(1), load),
     ("ffi.ModuleImplementsFunction", Exactly(3), |args| {
         Ok(module(args)?.implements_function(&name(args)?, args.get(2)?).into())

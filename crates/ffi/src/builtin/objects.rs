@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ffi::c_void;
 
 use super::Arity::{Any as Variadic, Exactly};
-use super::{Arguments, Row, function, nothing, signed};
+use super::{Arguments, BuiltinRow, function, nothing, signed};
 use crate::Object;
 use crate::abi::type_index;
 use crate::graph::{compare, copy, create, hash, layout, print};
@@ -14,7 +14,7 @@ use crate::type_attr::{self, Attr};
 use crate::type_info::type_index_of_key;
 use crate::{Any, Array, BigInt, Bytes, Dict, Error, ErrorKind, Function, List, Map, Shape, Str, Tensor};
 
-pub(super) const TABLE: &[Row] = &[
+pub(super) const TABLE: &[BuiltinRow] = &[
     ("ffi.MakeObjectFromPackedArgs", Variadic, make_object),
     ("ffi._RegisterFFIInit", Exactly(1), |args| {
         let index = args.get(0)?;
@@ -129,7 +129,7 @@ fn big_int_attributes(set: &mut dyn FnMut(i32, Attr, Any)) {
     let equal = |args: Arguments<'_, '_>| -> Result<Any, Error> {
         Ok((args.get::<BigInt>(0)? == args.get::<BigInt>(1)?).into())
     };
-    let rows: [(Attr, Row); 7] = [
+    let rows: [(Attr, BuiltinRow); 7] = [
         (Attr::AnyHash, ("ffi.BigInt.__any_hash__", Exactly(1), content_hash)),
         (Attr::AnyEqual, ("ffi.BigInt.__any_equal__", Exactly(2), equal)),
         (Attr::Eq, ("ffi.BigInt.__ffi_eq__", Exactly(3), equal)),

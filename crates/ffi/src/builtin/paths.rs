@@ -1,7 +1,7 @@
 //! Methods and texts of paths into object graphs.
 
 use super::Arity::Exactly;
-use super::{Arguments, Row, Schema, Table, add_methods, function};
+use super::{Arguments, BuiltinRow, Schema, Table, add_methods, function};
 use crate::Object;
 use crate::object::Ref;
 use crate::structural::{AccessPath, AccessStep};
@@ -9,7 +9,7 @@ use crate::type_attr::Attr;
 use crate::{Any, Error, Field, Function, Str};
 
 /// The methods of a path, with the types of their results and arguments. The root is found without a path.
-const METHODS: &[(Row, &[Schema])] = &[
+const METHODS: &[(BuiltinRow, &[Schema])] = &[
     (("_root", Exactly(0), |_| Ok(AccessPath::root().into())), &[PATH]),
     (
         ("_extend", Exactly(2), |args| Ok(AccessPath::extend(&path(args, 0)?, args.get(1)?).into())),

@@ -1,7 +1,7 @@
 //! Functions that visit and rewrite object graphs by their structure, and the hooks of containers for it.
 
 use super::Arity::Exactly;
-use super::{Arguments, Row, Table, function, nothing};
+use super::{Arguments, BuiltinRow, Table, function, nothing};
 use crate::abi::type_index;
 use crate::object::Ref;
 use crate::traverse::{
@@ -10,7 +10,7 @@ use crate::traverse::{
 use crate::type_attr::Attr;
 use crate::{Any, Error, Function};
 
-pub(super) const TABLE: &[Row] = &[
+pub(super) const TABLE: &[BuiltinRow] = &[
     ("ffi.VisitInterrupt", Exactly(1), |args| Ok(Ref::new(VisitInterrupt { value: args.any(0) }).into())),
     ("ffi.StructuralWalk", Exactly(4), |args| {
         let callbacks = callbacks(args)?;
@@ -76,11 +76,11 @@ pub(super) fn declare(table: &mut Table) {
 pub(super) fn attributes(set: &mut dyn FnMut(i32, Attr, Any)) {
     let visit = function(("__s_visit__", Exactly(2), |args| container_hook(&args.get(0)?, &args.any(1))));
     let leaf = function(("__s_mutate__", Exactly(2), |_| Ok(leaf_hook())));
-    let array: [Row; 2] = [
+    let array: [BuiltinRow; 2] = [
         ("__s_mutate__", Exactly(2), |args| array_hooks(&args.get(0)?, args.view(1), false)),
         ("__s_maybe_inplace_mutate__", Exactly(2), |args| array_hooks(&args.get(0)?, args.view(1), true)),
     ];
-    let map: [Row; 2] = [
+    let map: [BuiltinRow; 2] = [
         ("__s_mutate__", Exactly(2), |args| map_hooks(&args.get(0)?, args.view(1), false)),
         ("__s_maybe_inplace_mutate__", Exactly(2), |args| map_hooks(&args.get(0)?, args.view(1), true)),
     ];

@@ -143,25 +143,7 @@ fn plain(value: &Any) -> Result<String, Error> {
 
 /// A device as `cuda:1`; devices of unknown types too.
 fn device_text(device: Device) -> String {
-    const NAMES: &[(i32, &str)] = &[
-        (1, "cpu"),
-        (2, "cuda"),
-        (3, "cuda_host"),
-        (4, "opencl"),
-        (7, "vulkan"),
-        (8, "metal"),
-        (9, "vpi"),
-        (10, "rocm"),
-        (11, "rocm_host"),
-        (12, "ext_dev"),
-        (13, "cuda_managed"),
-        (14, "oneapi"),
-        (15, "webgpu"),
-        (16, "hexagon"),
-        (17, "maia"),
-        (18, "trn"),
-    ];
-    let name = NAMES.iter().find(|(code, _)| *code == device.device_type).map_or("unknown", |(_, name)| name);
+    let name = device.type_name().unwrap_or("unknown");
     format!("{name}:{}", device.device_id)
 }
 

@@ -183,7 +183,7 @@ pub fn from_graph(graph: &Any) -> Result<Any, Error> {
     let root = root.ok_or_else(|| invalid("expected `root_index` integer field"))?;
     let nodes = graph.get("nodes").and_then(|nodes| nodes.to::<Array>().ok());
     let nodes = nodes.ok_or_else(|| invalid("expected `nodes` array field"))?;
-    Decoder { decoded: vec![State::Unseen; nodes.len()], nodes }.root(root)
+    Decoder { decoded: vec![NodeState::Unseen; nodes.len()], nodes }.root(root)
 }
 
 fn invalid(why: impl std::fmt::Display) -> Error {
@@ -191,7 +191,7 @@ fn invalid(why: impl std::fmt::Display) -> Error {
 }
 
 #[derive(Clone)]
-enum State {
+enum NodeState {
     Unseen,
     /// Its children are being read.
     Open,
@@ -200,7 +200,7 @@ enum State {
 
 struct Decoder {
     nodes: Array,
-    decoded: Vec<State>,
+    decoded: Vec<NodeState>,
 }
 
 impl Decoder {
@@ -210,22 +210,22 @@ impl Decoder {
         let mut pending = vec![self.check(root)?];
         while let Some(index) = pending.last().copied() {
             match self.decoded[index] {
-                State::Done(_) => {
+                NodeState::Done(_) => {
                     pending.pop();
                 }
-                State::Unseen => {
-                    self.decoded[index] = State::Open;
+                NodeState::Unseen => {
+                    self.decoded[index] = NodeState::Open;
                     for child in self.children(index)? {
                         match self.decoded[child] {
-                            State::Unseen => pending.push(child),
-                            State::Open => return Err(invalid(format_args!("node {child} contains itself"))),
-                            State::Done(_) => {}
+                            NodeState::Unseen => pending.push(child),
+                            NodeState::Open => return Err(invalid(format_args!("node {child} contains itself"))),
+                            NodeState::Done(_) => {}
                         }
                     }
                 }
-                State::Open => {
+                NodeState::Open => {
                     let value = self.decode(index)?;
-                    self.decoded[index] = State::Done(value);
+                    self.decoded[index] = NodeState::Done(value);
                     pending.pop();
                 }
             }
@@ -240,7 +240,7 @@ impl Decoder {
 
     fn done(&self, index: i64) -> Result<Any, Error> {
         match self.decoded.get(self.check(index)?) {
-            Some(State::Done(value)) => Ok(value.clone()),
+            Some(NodeState::Done(value)) => Ok(value.clone()),
             _ => Err(invalid(format_args!("node {index} is not there"))),
         }
     }

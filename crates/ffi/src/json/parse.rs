@@ -7,7 +7,7 @@ use crate::{Any, Array, Error, ErrorKind, Map};
 
 /// The value of a JSON text; a ValueError that names line and column if it is not one.
 pub fn parse(text: &str) -> Result<Any, Error> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = JsonReader { text, at: 0 };
     reader.skip_space();
     let value = reader.value(0)?;
     reader.skip_space();
@@ -17,13 +17,13 @@ pub fn parse(text: &str) -> Result<Any, Error> {
     Ok(value)
 }
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     text: &'a str,
     /// Always between characters.
     at: usize,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     #[cold]
     fn error(&self, what: &str, at: usize) -> Error {
         let before = self.text.get(..at).unwrap_or(self.text);

@@ -9,18 +9,18 @@ use crate::{Any, Array, Error, ErrorKind, List, Map};
 
 /// A value as JSON text; with an indentation, over several lines. An error for values that JSON has no form for.
 pub fn stringify(value: &Any, indent: usize) -> Result<String, Error> {
-    let mut writer = Writer { text: String::new(), indent, depth: 0 };
+    let mut writer = JsonWriter { text: String::new(), indent, depth: 0 };
     writer.value(value)?;
     Ok(writer.text)
 }
 
-struct Writer {
+struct JsonWriter {
     text: String,
     indent: usize,
     depth: usize,
 }
 
-impl Writer {
+impl JsonWriter {
     fn value(&mut self, value: &Any) -> Result<(), Error> {
         if let Some(text) = value.as_str() {
             self.string(text);

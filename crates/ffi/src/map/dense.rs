@@ -28,12 +28,12 @@ struct Slot {
 }
 
 #[repr(C)]
-struct Block {
+struct SlotBlock {
     tags: [u8; BLOCK as usize],
     slots: [std::mem::MaybeUninit<Slot>; BLOCK as usize],
 }
 
-const _: () = assert!(size_of::<Slot>() == 48 && size_of::<Block>() == 16 * 49);
+const _: () = assert!(size_of::<Slot>() == 48 && size_of::<SlotBlock>() == 16 * 49);
 
 /// The distances from one member of a chain to the next: small ones, then triangle numbers, which reach every slot of a
 /// table whose size is a power of two, then triangle numbers that grow by about nine quarters.
@@ -119,7 +119,7 @@ impl Dense<'_> {
 
     fn with_slots(shift: u32, slots: u64) -> MapCell {
         let count = slots.div_ceil(BLOCK) as usize;
-        let blocks = allocate_memory::<Block>(count).as_ptr();
+        let blocks = allocate_memory::<SlotBlock>(count).as_ptr();
         for i in 0..count {
             // SAFETY: there are that many blocks; only their tags have a value yet.
             unsafe { (&raw mut (*blocks.add(i)).tags).write([EMPTY; BLOCK as usize]) };
@@ -129,12 +129,12 @@ impl Dense<'_> {
     }
 
     fn tag(&self, place: u64) -> *mut u8 {
-        let block = self.0.data.cast::<Block>().wrapping_add((place / BLOCK) as usize);
+        let block = self.0.data.cast::<SlotBlock>().wrapping_add((place / BLOCK) as usize);
         block.cast::<u8>().wrapping_add((place % BLOCK) as usize)
     }
 
     fn slot(&self, place: u64) -> *mut Slot {
-        let block = self.0.data.cast::<Block>().wrapping_add((place / BLOCK) as usize);
+        let block = self.0.data.cast::<SlotBlock>().wrapping_add((place / BLOCK) as usize);
         block.wrapping_byte_add(BLOCK as usize).cast::<Slot>().wrapping_add((place % BLOCK) as usize)
     }
 

@@ -45,7 +45,7 @@ pub enum NodeKind {
 /// A Rust type that can live behind an [`ObjectHeader`]. Written by `#[derive(Object)]`:
 ///
 /// ```
-/// use relaxide_ffi::{Object, Ref, structural_equal};
+/// use relaxide_ffi::{Object, Ref, FreeVars, structural_equal};
 ///
 /// #[derive(Object, Debug)]
 /// #[object(key = "example.Point")]
@@ -58,7 +58,7 @@ pub enum NodeKind {
 ///
 /// let a = Ref::new(Point { x: 1, y: 2, note: "first".into() });
 /// let b = Ref::new(Point { x: 1, y: 2, note: "second".into() });
-/// assert!(structural_equal(&a, &b, false).is_ok());
+/// assert!(structural_equal(&a, &b, FreeVars::Same).is_ok());
 /// assert_ne!(a, b); // `==` on handles asks whether they are the same object.
 /// ```
 ///

@@ -41,13 +41,13 @@ const FREE: [FreeFunction; SIZES] = [
 ];
 
 /// A free block: it begins with the address of the next.
-struct Block {
-    next: *mut Block,
+struct FreeBlock {
+    next: *mut FreeBlock,
 }
 
 /// The blocks that a thread keeps.
 struct ThreadBlocks {
-    lists: [Cell<*mut Block>; SIZES],
+    lists: [Cell<*mut FreeBlock>; SIZES],
     bytes: Cell<usize>,
 }
 
@@ -124,7 +124,7 @@ fn take(class: usize) -> *mut c_void {
 
 /// Has the block that is taken next come into the cache: a long list of them was freed a while ago.
 #[inline]
-fn prefetch(block: *mut Block) {
+fn prefetch(block: *mut FreeBlock) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instruction reads nothing, whatever the address is.
     unsafe {
@@ -141,9 +141,9 @@ unsafe extern "C" fn free_small<const CLASS: usize>(body: *mut c_void) {
         let bytes = kept.bytes.get() + block_bytes(CLASS);
         let keeps = bytes <= KEPT_BYTES && !cfg!(relaxide_sanitizer);
         if keeps {
-            let block = base.cast::<Block>();
+            let block = base.cast::<FreeBlock>();
             // SAFETY: nothing refers to the memory any more, which is aligned as `malloc` aligns and has room for an address.
-            unsafe { block.write(Block { next: kept.lists[CLASS].replace(block) }) };
+            unsafe { block.write(FreeBlock { next: kept.lists[CLASS].replace(block) }) };
             kept.bytes.set(bytes);
         }
         keeps

@@ -120,7 +120,7 @@ impl Field for Tail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structural_equal;
+    use crate::{FreeVars, structural_equal};
 
     #[derive(relaxide_ffi::Object)]
     #[object(key = "test.Tailed", tail)]
@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn objects_are_equal_where_their_tails_are() {
         let [a, b, c] = [7, 7, 8].map(|last| tailed(1, vec![Any::from("x"), Any::from(last)]));
-        assert!(structural_equal(&a, &b, false).is_ok());
-        assert!(structural_equal(&a, &c, false).is_err());
-        assert!(structural_equal(&a, &tailed(1, vec![Any::from("x")]), false).is_err());
+        assert!(structural_equal(&a, &b, FreeVars::Same).is_ok());
+        assert!(structural_equal(&a, &c, FreeVars::Same).is_err());
+        assert!(structural_equal(&a, &tailed(1, vec![Any::from("x")]), FreeVars::Same).is_err());
     }
 }

@@ -112,24 +112,31 @@ pub fn value_hash(value: &Any, options: CompareOptions) -> Result<u64, Error> {
     StructuralHash::with_options(options).of_value(value)
 }
 
-/// Compares two graphs. With `map_free_vars`, variables that neither defines are matched by position as well.
-pub fn structural_equal<A: Handle, B: Handle>(a: &A, b: &B, map_free_vars: bool) -> Result<(), Mismatch> {
+/// How variables are compared that neither graph defines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeVars {
+    /// By position, as those that are defined.
+    Mapped,
+    /// Each is equal to itself alone.
+    Same,
+}
+
+/// Compares two graphs.
+pub fn structural_equal<A: Handle, B: Handle>(a: &A, b: &B, free_vars: FreeVars) -> Result<(), Mismatch> {
     let mut eq = StructuralEqual::new();
-    let equal = if map_free_vars {
-        eq.def_region(|eq| eq.objects(a.as_object(), b.as_object()))
-    } else {
-        eq.objects(a.as_object(), b.as_object())
+    let equal = match free_vars {
+        FreeVars::Mapped => eq.def_region(|eq| eq.objects(a.as_object(), b.as_object())),
+        FreeVars::Same => eq.objects(a.as_object(), b.as_object()),
     };
     if equal { Ok(()) } else { Err(eq.into_mismatch()) }
 }
 
 /// The hash that goes with [`structural_equal`].
-pub fn structural_hash<A: Handle>(a: &A, map_free_vars: bool) -> u64 {
+pub fn structural_hash<A: Handle>(a: &A, free_vars: FreeVars) -> u64 {
     let mut hash = StructuralHash::new();
-    if map_free_vars {
-        hash.def_region(|hash| hash.object(a.as_object()));
-    } else {
-        hash.object(a.as_object());
+    match free_vars {
+        FreeVars::Mapped => hash.def_region(|hash| hash.object(a.as_object())),
+        FreeVars::Same => hash.object(a.as_object()),
     }
     hash.finish()
 }

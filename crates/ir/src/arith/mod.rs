@@ -258,5 +258,5 @@ impl Analyzer {
 
 /// Whether two expressions have the same form, variables being themselves.
 pub fn same(a: &PrimExpr, b: &PrimExpr) -> bool {
-    a == b || relaxide_ffi::structural_equal(a, b, false).is_ok()
+    a == b || relaxide_ffi::structural_equal(a, b, relaxide_ffi::FreeVars::Same).is_ok()
 }

@@ -15,7 +15,7 @@ pub struct Axis {
 }
 
 /// What is known of an axis by its name.
-struct Row {
+struct AxisRow {
     name: &'static str,
     /// For threads: what the axis counts, and within what.
     threads: Option<Counts>,
@@ -27,15 +27,15 @@ struct Counts {
     scope: ScopeKind,
 }
 
-const fn threads(name: &'static str, subscope: ScopeKind, scope: ScopeKind) -> Row {
-    Row { name, threads: Some(Counts { subscope, scope }) }
+const fn threads(name: &'static str, subscope: ScopeKind, scope: ScopeKind) -> AxisRow {
+    AxisRow { name, threads: Some(Counts { subscope, scope }) }
 }
 
-const fn memory(name: &'static str) -> Row {
-    Row { name, threads: None }
+const fn memory(name: &'static str) -> AxisRow {
+    AxisRow { name, threads: None }
 }
 
-const TABLE: &[Row] = &[
+const TABLE: &[AxisRow] = &[
     // Blocks of a grid are outside of every scope; TVM says `thread` there.
     threads("bx", ScopeKind::Cta, ScopeKind::Thread),
     threads("by", ScopeKind::Cta, ScopeKind::Thread),

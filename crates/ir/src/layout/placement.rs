@@ -1,7 +1,7 @@
 //! [`Placement`]: what a buffer says of where its elements lie.
 
 use relaxide_ffi::{
-    Any, AnyView, Error, ErrorKind, Field, FromAny, Ref, StructuralEqual, StructuralHash, structural_equal,
+    Any, AnyView, Error, ErrorKind, Field, FreeVars, FromAny, Ref, StructuralEqual, StructuralHash, structural_equal,
 };
 
 use super::{ComposeLayout, Iter, Layout, TileLayout};
@@ -26,7 +26,7 @@ impl Placement {
     /// A layout for a shape. The one that elements one behind another have is as good as none.
     pub fn by(layout: Layout, shape: &[PrimExpr]) -> Placement {
         let compact = Layout::from(TileLayout::compact(shape));
-        match structural_equal(&layout, &compact, false) {
+        match structural_equal(&layout, &compact, FreeVars::Same) {
             Ok(()) => Placement::Strided,
             Err(_) => Placement::By(layout),
         }

@@ -96,14 +96,14 @@ impl Cut {
     fn apart(&self, iter: &Iter) -> Option<Vec<Ref<Iter>>> {
         let mut analyzer = Analyzer::new();
         let (outer, inner) = (Axis::get(self.outer), Axis::get(self.inner));
-        let reach = &iter.extent * &iter.stride;
+        let span = &iter.extent * &iter.stride;
         let whole =
             |analyzer: &mut Analyzer, a: PrimExpr, b: PrimExpr| analyzer.can_prove(&prim::eq(prim::floormod(a, b), 0));
-        if analyzer.can_prove(&prim::lt(&reach, self.places)) {
+        if analyzer.can_prove(&prim::lt(&span, self.places)) {
             return Some(vec![Iter::new(iter.extent.clone(), iter.stride.clone(), &inner)]);
         }
         let places = like(&iter.stride, self.places);
-        if whole(&mut analyzer, places.clone(), iter.stride.clone()) && whole(&mut analyzer, reach, places.clone()) {
+        if whole(&mut analyzer, places.clone(), iter.stride.clone()) && whole(&mut analyzer, span, places.clone()) {
             let within = analyzer.simplify(&prim::floordiv(&places, &iter.stride));
             let across = analyzer.simplify(&prim::floordiv(&iter.extent, &within));
             let one = like(&across, 1);

@@ -100,9 +100,9 @@ impl TileLayout {
     pub(super) fn span(&self, axis: Option<&str>) -> PrimExpr {
         let asked = |of: &Axis| axis.map_or_else(|| of.is_memory(), |name| of.name == name);
         let iters = self.shard.iter().chain(&self.replica).filter(|iter| asked(&iter.axis));
-        let reach = iters.map(|iter| (&iter.extent - like(&iter.extent, 1)) * &iter.stride);
+        let spans = iters.map(|iter| (&iter.extent - like(&iter.extent, 1)) * &iter.stride);
         let offsets = self.offsets().into_iter().filter(|(axis, _)| asked(axis)).map(|(_, value)| value);
-        let last = reach.chain(offsets).reduce(prim::add);
+        let last = spans.chain(offsets).reduce(prim::add);
         Analyzer::new().simplify(&last.map_or_else(one, |last| {
             let one = like(&last, 1);
             last + one

@@ -257,7 +257,12 @@ fn inner_of(
     let inner_shape: Vec<PrimExpr> =
         tiled_shape.iter().zip(outer_shape).map(|(dim, part)| analyzer.simplify(&prim::floordiv(dim, part))).collect();
     let again = tiled(&inner, &outer, outer_shape, &inner_shape, counting)?.canonical(counting)?;
-    let same = relaxide_ffi::structural_equal(&Ref::new(again), &Ref::new(whole.canonical(counting)?), false).is_ok();
+    let same = relaxide_ffi::structural_equal(
+        &Ref::new(again),
+        &Ref::new(whole.canonical(counting)?),
+        relaxide_ffi::FreeVars::Same,
+    )
+    .is_ok();
     Ok(same.then_some(inner))
 }
 

@@ -24,7 +24,7 @@ pub struct PassCall {
 
 /// Reads a list of passes.
 pub fn parse_calls(text: &str) -> Result<Vec<PassCall>, PassError> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = OptionReader { text, at: 0 };
     let mut calls = Vec::new();
     loop {
         reader.skip_space();
@@ -40,18 +40,18 @@ pub fn parse_calls(text: &str) -> Result<Vec<PassCall>, PassError> {
 
 /// Reads one value.
 pub fn parse_value(text: &str) -> Result<AttrValue, PassError> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = OptionReader { text, at: 0 };
     let value = reader.value(0)?;
     reader.skip_space();
     if reader.rest().is_empty() { Ok(value) } else { Err(reader.error("the end")) }
 }
 
-struct Reader<'a> {
+struct OptionReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Reader<'_> {
+impl OptionReader<'_> {
     fn rest(&self) -> &str {
         self.text.get(self.at..).unwrap_or_default()
     }

@@ -64,7 +64,7 @@ impl Elements {
 }
 
 /// A table whose elements share scales in blocks along an axis.
-struct Blocks {
+struct BlockedTable {
     elements: Elements,
     /// Counted in elements.
     shape: Vec<PrimExpr>,
@@ -74,8 +74,8 @@ struct Blocks {
     size: Option<i64>,
 }
 
-impl Blocks {
-    fn of(scope: &Scope, node: &Node, data: &Expr) -> Result<Blocks> {
+impl BlockedTable {
+    fn of(scope: &Scope, node: &Node, data: &Expr) -> Result<BlockedTable> {
         let elements = Elements::of(node, scope.dtype(data))?;
         let mut shape = scope.dims(data)?;
         let rank = shape.len();
@@ -99,7 +99,7 @@ impl Blocks {
             (size @ 1.., _) => Some(size),
             (size, _) => return Err(NodeError::invalid(format!("`block_size` is {size}"))),
         };
-        Ok(Blocks { elements, shape, gathered, blocked, size })
+        Ok(BlockedTable { elements, shape, gathered, blocked, size })
     }
 
     /// The shape of the scales. Those of floats may have one for all places of an axis.
@@ -132,7 +132,7 @@ impl Blocks {
 /// does not have give zeros.
 pub fn gather(scope: &mut Scope, node: &Node) -> Outputs {
     let table = scope.tensor(node.input(0)?)?;
-    let blocks = Blocks::of(scope, node, &table)?;
+    let blocks = BlockedTable::of(scope, node, &table)?;
     let (indices, scales) = (scope.tensor(node.input(1)?)?, scope.tensor(node.input(2)?)?);
     let scale_shape = blocks.scale_shape(&scope.dims(&scales)?);
     let scales = scope.agree(scales, &scale_shape)?;

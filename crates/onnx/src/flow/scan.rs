@@ -134,7 +134,7 @@ fn over_rows(
         Loop { name: "scan", limit: Some(length.clone()), go: None, state, lists: lists.clone(), append: rows::APPEND };
     let noted = graphs.noted();
     let done = looped.run(builder, &mut |builder: &mut BlockBuilder, inside: &mut Captures, iteration: &Iteration| {
-        iterate(graphs, builder, &mut Body { graph: body, scanned: &scanned, parts: &mut parts }, inside, iteration)
+        iterate(graphs, builder, &mut ScanBody { graph: body, scanned: &scanned, parts: &mut parts }, inside, iteration)
     });
     if graphs.noted() > noted {
         return Ok(None);
@@ -186,7 +186,7 @@ fn scan_inputs(scope: &mut Scope, inputs: Vec<ScanInput>) -> Result<(PrimExpr, V
 }
 
 /// A body, and what it is given in each iteration.
-struct Body<'a> {
+struct ScanBody<'a> {
     graph: &'a GraphProto,
     scanned: &'a [Scanned],
     /// Its state.
@@ -197,7 +197,7 @@ struct Body<'a> {
 fn iterate(
     graphs: &mut Graphs,
     builder: &mut BlockBuilder,
-    body: &mut Body<'_>,
+    body: &mut ScanBody<'_>,
     inside: &mut Captures,
     iteration: &Iteration,
 ) -> Result<Next> {

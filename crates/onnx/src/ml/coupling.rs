@@ -28,7 +28,7 @@ use crate::error::NodeError;
 use crate::scope::Scope;
 
 const FLOAT: DataType = DataType::float(32);
-const LEAST_TURNS: i64 = 100;
+const LEAST_ITERATIONS: i64 = 100;
 const NEAR: f64 = 0.005;
 
 /// Probabilities, a column for each class, from `[rows, classes, classes]` of pairs.
@@ -44,7 +44,7 @@ pub fn coupled(scope: &mut Scope, pairs: Expr, classes: i64) -> Result<Expr, Nod
     let result = scope.te("coupled", vec![pairs], |inputs| {
         te::extern_stage("coupled", inputs, outs, |source, target| {
             let row = Var::dim("n");
-            let body = Row { classes, row: PrimExpr::from(&row), pairs: &source[0], target }.body();
+            let body = RowStatements { classes, row: PrimExpr::from(&row), pairs: &source[0], target }.body();
             Stmt::for_loop(ForKind::Parallel, row, rows, body)
         })
     })?;
@@ -52,7 +52,7 @@ pub fn coupled(scope: &mut Scope, pairs: Expr, classes: i64) -> Result<Expr, Nod
 }
 
 /// The statements for one row.
-struct Row<'a> {
+struct RowStatements<'a> {
     classes: i64,
     row: PrimExpr,
     pairs: &'a Ref<Buffer>,
@@ -76,7 +76,7 @@ fn number(value: f64) -> PrimExpr {
     prim::constant(FLOAT, value)
 }
 
-impl Row<'_> {
+impl RowStatements<'_> {
     fn each(&self, name: &str, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
         Stmt::each(name, self.classes, body)
     }
@@ -120,9 +120,9 @@ impl Row<'_> {
     fn body(&self) -> Stmt {
         let start = self.each("t", |t| self.set_p(t, number(1.0 / self.classes as f64)));
         let going = prim::gt(self.cell(Cell::Going), number(0.0));
-        let turn = Stmt::when(going.clone(), Stmt::seq([self.measure(), Stmt::when(going, self.improve())]));
-        let turns = Stmt::each("turn", self.classes.max(LEAST_TURNS), |_| turn);
-        Stmt::seq([start, self.products(), self.set(Cell::Going, number(1.0)), turns])
+        let iteration = Stmt::when(going.clone(), Stmt::seq([self.measure(), Stmt::when(going, self.improve())]));
+        let iterations = Stmt::each("iteration", self.classes.max(LEAST_ITERATIONS), |_| iteration);
+        Stmt::seq([start, self.products(), self.set(Cell::Going, number(1.0)), iterations])
     }
 
     fn products(&self) -> Stmt {

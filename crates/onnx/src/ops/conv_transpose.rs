@@ -23,7 +23,7 @@ use crate::scope::Scope;
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// What becomes of an axis of the natural result.
-struct Axis {
+struct TransposedAxis {
     /// How many elements go in front.
     front: PrimExpr,
     /// How long the result is; what lies behind the natural extent is zero.
@@ -32,7 +32,7 @@ struct Axis {
     natural: PrimExpr,
 }
 
-impl Axis {
+impl TransposedAxis {
     /// Elements that go behind, and such as are added there, where the operator can do both.
     fn fixed(&self, stride: i64) -> Option<(i64, i64, i64)> {
         let front = self.front.as_int()?;
@@ -43,7 +43,7 @@ impl Axis {
 }
 
 /// The axes that a node asks for, by `pads`, by the shape that its output is to have, or by `auto_pad`.
-fn axes(node: &Node, window: &Window<PrimExpr>, spatial: &[PrimExpr]) -> Result<Vec<Axis>> {
+fn axes(node: &Node, window: &Window<PrimExpr>, spatial: &[PrimExpr]) -> Result<Vec<TransposedAxis>> {
     let rank = spatial.len();
     let extra = node.ints("output_padding")?.unwrap_or_else(|| vec![0; rank]);
     if extra.len() != rank || extra.iter().any(|e| !(0..1 << 31).contains(e)) {
@@ -64,18 +64,18 @@ fn axes(node: &Node, window: &Window<PrimExpr>, spatial: &[PrimExpr]) -> Result<
             None if auto.starts_with("SAME") => dims::simplify(&(&spatial[i] * stride)),
             None => {
                 let length = &natural + (extra[i] - window.pads[i] - window.pads[i + rank]);
-                return Axis { front: window.pads[i].into(), length: dims::simplify(&length), natural };
+                return TransposedAxis { front: window.pads[i].into(), length: dims::simplify(&length), natural };
             }
         };
         let total = prim::max(&natural + extra[i] - &length, 0);
         let front = if auto == "SAME_UPPER" { prim::floordiv(total, 2) } else { prim::floordiv(total + 1, 2) };
-        Axis { front: dims::simplify(&front), length, natural }
+        TransposedAxis { front: dims::simplify(&front), length, natural }
     };
     Ok((0..rank).map(along).collect())
 }
 
 /// The middle of the natural result.
-fn middle(scope: &mut Scope, y: Expr, axes: &[Axis]) -> Result<Expr> {
+fn middle(scope: &mut Scope, y: Expr, axes: &[TransposedAxis]) -> Result<Expr> {
     let own = scope.dims(&y)?;
     let dtype = scope.dtype(&y);
     let dims: Vec<PrimExpr> = own[..2].iter().cloned().chain(axes.iter().map(|a| a.length.clone())).collect();

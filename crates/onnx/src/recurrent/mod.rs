@@ -35,22 +35,36 @@ type Cell = recurrent::Cell<Factor, activation::Activation>;
 
 /// `RNN`.
 pub fn rnn(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    layers(builder, node, CellKind::Rnn, false)
+    layers(builder, node, CellKind::Rnn, WeightForm::Floats)
 }
 
 /// `GRU`.
 pub fn gru(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    layers(builder, node, CellKind::Gru { linear_before_reset: node.flag("linear_before_reset", false)? }, false)
+    layers(
+        builder,
+        node,
+        CellKind::Gru { linear_before_reset: node.flag("linear_before_reset", false)? },
+        WeightForm::Floats,
+    )
 }
 
 /// `LSTM`.
 pub fn lstm(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    layers(builder, node, CellKind::Lstm { input_forget: node.flag("input_forget", false)? }, false)
+    layers(builder, node, CellKind::Lstm { input_forget: node.flag("input_forget", false)? }, WeightForm::Floats)
 }
 
 /// ONNX Runtime's `DynamicQuantizeLSTM`: weights in 8 bits, inputs and states quantized as they come.
 pub fn quantized_lstm(_: &mut Graphs, builder: &mut BlockBuilder, node: &Node) -> Result<Step> {
-    layers(builder, node, CellKind::Lstm { input_forget: node.flag("input_forget", false)? }, true)
+    layers(builder, node, CellKind::Lstm { input_forget: node.flag("input_forget", false)? }, WeightForm::Bytes)
+}
+
+/// How the weights of a layer are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WeightForm {
+    /// A row for each gate's output.
+    Floats,
+    /// Quantized, with a row for each input.
+    Bytes,
 }
 
 /// What a node says about all directions.
@@ -63,11 +77,12 @@ struct Layer {
     hidden: i64,
     lengths: Option<Expr>,
     clip: Option<f64>,
-    /// Whether its weights are in 8 bits, with a row for each input.
-    quantized: bool,
+    weights: WeightForm,
+    /// Whether its input, states and outputs have the batch in front.
+    batch_first: bool,
 }
 
-fn layers(builder: &mut BlockBuilder, node: &Node, kind: CellKind, quantized: bool) -> Result<Step> {
+fn layers(builder: &mut BlockBuilder, node: &Node, kind: CellKind, weights: WeightForm) -> Result<Step> {
     let mut scope = Scope::new(builder);
     let orders: &[Order] = match node.str_or("direction", "forward")? {
         "forward" => &[Order::Forward],
@@ -75,25 +90,16 @@ fn layers(builder: &mut BlockBuilder, node: &Node, kind: CellKind, quantized: bo
         "bidirectional" => &[Order::Forward, Order::Backward],
         other => return Err(NodeError::invalid(format!("`direction` is \"{other}\""))),
     };
-    let batch_first = node.flag("layout", false)?;
-    let layer = layer(&mut scope, node, kind, quantized, batch_first)?;
+    let layer = layer(&mut scope, node, kind, weights)?;
     let activations = activation::of(node, kind.defaults(), orders.len())?;
     let each = activations.len() / orders.len();
     let mut directions = Vec::new();
     for (d, order) in orders.iter().enumerate() {
         let mine = activations.get(d * each..(d + 1) * each).unwrap_or_default().to_vec();
-        directions.push(direction(
-            builder,
-            node,
-            &layer,
-            Which { index: d, count: orders.len() },
-            *order,
-            mine,
-            batch_first,
-        )?);
+        directions.push(direction(builder, node, &layer, Which { index: d, count: orders.len() }, *order, mine)?);
     }
     let mut scope = Scope::new(builder);
-    let mut outputs = vec![all_steps(&mut scope, &layer, &directions, batch_first)?];
+    let mut outputs = vec![all_steps(&mut scope, &layer, &directions)?];
     for part in 0..directions[0].state.len() {
         let mut last = Vec::new();
         for direction in &directions {
@@ -101,12 +107,14 @@ fn layers(builder: &mut BlockBuilder, node: &Node, kind: CellKind, quantized: bo
             last.push(scope.reshape(direction.state[part].clone(), dims)?);
         }
         let joined = joined(&mut scope, last, 0)?;
-        outputs.push(if batch_first { scope.transpose(joined, &[1, 0, 2])? } else { joined });
+        outputs.push(if layer.batch_first { scope.transpose(joined, &[1, 0, 2])? } else { joined });
     }
     Ok(Step::Values(outputs.into_iter().map(Value::Computed).collect()))
 }
 
-fn layer(scope: &mut Scope, node: &Node, kind: CellKind, quantized: bool, batch_first: bool) -> Result<Layer> {
+/// The layer of a node: its input with the steps in front.
+fn layer(scope: &mut Scope, node: &Node, kind: CellKind, weights: WeightForm) -> Result<Layer> {
+    let batch_first = node.flag("layout", false)?;
     let mut x = scope.tensor(node.input(0)?)?;
     if scope.dims(&x)?.len() != 3 {
         return Err(NodeError::invalid(format!("the input has {} axes, not 3", scope.dims(&x)?.len())));
@@ -115,9 +123,9 @@ fn layer(scope: &mut Scope, node: &Node, kind: CellKind, quantized: bool, batch_
         x = scope.transpose(x, &[1, 0, 2])?;
     }
     let shape = scope.dims(&x)?;
-    let weights = scope.value_dims(node.input(2)?)?;
-    let hidden = match (node.int("hidden_size")?, weights.get(if quantized { 1 } else { 2 }).and_then(PrimExpr::as_int))
-    {
+    let weight_dims = scope.value_dims(node.input(2)?)?;
+    let of_state = if weights == WeightForm::Bytes { 1 } else { 2 };
+    let hidden = match (node.int("hidden_size")?, weight_dims.get(of_state).and_then(PrimExpr::as_int)) {
         (Some(hidden), _) | (None, Some(hidden)) if hidden > 0 => hidden,
         _ => return Err(NodeError::invalid("`hidden_size` is missing")),
     };
@@ -129,7 +137,7 @@ fn layer(scope: &mut Scope, node: &Node, kind: CellKind, quantized: bool, batch_
         None => None,
     };
     let (steps, batch, clip) = (shape[0].clone(), shape[1].clone(), node.float("clip")?);
-    Ok(Layer { kind, x, steps, batch, hidden, lengths, clip, quantized })
+    Ok(Layer { kind, x, steps, batch, hidden, lengths, clip, weights, batch_first })
 }
 
 /// One of the directions of a layer.
@@ -170,7 +178,7 @@ fn cell_of(
     let inputs = scope.dims(&layer.x)?[2].clone();
     let own = [inputs.clone(), prim::int(gates * hidden)];
     let fed = [prim::int(hidden), prim::int(gates * hidden)];
-    let (weights, recurrent) = if layer.quantized {
+    let (weights, recurrent) = if layer.weights == WeightForm::Bytes {
         let inputs = |matrix, scale| Inputs { matrix, scale };
         let weights = Factor::quantized(scope, node, inputs(1, 8), of, own)?;
         (weights, Factor::quantized(scope, node, inputs(2, 10), of, fed)?)
@@ -222,14 +230,14 @@ fn cell_of(
 }
 
 /// The state before the first step.
-fn initial(scope: &mut Scope, node: &Node, layer: &Layer, of: Which, batch_first: bool) -> Result<Vec<Expr>> {
+fn initial(scope: &mut Scope, node: &Node, layer: &Layer, of: Which) -> Result<Vec<Expr>> {
     let parts = if matches!(layer.kind, CellKind::Lstm { .. }) { 2 } else { 1 };
     let dims = [layer.batch.clone(), prim::int(layer.hidden)];
     let mut state = Vec::new();
     for i in 0..parts {
         state.push(match node.optional(5 + i) {
             Some(value) => {
-                let given = part(scope, value, of, usize::from(batch_first))?;
+                let given = part(scope, value, of, usize::from(layer.batch_first))?;
                 scope.agree(given, &dims)?
             }
             None => {
@@ -249,23 +257,22 @@ fn direction(
     of: Which,
     order: Order,
     activations: Vec<activation::Activation>,
-    batch_first: bool,
 ) -> Result<Direction> {
     let mut scope = Scope::new(builder);
     let (cell, gates) = cell_of(&mut scope, node, layer, of, activations)?;
-    let state = initial(&mut scope, node, layer, of, batch_first)?;
+    let state = initial(&mut scope, node, layer, of)?;
     let steps =
         Steps { gates, count: layer.steps.clone(), batch: layer.batch.clone(), lengths: layer.lengths.clone(), order };
     recurrent::run(builder, &cell, &steps, state)
 }
 
 /// The outputs of all directions: `[steps, directions, batch, hidden]`, or batches first.
-fn all_steps(scope: &mut Scope, layer: &Layer, directions: &[Direction], batch_first: bool) -> Result<Expr> {
+fn all_steps(scope: &mut Scope, layer: &Layer, directions: &[Direction]) -> Result<Expr> {
     let mut parts = Vec::new();
     for direction in directions {
         let dims = vec![layer.steps.clone(), prim::int(1), layer.batch.clone(), prim::int(layer.hidden)];
         parts.push(scope.reshape(direction.rows.clone(), dims)?);
     }
     let all = joined(scope, parts, 1)?;
-    if batch_first { scope.transpose(all, &[2, 0, 1, 3]) } else { Ok(all) }
+    if layer.batch_first { scope.transpose(all, &[2, 0, 1, 3]) } else { Ok(all) }
 }

@@ -49,9 +49,10 @@ fn check_context<'py>(py: Python<'py>, check: &PatternCheck<'_>) -> PyResult<Bou
 }
 
 /// `(name, pattern, parts by name, check, getter of attributes)`.
-type Row<'py> = (String, Bound<'py, PyAny>, Bound<'py, PyDict>, Option<Py<PyAny>>, Option<Py<PyAny>>);
+type PatternRow<'py> = (String, Bound<'py, PyAny>, Bound<'py, PyDict>, Option<Py<PyAny>>, Option<Py<PyAny>>);
 
-fn fusion_pattern((name, pattern, parts, check, attrs): Row<'_>) -> PyResult<FusionPattern> {
+fn fusion_pattern(row: PatternRow<'_>) -> PyResult<FusionPattern> {
+    let (name, pattern, parts, check, attrs) = row;
     let read = |value: &Bound<'_, PyAny>| dpl::node::<Ref<PatternNode>>(value).map(Pattern::from_object);
     let mut made = FusionPattern::new(name, read(&pattern)?);
     for (name, part) in parts.iter() {
@@ -78,7 +79,7 @@ fn fusion_pattern((name, pattern, parts, check, attrs): Row<'_>) -> PyResult<Fus
 /// The pass over patterns, in the order in which they are tried.
 #[pyfunction]
 fn fuse_ops_by_pattern_pass(
-    patterns: Vec<Row<'_>>,
+    patterns: Vec<PatternRow<'_>>,
     bind_constants: bool,
     annotate_codegen: bool,
     entry_functions: Vec<String>,

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use relaxide::ffi::{Any, Error, ErrorKind, Field, ObjectRef, Ref, structural_hash};
+use relaxide::ffi::{Any, Error, ErrorKind, Field, FreeVars, ObjectRef, Ref, structural_hash};
 use relaxide::ir::{self, BaseFunc, DummyGlobalInfo, GlobalVar, Type, VDevice};
 use relaxide::relax::Function;
 use relaxide::script::{PrintOptions, print_module_with};
@@ -222,7 +222,7 @@ impl IRModule {
     }
 
     fn __hash__(&self) -> u64 {
-        structural_hash(&self.get(), true)
+        structural_hash(&self.get(), FreeVars::Mapped)
     }
 
     fn __chandle__(&self) -> usize {

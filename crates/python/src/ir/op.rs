@@ -75,7 +75,7 @@ fn op_definition<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py,
     };
     let arguments: Vec<(&str, &str, String, &str)> = match op::surface(name) {
         None => def.args.iter().map(|arg| (arg.name, kind_of_arg(arg), arity(arg), arg.doc)).collect(),
-        Some(surface) => surface.params.iter().map(|param| surface_param(def, *param)).collect(),
+        Some(surface) => surface.params.iter().map(|(name, default)| surface_param(def, name, *default)).collect(),
     };
     let attributes = def.attrs.iter().map(|attr| (attr.name, kind_of_attr(attr), default_text(attr), attr.doc));
     let arguments = PyList::new(py, arguments)?;
@@ -86,7 +86,8 @@ fn op_definition<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py,
 /// A parameter of a call whose text has others than its node. What it is stands with the argument of that name.
 fn surface_param(
     def: &'static OpDef,
-    (name, default): (&'static str, Option<&'static str>),
+    name: &'static str,
+    default: Option<&'static str>,
 ) -> (&'static str, &'static str, String, &'static str) {
     // `queries` is the argument `query`.
     let is_it = |arg: &&ArgDef| {

@@ -41,7 +41,7 @@ fn lowering(function: Py<PyAny>) -> Arc<CustomLowering> {
 #[pyfunction]
 fn legalize_ops_pass(custom: HashMap<String, Py<PyAny>>, skip: Vec<String>) -> PassHandle {
     let custom = custom.into_iter().map(|(name, function)| (name, lowering(function))).collect();
-    PassHandle(legalize_ops(LegalizeOptions { custom, skip, form: KernelForm::Plain }))
+    PassHandle(legalize_ops(LegalizeOptions { custom, skip, ..LegalizeOptions::default() }))
 }
 
 /// Lets `LegalizeOps` ask a function about an operator, wherever it runs; `None` takes that back.

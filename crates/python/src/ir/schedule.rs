@@ -24,11 +24,11 @@ pub struct PySchedule(Mutex<Schedule>);
 pub struct PyTrace(Mutex<Arc<Trace>>);
 
 /// The kind, inputs, constants, results and decision of a step.
-type Row<'py> =
+type StepRow<'py> =
     (String, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
 
 /// A step that Python describes.
-fn step_of(row: Row<'_>) -> PyResult<(Instruction, Option<AttrValue>)> {
+fn step_of(row: StepRow<'_>) -> PyResult<(Instruction, Option<AttrValue>)> {
     let (name, inputs, attrs, outputs, decision) = row;
     let kind = relaxide::tir::s_tir::instruction::kind(&name)
         .ok_or_else(|| PyValueError::new_err(format!("there is no step {name}")))?;
@@ -244,7 +244,7 @@ impl PyTrace {
 
     /// A trace of steps that are described.
     #[staticmethod]
-    fn _of_rows(rows: Vec<Row<'_>>) -> PyResult<PyTrace> {
+    fn _of_rows(rows: Vec<StepRow<'_>>) -> PyResult<PyTrace> {
         let mut trace = Trace::default();
         for row in rows {
             let (step, decision) = step_of(row)?;
@@ -254,7 +254,7 @@ impl PyTrace {
     }
 
     /// Adds a step.
-    fn _append(&self, row: Row<'_>) -> PyResult<()> {
+    fn _append(&self, row: StepRow<'_>) -> PyResult<()> {
         let (step, decision) = step_of(row)?;
         Arc::make_mut(&mut *self.lock()?).append(step, decision);
         Ok(())

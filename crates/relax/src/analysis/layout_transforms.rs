@@ -82,7 +82,7 @@ pub fn suggest_layout_transforms(
         }
         known.insert(buffer.clone(), map.clone());
     }
-    let mut blocks = Blocks(Vec::new());
+    let mut blocks = KernelBlocks(Vec::new());
     blocks.visit_stmt(&func.body);
     let mut out = Vec::new();
     for block in blocks.0.iter().rev() {
@@ -101,11 +101,11 @@ pub fn suggest_layout_transforms(
 }
 
 /// The blocks of a kernel below its root.
-struct Blocks(Vec<Ref<SBlock>>);
+struct KernelBlocks(Vec<Ref<SBlock>>);
 
-impl PrimVisitor for Blocks {}
+impl PrimVisitor for KernelBlocks {}
 
-impl StmtVisitor for Blocks {
+impl StmtVisitor for KernelBlocks {
     fn walk_block(&mut self, block: &Ref<SBlock>) {
         match block.name == "root" {
             true => self.visit_stmt(&block.body),

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{Field, StructuralEqual, structural_equal};
+use relaxide_ffi::{Field, FreeVars, StructuralEqual, structural_equal};
 use relaxide_ir::{AttrValue, Attrs, PrimExpr, Type};
 
 use super::pattern::{Pattern, PatternKind};
@@ -203,7 +203,7 @@ fn named(wanted: &str, name: &str) -> bool {
 }
 
 fn equal(a: &Expr, b: &Expr) -> bool {
-    structural_equal(a, b, false).is_ok()
+    structural_equal(a, b, FreeVars::Same).is_ok()
 }
 
 /// Whether a type says all that `wanted` says.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::{Ref, structural_equal};
+use relaxide_ffi::{FreeVars, Ref, structural_equal};
 
 use super::graph::PatternContext;
 use super::matcher::{Matches, VarValues, match_expr, values_of};
@@ -29,9 +29,9 @@ pub fn rewrite_call(
     let mut func = func.clone();
     let mut left = MAX_REWRITES.saturating_mul(values_of(&func).len() + 1);
     for _ in 0..MAX_ROUNDS {
-        let mut calls = Calls { pattern, rewriter, values: VarValues::new(), rewrites: 0 };
+        let mut calls = CallRewriter { pattern, rewriter, values: VarValues::new(), rewrites: 0 };
         let new = rewrite_function(b, &func, &mut calls)?;
-        if calls.rewrites == 0 || structural_equal(&new, &func, false).is_ok() {
+        if calls.rewrites == 0 || structural_equal(&new, &func, FreeVars::Same).is_ok() {
             return Ok(new);
         }
         let Some(rest) = left.checked_sub(calls.rewrites) else { break };
@@ -41,14 +41,14 @@ pub fn rewrite_call(
     Err(BuildError::Program(format!("the rewriting of `{pattern}` does not come to rest")))
 }
 
-struct Calls<'a> {
+struct CallRewriter<'a> {
     pattern: &'a Pattern,
     rewriter: &'a mut dyn FnMut(&Expr, &Matches) -> Result<Expr, BuildError>,
     values: VarValues,
     rewrites: usize,
 }
 
-impl Rewrite for Calls<'_> {
+impl Rewrite for CallRewriter<'_> {
     fn value(&mut self, _: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let new = match match_expr(self.pattern, &value, &self.values) {
             Some(matches) => (self.rewriter)(&value, &matches)?,

@@ -19,7 +19,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use relaxide_ffi::{Ref, structural_equal};
+use relaxide_ffi::{FreeVars, Ref, structural_equal};
 use relaxide_ir::{BaseFunc, GlobalVar, IRModule};
 
 use super::matcher::{Matches, VarValues, match_expr, values_of};
@@ -39,11 +39,11 @@ pub type Replace = dyn Fn(&Expr, &Matches) -> Result<Expr, BuildError> + Send + 
 /// Rules, in the order in which they are tried.
 #[derive(Clone)]
 pub struct Rewriter {
-    rules: Vec<Entry>,
+    rules: Vec<RewriteRule>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct RewriteRule {
     make: Make,
     /// Private functions that the replacement calls.
     needs: Vec<(String, BaseFunc)>,
@@ -62,7 +62,7 @@ impl Rewriter {
         replace: impl Fn(&Expr, &Matches) -> Result<Expr, BuildError> + Send + Sync + 'static,
     ) -> Rewriter {
         let make = Make::Closure(pattern, Arc::new(replace));
-        Rewriter { rules: vec![Entry { make, needs: Vec::new() }] }
+        Rewriter { rules: vec![RewriteRule { make, needs: Vec::new() }] }
     }
 
     /// One rule: the functions `pattern` and `replacement` of a module, which have one signature.
@@ -70,7 +70,7 @@ impl Rewriter {
         let rule = Rule::from_module(module)?;
         let needs = module.functions.iter().filter(|(name, _)| !matches!(name.as_str(), "pattern" | "replacement"));
         let needs = needs.map(|(name, func)| (name.clone(), func.clone())).collect();
-        Ok(Rewriter { rules: vec![Entry { make: Make::Function(rule), needs }] })
+        Ok(Rewriter { rules: vec![RewriteRule { make: Make::Function(rule), needs }] })
     }
 
     /// These rules, then others.
@@ -136,7 +136,7 @@ impl Rewriter {
                     tuples.error.map_or(Ok(()), Err)?;
                 }
             }
-            if rewrites == 0 || structural_equal(&new, &func, false).is_ok() {
+            if rewrites == 0 || structural_equal(&new, &func, FreeVars::Same).is_ok() {
                 return Ok(if rewrites == 0 { func } else { new });
             }
             let Some(rest) = left.checked_sub(rewrites) else { break };
@@ -147,13 +147,16 @@ impl Rewriter {
     }
 }
 
-impl Entry {
+impl RewriteRule {
     /// The rule with what it needs in a module, under names that the module does not have.
-    fn installed(&self, module: &mut IRModule, added: &mut HashSet<String>) -> Entry {
+    fn installed(&self, module: &mut IRModule, added: &mut HashSet<String>) -> RewriteRule {
         let Make::Function(rule) = &self.make else { return self.clone() };
         let mut rename = Rename(HashMap::new());
         for (name, func) in &self.needs {
-            let known = module.functions.get(name).is_some_and(|have| structural_equal(&have.0, &func.0, true).is_ok());
+            let known = module
+                .functions
+                .get(name)
+                .is_some_and(|have| structural_equal(&have.0, &func.0, FreeVars::Mapped).is_ok());
             let own = if known { name.clone() } else { module.fresh_name(name) };
             if !known {
                 // Holds the name; what it calls may be renamed yet.
@@ -168,7 +171,7 @@ impl Entry {
             }
         }
         let replacement = rename.mutate_function(&rule.replacement);
-        Entry { make: Make::Function(rule.with_replacement(replacement)), needs: Vec::new() }
+        RewriteRule { make: Make::Function(rule.with_replacement(replacement)), needs: Vec::new() }
     }
 }
 
@@ -185,7 +188,7 @@ impl ExprMutator for Rename {
 
 /// Replaces values one by one.
 struct Singles<'a> {
-    rules: &'a [Entry],
+    rules: &'a [RewriteRule],
     values: VarValues,
     rewrites: usize,
 }

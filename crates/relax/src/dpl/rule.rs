@@ -10,7 +10,7 @@
 //! Parameters of the pattern become wildcards, and its values patterns. A result that is a tuple is matched field by field:
 //! the values may stand anywhere in one block. Symbolic dimensions stand for one expression wherever they occur.
 
-use relaxide_ffi::{Ref, structural_equal};
+use relaxide_ffi::{FreeVars, Ref, structural_equal};
 use relaxide_ir::prim::VarMap;
 use relaxide_ir::{Attrs, IRModule, Type};
 
@@ -52,14 +52,14 @@ impl Rule {
             }
         }
         let (from, to) = (pattern.ty(), replacement.ty());
-        if structural_equal(&from, &to, true).is_err() {
+        if structural_equal(&from, &to, FreeVars::Mapped).is_err() {
             return Err(program(format!(
                 "`pattern` and `replacement` must have one signature: the pattern has {}, the replacement {}",
                 display::type_text(&from),
                 display::type_text(&to)
             )));
         }
-        Reader::default().rule(&pattern, replacement)
+        PatternMaker::default().rule(&pattern, replacement)
     }
 
     /// The same rule with another replacement.
@@ -92,12 +92,12 @@ fn program(message: impl Into<String>) -> BuildError {
 
 /// Makes patterns of values.
 #[derive(Default)]
-struct Reader {
+struct PatternMaker {
     known: std::collections::HashMap<AnyVar, Pattern>,
     types: Vec<(Pattern, Type)>,
 }
 
-impl Reader {
+impl PatternMaker {
     fn rule(mut self, pattern: &Function, replacement: Ref<Function>) -> Result<Rule, BuildError> {
         let params: Vec<Pattern> = pattern.params.iter().map(|param| self.typed(wildcard(), &param.ty)).collect();
         for (param, part) in pattern.params.iter().zip(&params) {

@@ -29,7 +29,7 @@ const MAX_DEPTH: usize = 100;
 
 /// Reads a pattern. Parts that were named (`x = p`) are found by their names.
 pub fn parse_pattern(text: &str) -> Result<(Pattern, HashMap<String, Pattern>), PassError> {
-    let mut reader = Reader { text, at: 0, depth: 0, named: HashMap::new() };
+    let mut reader = PatternReader { text, at: 0, depth: 0, named: HashMap::new() };
     let pattern = reader.either()?;
     if reader.peek().is_some() {
         return Err(reader.error("the end"));
@@ -37,14 +37,14 @@ pub fn parse_pattern(text: &str) -> Result<(Pattern, HashMap<String, Pattern>), 
     Ok((pattern, reader.named))
 }
 
-struct Reader<'a> {
+struct PatternReader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
     named: HashMap<String, Pattern>,
 }
 
-impl Reader<'_> {
+impl PatternReader<'_> {
     fn error(&self, expected: &str) -> PassError {
         PassError::arguments("pattern", format!("{expected} is expected at column {} of `{}`", self.at + 1, self.text))
     }

@@ -196,7 +196,8 @@ fn pad(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
             }
         }
         let along = index.len().checked_sub(1).filter(|_| cx.form == KernelForm::Fast && mode != "constant");
-        let Some(inner) = along.and_then(|last| within(&out[last], widths[last], &x.shape()[last])) else {
+        let Some(inner) = along.and_then(|last| within(&out[last], [widths[last].0, widths[last].1], &x.shape()[last]))
+        else {
             return prim::if_then_else(inside, x.at(&index), value);
         };
         // Most of a row lies side by side.
@@ -207,7 +208,7 @@ fn pad(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
 }
 
 /// Whether a place of a padded axis is one of the axis itself; nothing where it has no border.
-fn within(at: &PrimExpr, (front, behind): (i64, i64), size: &PrimExpr) -> Option<PrimExpr> {
+fn within(at: &PrimExpr, [front, behind]: [i64; 2], size: &PrimExpr) -> Option<PrimExpr> {
     let own = at - front;
     let before = (front != 0).then(|| prim::ge(&own, 0));
     let after = (behind != 0).then(|| prim::lt(&own, size));

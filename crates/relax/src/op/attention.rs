@@ -107,12 +107,12 @@ fn attention_type(cx: &CallCx) -> Result<Type, OpError> {
 }
 
 /// Writes calls with the errors of operators.
-struct Writer<'a> {
+struct AttentionCalls<'a> {
     b: &'a mut BlockBuilder,
     name: &'static str,
 }
 
-impl Writer<'_> {
+impl AttentionCalls<'_> {
     fn op(&mut self, name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs) -> Result<Expr, OpError> {
         self.b.op(name, args, attrs).map_err(|e| OpError::of_build(self.name, e))
     }
@@ -131,7 +131,7 @@ fn attention(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
         _ => return cx.unsupported("the head size must be a number, or the scale given"),
     };
     let hidden = mask(cx, b)?;
-    let mut w = Writer { b, name: cx.name() };
+    let mut w = AttentionCalls { b, name: cx.name() };
     let q = w.op("permute_dims", [cx.arg(0)?.clone()], order([0, 2, 1, 3]))?;
     let (key, value) = (heads(&mut w, cx, 1)?, heads(&mut w, cx, 2)?);
     let k = w.op("permute_dims", [key], order([0, 2, 3, 1]))?;
@@ -153,7 +153,7 @@ fn attention(cx: &CallCx, b: &mut BlockBuilder) -> Result<Expr, OpError> {
 }
 
 /// Keys or values with as many heads as the query has: where several queries share one, it is repeated.
-fn heads(w: &mut Writer, cx: &CallCx, i: usize) -> Result<Expr, OpError> {
+fn heads(w: &mut AttentionCalls, cx: &CallCx, i: usize) -> Result<Expr, OpError> {
     let (want, have) = (cx.dims(0)?[2].as_int(), cx.dims(i)?[2].as_int());
     match (want, have) {
         (Some(want), Some(have)) if want != have => {

@@ -65,19 +65,19 @@ pub static TABLE: &[OpDef] = &[
 ];
 
 /// Writes calls with the errors of operators.
-struct Writer<'a> {
+struct CompositeCalls<'a> {
     b: &'a mut BlockBuilder,
     name: &'static str,
 }
 
-impl Writer<'_> {
+impl CompositeCalls<'_> {
     fn op(&mut self, name: &str, args: impl Into<Vec<Expr>>, attrs: Attrs) -> Result<Expr, OpError> {
         self.b.op(name, args, attrs).map_err(|e| OpError::of_build(self.name, e))
     }
 }
 
-fn writer<'a>(cx: &CallCx, b: &'a mut BlockBuilder) -> Writer<'a> {
-    Writer { b, name: cx.name() }
+fn writer<'a>(cx: &CallCx, b: &'a mut BlockBuilder) -> CompositeCalls<'a> {
+    CompositeCalls { b, name: cx.name() }
 }
 
 fn outer_type(cx: &CallCx) -> Result<Type, OpError> {

@@ -144,7 +144,8 @@ pub static TABLE: &[OpDef] = &[
         convolution_type,
         "Sums of products of a window that slides over an image. ONNX: Conv; ATen: convolution.",
     )
-    .gradient(gradient::conv2d),
+    .gradient(gradient::conv2d)
+    .algorithms(),
     row(
         "nn.conv3d",
         &[

@@ -96,20 +96,9 @@ const fn row(
     name: &'static str,
     args: &'static [ArgDef],
     infer: fn(&CallCx) -> Result<Type, OpError>,
-    pure: bool,
     doc: &'static str,
 ) -> OpDef {
-    OpDef {
-        name,
-        doc,
-        args,
-        attrs: &[],
-        infer,
-        lower: Lowering::Special,
-        pattern: OpPattern::Opaque,
-        pure,
-        ..OpDef::BASE
-    }
+    OpDef { name, doc, args, attrs: &[], infer, lower: Lowering::Special, pattern: OpPattern::Opaque, ..OpDef::BASE }
 }
 
 const fn builtin(
@@ -119,7 +108,7 @@ const fn builtin(
     function: &'static str,
     doc: &'static str,
 ) -> OpDef {
-    OpDef { lower: Lowering::Builtin(function), ..row(name, args, infer, true, doc) }
+    OpDef { lower: Lowering::Builtin(function), ..row(name, args, infer, doc) }
 }
 
 /// The rows.
@@ -132,7 +121,6 @@ pub static TABLE: &[OpDef] = &[
             ArgDef::shape("tir_vars", "Scalars behind all tensors, outputs included: an older form.").optional(),
         ],
         given_output,
-        true,
         "Calls a kernel: tensors in, fresh tensors of the given type out.",
     ),
     OpDef {
@@ -150,7 +138,6 @@ pub static TABLE: &[OpDef] = &[
                 ArgDef::shape("tir_vars", "Scalars behind all tensors, outputs included: an older form.").optional(),
             ],
             given_output,
-            true,
             "Calls a kernel that writes some outputs over its inputs.",
         )
     },
@@ -168,7 +155,6 @@ pub static TABLE: &[OpDef] = &[
                 ArgDef::shape("tir_vars", "Scalars behind all tensors, outputs included: an older form.").optional(),
             ],
             given_output,
-            true,
             "Calls a kernel whose gradient another one computes.",
         )
     },
@@ -176,23 +162,15 @@ pub static TABLE: &[OpDef] = &[
         "call_py_func",
         &[ArgDef::any("func_name", "The name that the function is registered by."), ARGS],
         given_output,
-        true,
         "Calls a function of the front end, by name.",
     ),
     row(
         "call_dps_packed",
         &[FUNC, ARGS],
         given_output,
-        true,
         "Calls a packed function in destination-passing style: the outputs are allocated by the caller and passed last.",
     ),
-    row(
-        "call_pure_packed",
-        &[FUNC, ARGS.variadic()],
-        given,
-        true,
-        "Calls a packed function that has no visible effect.",
-    ),
+    row("call_pure_packed", &[FUNC, ARGS.variadic()], given, "Calls a packed function that has no visible effect."),
     OpDef {
         attrs: &[AttrDef::new(
             "inplace_indices",
@@ -204,26 +182,26 @@ pub static TABLE: &[OpDef] = &[
             "call_inplace_packed",
             &[FUNC, ARGS.variadic()],
             given,
-            true,
             "Calls a packed function that overwrites some of its arguments and returns them.",
         )
     },
-    row("call_builtin_with_ctx", &[FUNC, ARGS], given, false, "Calls a VM builtin with the VM as its first argument."),
-    row("make_closure", &[FUNC, ARGS], any, true, "A closure: a function with its last arguments bound.")
+    row("call_builtin_with_ctx", &[FUNC, ARGS], given, "Calls a VM builtin with the VM as its first argument.")
+        .impure(),
+    row("make_closure", &[FUNC, ARGS], any, "A closure: a function with its last arguments bound.")
         .memory(MemoryUse::Fresh),
-    row("invoke_closure", &[ArgDef::any("closure", "The closure."), ARGS], given, false, "Calls a closure."),
+    row("invoke_closure", &[ArgDef::any("closure", "The closure."), ARGS], given, "Calls a closure.").impure(),
     row(
         "invoke_pure_closure",
         &[ArgDef::any("closure", "The closure."), ARGS],
         given,
-        true,
         "Calls a closure that has no visible effect.",
     ),
     builtin("null_value", &[], any, "vm.builtin.null_value", "No value at all."),
     OpDef {
         attrs: &[AttrDef::str("format", "", "Python format text for the values.")],
         lower: Lowering::Builtin("relax.run.print"),
-        ..row("print", &[ArgDef::any("values", "What is printed.").variadic()], void, false, "Prints values when run.")
+        ..row("print", &[ArgDef::any("values", "What is printed.").variadic()], void, "Prints values when run.")
+            .impure()
     },
     OpDef {
         attrs: &[AttrDef::str("format", "", "Python format text for the message.")],
@@ -235,9 +213,9 @@ pub static TABLE: &[OpDef] = &[
                 ArgDef::any("values", "What the message shows.").variadic(),
             ],
             void,
-            false,
             "Fails when run unless the condition holds.",
         )
+        .impure()
     },
     builtin(
         "shape_of",
@@ -262,7 +240,6 @@ pub static TABLE: &[OpDef] = &[
             "shape_to_tensor",
             &[ArgDef::shape("expr", "The dimensions.")],
             shape_to_tensor,
-            true,
             "The dimensions of a shape as an int64 tensor.",
         )
     },
@@ -272,7 +249,6 @@ pub static TABLE: &[OpDef] = &[
             "size",
             &[ArgDef::tensor("expr", "The tensor.")],
             size,
-            true,
             "How many elements a tensor has, as a 0-d int64 tensor.",
         )
     },
@@ -280,7 +256,6 @@ pub static TABLE: &[OpDef] = &[
         "builtin.alloc_tensor",
         &[SHAPE, DTYPE, DEVICE, SCOPE],
         |cx| allocated(cx, 0, 1),
-        true,
         "A tensor with fresh memory.",
     )
     .memory(MemoryUse::Fresh),
@@ -288,14 +263,12 @@ pub static TABLE: &[OpDef] = &[
         "builtin.stop_lift_params",
         &[ArgDef::tensor("x", "The tensor.")],
         |cx| cx.ty(0),
-        true,
         "x; parameters are not lifted past it.",
     ),
     row(
         "memory.alloc_storage",
         &[ArgDef::shape("size", "Bytes."), DEVICE, SCOPE, DTYPE],
         any,
-        true,
         "Memory that planned tensors share.",
     )
     .memory(MemoryUse::Fresh),
@@ -303,18 +276,12 @@ pub static TABLE: &[OpDef] = &[
         "memory.alloc_tensor",
         &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.or(ArgDefault::Int(0))],
         |cx| allocated(cx, 2, 3),
-        true,
         "A tensor inside a storage.",
     )
     .memory(MemoryUse::Fresh),
-    row("memory.kill_storage", &[STORAGE], void, false, "The storage is not used from here on."),
-    row(
-        "memory.kill_tensor",
-        &[ArgDef::any("tensor", "The tensor.")],
-        void,
-        false,
-        "The tensor is not used from here on.",
-    ),
+    row("memory.kill_storage", &[STORAGE], void, "The storage is not used from here on.").impure(),
+    row("memory.kill_tensor", &[ArgDef::any("tensor", "The tensor.")], void, "The tensor is not used from here on.")
+        .impure(),
     builtin(
         "memory.ensure_zero_offset",
         &[ArgDef::tensor("data", "The tensor.")],
@@ -327,24 +294,22 @@ pub static TABLE: &[OpDef] = &[
         "vm.alloc_storage",
         &[ArgDef::shape("size", "Bytes."), DEVICE, DTYPE, SCOPE],
         any,
-        true,
         "Memory, as the VM allocates it.",
     ),
     row(
         "vm.alloc_tensor",
         &[STORAGE, OFFSET, SHAPE, DTYPE, DEVICE.or(ArgDefault::Int(0))],
         |cx| allocated(cx, 2, 3),
-        true,
         "A tensor inside a storage, as the VM makes it.",
     ),
-    row("vm.kill_object", &[ArgDef::any("obj", "The object.")], void, false, "The register is cleared."),
+    row("vm.kill_object", &[ArgDef::any("obj", "The object.")], void, "The register is cleared.").impure(),
     row(
         "vm.call_tir_dyn",
         &[FUNC, ARGS],
         void,
-        false,
         "Calls a kernel; the last argument is a shape that is opened into scalars.",
     )
+    .impure()
     .memory(MemoryUse::Reads),
 ];
 

@@ -62,6 +62,8 @@ pub struct OpDef {
     pub divide: Option<Decompose>,
     /// Other operators that do the same faster, for the calls that they can serve.
     pub instead: Option<Instead>,
+    /// Whether a pass chooses the algorithm of some calls (`WinogradConv2D`): they become others behind it.
+    pub has_algorithms: bool,
     /// The function that serves calls whose dimensions are not known before the program runs.
     pub at_run_time: Option<&'static str>,
     /// The same block by block, as TVM writes it, for [`KernelForm::Plain`](super::KernelForm) where it differs.
@@ -87,6 +89,7 @@ impl OpDef {
         gradient: None,
         divide: None,
         instead: None,
+        has_algorithms: false,
         at_run_time: None,
         steps: None,
     };
@@ -132,6 +135,11 @@ impl OpDef {
         OpDef { pattern, ..self }
     }
 
+    /// The row, whose calls have visible effects.
+    pub const fn impure(self) -> OpDef {
+        OpDef { pure: false, ..self }
+    }
+
     /// The row with what its result has to do with the memory of its arguments.
     pub const fn memory(self, memory: MemoryUse) -> OpDef {
         OpDef { memory, ..self }
@@ -165,6 +173,11 @@ impl OpDef {
     /// The row with a way to divide calls over very many tensors.
     pub const fn divide(self, divide: Decompose) -> OpDef {
         OpDef { divide: Some(divide), ..self }
+    }
+
+    /// The row, of which a pass chooses the algorithm.
+    pub const fn algorithms(self) -> OpDef {
+        OpDef { has_algorithms: true, ..self }
     }
 
     /// The row with TVM's way to write it.

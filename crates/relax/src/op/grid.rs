@@ -126,7 +126,7 @@ fn outside(cx: &CallCx) -> Result<Outside, OpError> {
 }
 
 /// An element along an axis.
-struct Step {
+struct GridElement {
     index: PrimExpr,
     /// Whether it lies in the image.
     within: PrimExpr,
@@ -262,7 +262,7 @@ impl Sampled<'_> {
 
     fn nearest(&self, names: &mut Names, tables: &[Tables], at: &[PrimExpr]) -> PrimExpr {
         let step = |(axis, table): (usize, &Tables)| self.step(names, self.entry(&table.index, at, 0), axis);
-        let steps: Vec<Step> = tables.iter().enumerate().map(step).collect();
+        let steps: Vec<GridElement> = tables.iter().enumerate().map(step).collect();
         self.element(at, &steps.iter().collect::<Vec<_>>())
     }
 
@@ -288,11 +288,11 @@ impl Sampled<'_> {
             let part = names.of("part", part);
             [(below, self.number(1.0) - &part), (above, part)]
         };
-        let pairs: Vec<[(Step, PrimExpr); 2]> = tables.iter().enumerate().map(&mut pair_along).collect();
+        let pairs: Vec<[(GridElement, PrimExpr); 2]> = tables.iter().enumerate().map(&mut pair_along).collect();
         let corner = |corner: usize| {
-            let chosen: Vec<&(Step, PrimExpr)> =
+            let chosen: Vec<&(GridElement, PrimExpr)> =
                 pairs.iter().enumerate().map(|(axis, pair)| &pair[corner >> axis & 1]).collect();
-            let steps: Vec<&Step> = chosen.iter().map(|(step, _)| step).collect();
+            let steps: Vec<&GridElement> = chosen.iter().map(|(step, _)| step).collect();
             chosen.iter().fold(self.element(at, &steps), |value, (_, weight)| value * weight)
         };
         (1..1usize << pairs.len()).fold(corner(0), |sum, c| sum + corner(c))
@@ -327,7 +327,7 @@ impl Sampled<'_> {
             };
             (0..4).map(tap).collect::<Vec<_>>()
         };
-        let taps: Vec<Vec<(Step, PrimExpr)>> = tables.iter().enumerate().map(&mut four_along).collect();
+        let taps: Vec<Vec<(GridElement, PrimExpr)>> = tables.iter().enumerate().map(&mut four_along).collect();
         let mut total = self.number(0.0);
         for (row, row_weight) in &taps[0] {
             let mut line = self.number(0.0);
@@ -340,13 +340,13 @@ impl Sampled<'_> {
     }
 
     /// The element at an index along an axis.
-    fn step(&self, names: &mut Names, index: PrimExpr, axis: usize) -> Step {
+    fn step(&self, names: &mut Names, index: PrimExpr, axis: usize) -> GridElement {
         let index = names.of("index", cast(DataType::int(64), index));
-        Step { within: prim::and(prim::ge(&index, 0), prim::lt(&index, &self.sizes[axis])), index }
+        GridElement { within: prim::and(prim::ge(&index, 0), prim::lt(&index, &self.sizes[axis])), index }
     }
 
     /// The element at whole places, zero outside.
-    fn element(&self, at: &[PrimExpr], steps: &[&Step]) -> PrimExpr {
+    fn element(&self, at: &[PrimExpr], steps: &[&GridElement]) -> PrimExpr {
         let index: Vec<PrimExpr> = at[..2].iter().chain(steps.iter().map(|s| &s.index)).cloned().collect();
         let value = cast(self.dtype, self.image.at(&index));
         prim::if_then_else(all(steps.iter().map(|s| s.within.clone())), value, self.number(0.0))

@@ -22,7 +22,7 @@ pub struct Heap {
 }
 
 /// A rank and a place.
-type Entry = (PrimExpr, PrimExpr);
+type RankedPlace = (PrimExpr, PrimExpr);
 
 impl Heap {
     /// How many buffers it has.
@@ -77,16 +77,16 @@ impl Heap {
         ])
     }
 
-    fn entry(&self, at: &PrimExpr) -> Entry {
+    fn entry(&self, at: &PrimExpr) -> RankedPlace {
         (prim::load(&self.ranks, [at]), prim::load(&self.places, [at]))
     }
 
-    fn put(&self, at: &PrimExpr, entry: Entry) -> Stmt {
+    fn put(&self, at: &PrimExpr, entry: RankedPlace) -> Stmt {
         Stmt::seq([Stmt::store(&self.ranks, [at], entry.0), Stmt::store(&self.places, [at], entry.1)])
     }
 
     /// Puts an entry where a hole is, or below: what comes before it moves up.
-    fn descend(&self, hole: PrimExpr, entry: impl Fn(&PrimExpr) -> Entry) -> Stmt {
+    fn descend(&self, hole: PrimExpr, entry: impl Fn(&PrimExpr) -> RankedPlace) -> Stmt {
         let (rank, place) = (Var::prim("rank", self.ranks.dtype), Var::prim("place", PLACE));
         let own = (PrimExpr::from(&rank), PrimExpr::from(&place));
         let value = entry(&self.hole.get());
@@ -118,6 +118,6 @@ impl Heap {
     }
 }
 
-fn is_before(a: &Entry, b: &Entry) -> PrimExpr {
+fn is_before(a: &RankedPlace, b: &RankedPlace) -> PrimExpr {
     prim::or(prim::gt(&a.0, &b.0), prim::and(prim::eq(&a.0, &b.0), prim::lt(&a.1, &b.1)))
 }

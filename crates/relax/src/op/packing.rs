@@ -21,7 +21,7 @@ use crate::shape::prove_equal;
 
 /// An axis that is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Block {
+struct SplitAxis {
     axis: usize,
     /// How many elements a block has.
     size: i64,
@@ -32,7 +32,7 @@ struct Block {
 pub struct Packing {
     /// How many axes the program knows.
     ndim: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<SplitAxis>,
     /// The order of the program's axes, which are numbered first, and of the insides of the blocks behind them.
     order: AxisOrder,
 }
@@ -58,11 +58,11 @@ impl Packing {
             } else if c.is_ascii_lowercase() {
                 let axis = axis_of(c.to_ascii_uppercase())?;
                 let size = size.take().filter(|size| *size > 0)?;
-                if blocks.iter().any(|b: &Block| b.axis == axis) {
+                if blocks.iter().any(|b: &SplitAxis| b.axis == axis) {
                     return None;
                 }
                 places.push(letters.len() + blocks.len());
-                blocks.push(Block { axis, size });
+                blocks.push(SplitAxis { axis, size });
             } else {
                 return None;
             }
@@ -97,7 +97,7 @@ impl Packing {
         let order = self.order.without(&gone.iter().copied().chain(insides).collect::<Vec<_>>());
         let kept = self.blocks.iter().filter(|b| !gone.contains(&b.axis));
         let below = |axis: usize| gone.iter().filter(|g| **g < axis).count();
-        let blocks = kept.map(|b| Block { axis: b.axis - below(b.axis), size: b.size }).collect();
+        let blocks = kept.map(|b| SplitAxis { axis: b.axis - below(b.axis), size: b.size }).collect();
         Packing { ndim: self.ndim - gone.len(), blocks, order }
     }
 
@@ -186,7 +186,7 @@ impl Packing {
     /// The name of this layout of a tensor whose axes the program calls `name`: `NCHW4c` of `NCHW`.
     pub fn rename(&self, name: &str) -> String {
         let mut parts: Vec<String> = name.chars().map(String::from).collect();
-        let inside = |b: &Block| {
+        let inside = |b: &SplitAxis| {
             let letter = parts.get(b.axis).map(|l| l.to_ascii_lowercase()).unwrap_or_default();
             format!("{}{letter}", b.size)
         };

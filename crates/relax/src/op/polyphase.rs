@@ -31,7 +31,7 @@ const MOST_APART: i64 = 9;
 const LEAST_FILTERS: i64 = 16;
 
 /// What becomes of one axis.
-struct Axis {
+struct PolyphaseAxis {
     stride: i64,
     /// Taps of the shorter window.
     taps: i64,
@@ -45,9 +45,9 @@ struct Axis {
     cut: i64,
 }
 
-impl Axis {
+impl PolyphaseAxis {
     /// The axis of an image of some length and a result of another; none where padding exceeds the window.
-    fn new(window: &Window, image: &PrimExpr, result: &PrimExpr) -> Option<Axis> {
+    fn new(window: &Window, image: &PrimExpr, result: &PrimExpr) -> Option<PolyphaseAxis> {
         let (kernel, s) = (window.kernel.as_int()?, window.stride);
         let ceil = |a: i64, b: i64| -(-a).div_euclid(b);
         let shortest = ceil(kernel, s);
@@ -65,7 +65,7 @@ impl Axis {
             let positions = ceil(rest + cut, s);
             let behind = (positions - 1 + first + taps - 1).max(0);
             let length = (image + (behind - first - taps + 1)) * s;
-            return Some(Axis {
+            return Some(PolyphaseAxis {
                 stride: s,
                 taps,
                 zeros: [left, taps * s - kernel - left],
@@ -102,9 +102,10 @@ pub fn as_convolution<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, Op
     if plain && let Some(cut) = of_one_pixel(&g, &dims) {
         return Ok(Some(Box::new(move |b| written_as_product(cx, b, &g, &dims, &cut))));
     }
-    let axes = g.windows.iter().zip(&g.data[2..]).zip(&dims[2..]).map(|((w, from), to)| Axis::new(w, from, to));
+    let axes =
+        g.windows.iter().zip(&g.data[2..]).zip(&dims[2..]).map(|((w, from), to)| PolyphaseAxis::new(w, from, to));
     let Some(axes) = axes.collect::<Option<Vec<_>>>().filter(|_| plain) else { return Ok(None) };
-    Ok(Some(Box::new(move |b| Writer { b, cx, axes: &axes }.written(&g, &shares, &dims))))
+    Ok(Some(Box::new(move |b| PolyphaseCalls { b, cx, axes: &axes }.written(&g, &shares, &dims))))
 }
 
 /// Where the window of an image of one pixel is the result, but for what is cut in front of it along each axis; `None` of other images, and where
@@ -147,14 +148,14 @@ fn written_as_product(
     op("reshape", vec![product, Expr::shape(dims.to_vec())], Attrs::new())
 }
 
-/// Of each `stride` elements the one of an axis' phase.
-fn chosen(elements: Vec<PrimExpr>, (axis, phase): (&Axis, &PrimExpr)) -> Vec<PrimExpr> {
+/// Of each `stride` elements the one of a phase.
+fn chosen(elements: &[PrimExpr], stride: i64, phase: &PrimExpr) -> Vec<PrimExpr> {
     let of = |elements: &[PrimExpr]| {
         let mut all = elements.iter().cloned().enumerate().rev();
         let last = all.next().map_or_else(|| PrimExpr::from(0), |(_, element)| element);
         all.fold(last, |rest, (i, element)| prim::if_then_else(prim::eq(phase, i as i64), element, rest))
     };
-    elements.chunks(axis.stride as usize).map(of).collect()
+    elements.chunks(stride as usize).map(of).collect()
 }
 
 /// How many channels of the image and filters each group has.
@@ -164,13 +165,13 @@ struct Shares {
     filters: i64,
 }
 
-struct Writer<'a> {
+struct PolyphaseCalls<'a> {
     b: &'a mut BlockBuilder,
     cx: &'a CallCx<'a>,
-    axes: &'a [Axis],
+    axes: &'a [PolyphaseAxis],
 }
 
-impl Writer<'_> {
+impl PolyphaseCalls<'_> {
     /// All of it.
     fn written(&mut self, g: &Geometry, shares: &Shares, dims: &[PrimExpr]) -> Result<Expr, OpError> {
         let weight = self.phases_of_weight(self.cx.arg(1)?.clone(), shares)?;
@@ -302,8 +303,11 @@ impl Writer<'_> {
                         axes.iter().zip(phases).fold(at[1].clone(), |c, (axis, phase)| c * axis.stride + phase);
                     return element(all, channel);
                 }
-                let elements = parts.iter().map(|part| element(part, at[1].clone())).collect();
-                axes.iter().zip(&phases).rev().fold(elements, chosen).remove(0)
+                let mut elements: Vec<PrimExpr> = parts.iter().map(|part| element(part, at[1].clone())).collect();
+                for (axis, phase) in axes.iter().zip(&phases).rev() {
+                    elements = chosen(&elements, axis.stride, phase);
+                }
+                elements.remove(0)
             })]
         });
         made.map_err(|e| OpError::of_build(self.cx.name(), e))
@@ -326,7 +330,7 @@ impl Writer<'_> {
 
     /// The result without what is too much at its ends.
     fn cut(&mut self, whole: Expr, dims: &[PrimExpr]) -> Result<Expr, OpError> {
-        let cut: Vec<(usize, &Axis)> = (self.axes.iter().enumerate())
+        let cut: Vec<(usize, &PolyphaseAxis)> = (self.axes.iter().enumerate())
             .filter(|(i, a)| a.cut != 0 || !crate::shape::prove_equal(&a.length, &dims[i + 2]))
             .collect();
         if cut.is_empty() {

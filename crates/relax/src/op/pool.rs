@@ -272,7 +272,8 @@ fn padded_first<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError>
     let dtype = data.dtype;
     // Where all of the padding counts, two steps need no more than the operator says.
     let is_whole = pool.is_separated() && pool.with_padding;
-    Ok((pool.beyond() && !is_whole).then(|| -> Emission<'c> { Box::new(move |b| average_of_padded(cx, &pool, &image, dtype, b)) }))
+    Ok((pool.beyond() && !is_whole)
+        .then(|| -> Emission<'c> { Box::new(move |b| average_of_padded(cx, &pool, &image, dtype, b)) }))
 }
 
 fn average_of_padded(

@@ -121,8 +121,9 @@ fn resize(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::T
     let source = window::Image::new(cx, "data", data, &order)?;
     let (size, from) = (cx.known_shape(1)?, source.dims());
     let mode = coordinates(cx)?;
-    let axis = |(from, to): (&PrimExpr, &PrimExpr)| Axis { from: from.clone(), to: to.clone(), coordinates: mode };
-    let axes: Vec<Axis> = from[2..].iter().zip(&size).map(axis).collect();
+    let axis =
+        |(from, to): (&PrimExpr, &PrimExpr)| ResizedAxis { from: from.clone(), to: to.clone(), coordinates: mode };
+    let axes: Vec<ResizedAxis> = from[2..].iter().zip(&size).map(axis).collect();
     let dims: Vec<PrimExpr> = from[..2].iter().chain(&size).cloned().collect();
     let dtype = cx.dtype("out_dtype").unwrap_or(data.dtype());
     let image = Image { data: source, axes, dtype };
@@ -187,13 +188,13 @@ fn rounding(cx: &CallCx) -> Result<Rounding, OpError> {
 }
 
 /// One axis that changes its size.
-struct Axis {
+struct ResizedAxis {
     from: PrimExpr,
     to: PrimExpr,
     coordinates: Coordinates,
 }
 
-impl Axis {
+impl ResizedAxis {
     /// Old over new size as a fraction in small numbers, where the compiler can tell.
     fn ratio(&self) -> (PrimExpr, PrimExpr) {
         const LARGEST: i64 = 16;
@@ -283,7 +284,7 @@ impl Axis {
 struct Columns<'a> {
     image: &'a Image,
     /// The axis along the rows, and its place among those that are resized.
-    axis: &'a Axis,
+    axis: &'a ResizedAxis,
     last: usize,
     /// For each element of a row the one below its place, and how far behind it the place lies.
     below: te::Tensor,
@@ -310,7 +311,7 @@ impl<'a> Columns<'a> {
 
     /// How many times smaller the result is, where that is an even number: then each of its elements lies in the middle between the two
     /// in the middle of those that it covers, seen from the centres of elements. Places that are known need no tables.
-    fn shrunk(axis: &Axis) -> Option<i64> {
+    fn shrunk(axis: &ResizedAxis) -> Option<i64> {
         let (from, to) = axis.ratio();
         from.as_int().filter(|n| to.is_int(1) && n % 2 == 0 && axis.coordinates == Coordinates::HalfPixel)
     }
@@ -320,7 +321,7 @@ impl<'a> Columns<'a> {
         if Self::shrunk(self.axis).is_some() {
             return false;
         }
-        let count = |dim: fn(&Axis) -> &PrimExpr| {
+        let count = |dim: fn(&ResizedAxis) -> &PrimExpr| {
             let dims = self.image.axes[..self.last].iter().map(|axis| dim(axis).as_int());
             dims.into_iter().try_fold(1i64, |n, dim| n.checked_mul(dim?))
         };
@@ -400,7 +401,7 @@ impl<'a> Columns<'a> {
 /// An image that is resized.
 struct Image {
     data: window::Image,
-    axes: Vec<Axis>,
+    axes: Vec<ResizedAxis>,
     dtype: DataType,
 }
 
@@ -458,7 +459,7 @@ impl Image {
     }
 
     fn cubic(&self, at: &[PrimExpr], alpha: f64, exclude: bool) -> PrimExpr {
-        let along = |(axis, at): (&Axis, &PrimExpr)| {
+        let along = |(axis, at): (&ResizedAxis, &PrimExpr)| {
             let (whole, part) = axis.position(at);
             let weights = self.weights(axis, &whole, &part, alpha, exclude);
             (whole, weights)
@@ -480,7 +481,14 @@ impl Image {
     }
 
     /// The weights of the four neighbours along an axis.
-    fn weights(&self, axis: &Axis, whole: &PrimExpr, part: &PrimExpr, alpha: f64, exclude: bool) -> Vec<PrimExpr> {
+    fn weights(
+        &self,
+        axis: &ResizedAxis,
+        whole: &PrimExpr,
+        part: &PrimExpr,
+        alpha: f64,
+        exclude: bool,
+    ) -> Vec<PrimExpr> {
         let weights = cubic_weights(self.accumulator(), alpha, part);
         if !exclude {
             return weights.to_vec();

@@ -138,6 +138,13 @@ fn image_sizes(cx: &CallCx, inputs: &[te::Tensor]) -> Result<[PrimExpr; 2], OpEr
     Ok([dims[2].clone(), dims[3].clone()])
 }
 
+/// A bin along one axis: where it begins, how long it is, and how many places are read in it.
+struct Bin {
+    start: PrimExpr,
+    length: PrimExpr,
+    places: PrimExpr,
+}
+
 fn roi_align(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError> {
     let size = cx.ints("pooled_size")?;
     let (ratio, aligned, mode) = (cx.int("sample_ratio")?, cx.bool("aligned")?, cx.str("mode")?);
@@ -146,25 +153,24 @@ fn roi_align(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpEr
     let dtype = input(cx, inputs, 0)?.dtype();
     each_bin(cx, inputs, |region, at, element, total| {
         let wide = DataType::int(64);
-        // Along each axis: where the bin begins, how long it is, and how many places are read in it.
-        let bins: Vec<(PrimExpr, PrimExpr, PrimExpr)> = (0..2)
+        let bins: Vec<Bin> = (0..2)
             .map(|axis| {
                 let (start, end) = region.span(axis);
                 let length = &end - &start;
                 let length = if aligned { length } else { prim::max(length, region.number(1.0)) };
                 let bin = prim::div(length, region.number(size[axis] as f64));
                 let places = if ratio > 0 { PrimExpr::from(ratio) } else { cast(wide, math("ceil", bin.clone())) };
-                (start + cast(region.dtype, &at[axis + 2]) * &bin, bin, places)
+                Bin { start: start + cast(region.dtype, &at[axis + 2]) * &bin, length: bin, places }
             })
             .collect();
         let place = |axis: usize, tap: &PrimExpr| {
-            let (start, bin, places) = &bins[axis];
-            start + (cast(region.dtype, tap) + region.number(0.5)) * prim::div(bin, cast(region.dtype, places))
+            let Bin { start, length, places } = &bins[axis];
+            start + (cast(region.dtype, tap) + region.number(0.5)) * prim::div(length, cast(region.dtype, places))
         };
         // Places beyond the image count as zeros and are many where a region is much larger than the image: they are left out.
         let near: Vec<(PrimExpr, PrimExpr)> = (0..2).map(|axis| near(region, &bins[axis], &limits[axis])).collect();
         let some_beyond =
-            (0..2).map(|axis| prim::lt(&near[axis].1, &bins[axis].2)).fold(prim::boolean(false), prim::or);
+            (0..2).map(|axis| prim::lt(&near[axis].1, &bins[axis].places)).fold(prim::boolean(false), prim::or);
         let zero = constant(dtype, 0.0);
         let lowest = prim::select(some_beyond, zero.clone(), prim::lowest(dtype));
         let begin = total.set(if mean { zero } else { lowest });
@@ -175,27 +181,24 @@ fn roi_align(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpEr
                 total.set(if mean { total.get() + value } else { prim::max(total.get(), value) })
             })
         });
-        let count = prim::max(&bins[0].2 * &bins[1].2, 1);
+        let count = prim::max(&bins[0].places * &bins[1].places, 1);
         let result = if mean { prim::div(total.get(), cast(dtype, count)) } else { total.get() };
         (Stmt::seq([begin, rows]), result)
     })
 }
 
 /// Of the places in a bin, counted from 0, those that can be inside of the image: the first of them, and how many.
-fn near(
-    region: &Region,
-    (start, bin, places): &(PrimExpr, PrimExpr, PrimExpr),
-    limit: &PrimExpr,
-) -> (PrimExpr, PrimExpr) {
+fn near(region: &Region, bin: &Bin, limit: &PrimExpr) -> (PrimExpr, PrimExpr) {
+    let Bin { start, length, places } = bin;
     let wide = DataType::int(64);
-    let per_element = prim::div(cast(region.dtype, places), bin);
+    let per_element = prim::div(cast(region.dtype, places), length);
     // One more on either side makes up for rounding.
     let count_to = |edge: PrimExpr, how: &str| cast(wide, math(how, (edge - start) * &per_element));
     let clamped = |e: PrimExpr| prim::max(prim::min(e, places), 0);
     let first = clamped(count_to(region.number(-1.0), "floor") - 2);
     let end = clamped(count_to(cast(region.dtype, limit), "ceil") + 2);
     // A bin without extent, or one that is no number, has all its places at one point.
-    let plain = prim::not(prim::gt(bin, region.number(0.0)));
+    let plain = prim::not(prim::gt(length, region.number(0.0)));
     let first = prim::select(plain.clone(), PrimExpr::from(0), first);
     let count = prim::select(plain, prim::max(places, 0), prim::max(end - &first, 0));
     (first, count)

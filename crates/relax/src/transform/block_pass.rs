@@ -30,17 +30,17 @@ pub(super) fn each_dataflow_block<E>(
     func: &Ref<Function>,
     run: impl FnMut(&Ref<BindingBlock>) -> Result<Ref<BindingBlock>, E>,
 ) -> Result<Ref<Function>, E> {
-    let mut blocks = Blocks { run, failed: None };
+    let mut blocks = BlockRunner { run, failed: None };
     let new = blocks.mutate_function(func);
     blocks.failed.map_or(Ok(new), Err)
 }
 
-struct Blocks<F, E> {
+struct BlockRunner<F, E> {
     run: F,
     failed: Option<E>,
 }
 
-impl<E, F: FnMut(&Ref<BindingBlock>) -> Result<Ref<BindingBlock>, E>> ExprMutator for Blocks<F, E> {
+impl<E, F: FnMut(&Ref<BindingBlock>) -> Result<Ref<BindingBlock>, E>> ExprMutator for BlockRunner<F, E> {
     fn mutate_block(&mut self, block: &Ref<BindingBlock>) -> Ref<BindingBlock> {
         if self.failed.is_some() {
             return block.clone();

@@ -16,7 +16,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::{Ref, structural_equal, structural_hash};
+use relaxide_ffi::{FreeVars, Ref, structural_equal, structural_hash};
 use relaxide_ir::Type;
 use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 
@@ -66,7 +66,7 @@ struct Eliminate {
 impl Eliminate {
     fn earlier(&self, hash: u64, value: &Expr, var: &AnyVar) -> Option<AnyVar> {
         let alike = self.known.get(&hash)?;
-        let same = |e: &Expr| structural_equal(e, value, false).is_ok();
+        let same = |e: &Expr| structural_equal(e, value, FreeVars::Same).is_ok();
         alike.iter().find(|(e, v)| self.serves(v, var) && same(e)).map(|(_, v)| v.clone())
     }
 
@@ -136,7 +136,7 @@ impl ExprMutator for Eliminate {
             && !self.overwritten.contains(&bound.var)
             && !(self.call_only && matches!(bound.value, Expr::TupleGetItem(_)))
         {
-            let hash = structural_hash(&bound.value, false);
+            let hash = structural_hash(&bound.value, FreeVars::Same);
             let earlier = self.earlier(hash, &bound.value, &bound.var);
             self.known.entry(hash).or_default().push((bound.value.clone(), bound.var.clone()));
             if let Some(earlier) = earlier {

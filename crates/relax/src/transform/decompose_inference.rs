@@ -22,7 +22,7 @@ use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::{PrimExpr, constant};
 use relaxide_ir::{Attrs, Type, Var};
 
-use super::decompose_training::{batch_normalized, known};
+use super::decompose_training::{FloatTensor, batch_normalized, known};
 use crate::rewrite::{Action, Rewrite, rewrite_named};
 use crate::*;
 
@@ -93,7 +93,7 @@ fn named_dims(b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildEr
 /// The tuple that a `batch_norm` with fixed statistics gives; `None` where its rank or dtype is not known.
 fn scale_and_shift(b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildError> {
     let [data, gamma, beta, mean, variance] = bn.args.as_slice() else { return Ok(None) };
-    let Some((ndim, dtype)) = known(data) else { return Ok(None) };
+    let Some(FloatTensor { ndim, dtype }) = known(data) else { return Ok(None) };
     let axis = bn.attrs.int("axis").unwrap_or(1).rem_euclid(ndim);
     let number = |v: f64| Expr::prim(constant(dtype, v));
     let flag = |name: &str| bn.attrs.bool(name) != Some(false);

@@ -39,10 +39,17 @@ impl Rewrite for Decompose {
 }
 
 /// Rank and element type of a floating-point tensor.
-pub(super) fn known(data: &Expr) -> Option<(i64, DataType)> {
+#[derive(Clone, Copy)]
+pub(super) struct FloatTensor {
+    pub(super) ndim: i64,
+    pub(super) dtype: DataType,
+}
+
+/// What is known of a tensor, if it is one of floating-point numbers.
+pub(super) fn known(data: &Expr) -> Option<FloatTensor> {
     let ty = data.ty();
     let tensor = ty.as_tensor().filter(|t| t.ndim > 0 && t.dtype.is_float())?;
-    Some((tensor.ndim, tensor.dtype))
+    Some(FloatTensor { ndim: tensor.ndim, dtype: tensor.dtype })
 }
 
 fn number(dtype: DataType, value: f64) -> Result<Expr, BuildError> {
@@ -51,12 +58,13 @@ fn number(dtype: DataType, value: f64) -> Result<Expr, BuildError> {
 
 fn batch_norm(b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildError> {
     let [data, gamma, beta, mean, variance] = bn.args.as_slice() else { return Ok(None) };
-    let Some((ndim, dtype)) = known(data) else { return Ok(None) };
+    let Some(tensor) = known(data) else { return Ok(None) };
+    let FloatTensor { ndim, dtype } = tensor;
     let over = || Attrs::new().with("axis", other_axes(bn, ndim)).with("keepdims", false);
     let own_mean = b.op("mean", [data.clone()], over())?;
     let own_variance = b.op("variance", [data.clone()], over())?;
     let own = [data, gamma, beta, &own_mean, &own_variance].map(Expr::clone);
-    let result = batch_normalized(b, bn, (ndim, dtype), &own)?;
+    let result = batch_normalized(b, bn, tensor, &own)?;
     let inner = b.emit(Expr::tuple([result, own_mean.clone(), own_variance.clone()]))?;
     let result = b.emit(Expr::field(inner, 0))?;
     let momentum = bn.attrs.float("momentum").unwrap_or(0.1);
@@ -79,9 +87,10 @@ fn other_axes(bn: &Call, ndim: i64) -> Vec<i64> {
 pub(super) fn batch_normalized(
     b: &mut BlockBuilder,
     bn: &Call,
-    (ndim, dtype): (i64, DataType),
+    tensor: FloatTensor,
     [data, gamma, beta, mean, variance]: &[Expr; 5],
 ) -> Result<Expr, BuildError> {
+    let FloatTensor { ndim, dtype } = tensor;
     let others = other_axes(bn, ndim);
     let spread =
         |b: &mut BlockBuilder, v: &Expr| b.op("expand_dims", [v.clone()], Attrs::new().with("axis", others.clone()));
@@ -121,7 +130,7 @@ fn over_deviation(
 
 fn layer_norm(b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
     let [data, gamma, beta] = call.args.as_slice() else { return Ok(None) };
-    let Some((_, dtype)) = known(data) else { return Ok(None) };
+    let Some(FloatTensor { dtype, .. }) = known(data) else { return Ok(None) };
     let axes = call.attrs.ints("axes").unwrap_or_else(|| vec![-1]);
     let over = || Attrs::new().with("axis", axes.clone()).with("keepdims", true);
     let mean = b.op("mean", [data.clone()], over())?;

@@ -35,7 +35,7 @@ pub(super) fn run(mut module: IRModule) -> PassResult {
         }
     }
     if !expanded.is_empty() {
-        module = rewrite_module(NAME, module, &mut Calls { expanded: &expanded })?;
+        module = rewrite_module(NAME, module, &mut ExpandedCalls { expanded: &expanded })?;
     }
     // Fields of tuples that are made where they are taken go, and the tuples with them.
     let module = canonicalize::run(NAME, module)?;
@@ -75,11 +75,11 @@ fn leaves(name: &str, ty: &Type, params: &mut Vec<Ref<Var>>) -> Expr {
     }
 }
 
-struct Calls<'a> {
+struct ExpandedCalls<'a> {
     expanded: &'a HashMap<String, Ref<GlobalVar>>,
 }
 
-impl Rewrite for Calls<'_> {
+impl Rewrite for ExpandedCalls<'_> {
     fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let Some((call, new)) = callee(&value).and_then(|(call, name)| Some((call, self.expanded.get(name)?))) else {
             return Ok(Action::Bind(value));

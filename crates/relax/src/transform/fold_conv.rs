@@ -51,9 +51,9 @@ pub(super) const SCALE: PassInfo = PassInfo::new(
 );
 
 /// A rule: the value that takes the place of a call, if it applies.
-type Rule = fn(&mut Fold, &mut BlockBuilder, &Call) -> Result<Option<Expr>, BuildError>;
+type FoldRule = fn(&mut Fold, &mut BlockBuilder, &Call) -> Result<Option<Expr>, BuildError>;
 
-fn run(pass: &str, module: IRModule, rule: Rule) -> PassResult {
+fn run(pass: &str, module: IRModule, rule: FoldRule) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
@@ -82,7 +82,7 @@ impl ExprVisitor for Uses {
 struct Fold {
     uses: HashMap<AnyVar, usize>,
     values: ExprMap,
-    rule: Rule,
+    rule: FoldRule,
 }
 
 impl Rewrite for Fold {

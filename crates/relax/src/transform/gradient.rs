@@ -223,23 +223,25 @@ fn wanted(func: &Function, block: &BindingBlock, wanted: Option<&[String]>) -> R
 /// A part of a derivative: a value, or a field of another part. It is bound when it is read first, and then once.
 struct DerivativePart {
     bound: RefCell<Option<Expr>>,
-    value: Value,
+    value: DerivativeValue,
 }
 
-enum Value {
+enum DerivativeValue {
     Whole(Expr),
     Field(Rc<DerivativePart>, usize),
 }
 
 impl DerivativePart {
     fn of(value: Expr) -> Rc<DerivativePart> {
-        Rc::new(DerivativePart { bound: RefCell::new(None), value: Value::Whole(value) })
+        Rc::new(DerivativePart { bound: RefCell::new(None), value: DerivativeValue::Whole(value) })
     }
 
     fn field(self: &Rc<DerivativePart>, i: usize) -> Rc<DerivativePart> {
         match &self.value {
-            Value::Whole(Expr::Tuple(tuple)) if i < tuple.fields.len() => DerivativePart::of(tuple.fields[i].clone()),
-            _ => Rc::new(DerivativePart { bound: RefCell::new(None), value: Value::Field(self.clone(), i) }),
+            DerivativeValue::Whole(Expr::Tuple(tuple)) if i < tuple.fields.len() => {
+                DerivativePart::of(tuple.fields[i].clone())
+            }
+            _ => Rc::new(DerivativePart { bound: RefCell::new(None), value: DerivativeValue::Field(self.clone(), i) }),
         }
     }
 
@@ -249,8 +251,8 @@ impl DerivativePart {
             return Ok(bound.clone());
         }
         match &self.value {
-            Value::Whole(value) => Ok(value.clone()),
-            Value::Field(of, i) => Ok(Expr::field(of.operand(b)?, *i)),
+            DerivativeValue::Whole(value) => Ok(value.clone()),
+            DerivativeValue::Field(of, i) => Ok(Expr::field(of.operand(b)?, *i)),
         }
     }
 

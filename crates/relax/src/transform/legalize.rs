@@ -56,35 +56,39 @@ use crate::*;
 pub(super) const PASS: PassInfo = PassInfo::new("LegalizeOps", "Operators become kernels.", |module, context, args| {
     run(module, context.target.kind, &options_of(args))
 })
-.params(PARAMS);
+.params(&[CUSTOM, SKIP, WARNING, FAST]);
 
 pub(super) const DECOMPOSE: PassInfo = PassInfo::new(
     "DecomposeOps",
     "Operators that are made of operators become those, and with `fast` some become others that do the same faster.",
     |module, context, args| decompose(DECOMPOSE.name, module, context.target.kind, &options_of(args)),
 )
-.params(PARAMS);
+.params(&[CUSTOM, SKIP, WARNING, FAST, BEFORE_ALGORITHMS]);
 
-const PARAMS: &[PassParam] = &[
-    PassParam::optional(
-        "customize_legalize_map",
-        ParamKind::Absent,
-        "For operators by name, functions of the block builder and the call that return what takes its place.",
-    ),
-    PassParam::optional("skip_ops", ParamKind::Strs, "Operators that stay."),
-    PassParam::new(
-        "enable_warning",
-        ParamKind::Bool,
-        ParamDefault::Bool(false),
-        "For programs that give it; an operator without a kernel stays as it is.",
-    ),
-    PassParam::new(
-        "fast",
-        ParamKind::Bool,
-        ParamDefault::Bool(false),
-        "Whether kernels are those that take least time, and operators become others that do the same faster.",
-    ),
-];
+const CUSTOM: PassParam = PassParam::optional(
+    "customize_legalize_map",
+    ParamKind::Absent,
+    "For operators by name, functions of the block builder and the call that return what takes its place.",
+);
+const SKIP: PassParam = PassParam::optional("skip_ops", ParamKind::Strs, "Operators that stay.");
+const WARNING: PassParam = PassParam::new(
+    "enable_warning",
+    ParamKind::Bool,
+    ParamDefault::Bool(false),
+    "For programs that give it; an operator without a kernel stays as it is.",
+);
+const FAST: PassParam = PassParam::new(
+    "fast",
+    ParamKind::Bool,
+    ParamDefault::Bool(false),
+    "Whether kernels are those that take least time, and operators become others that do the same faster.",
+);
+const BEFORE_ALGORITHMS: PassParam = PassParam::new(
+    "before_algorithms",
+    ParamKind::Bool,
+    ParamDefault::Bool(false),
+    "Whether operators stay that a later pass chooses an algorithm for.",
+);
 
 /// Lowers a call in its own way.
 pub type CustomLowering = dyn Fn(&mut BlockBuilder, &Ref<Call>) -> Result<Expr, PassError> + Send + Sync;
@@ -98,12 +102,15 @@ pub struct LegalizeOptions {
     pub skip: Vec<String>,
     /// Which kernels are made.
     pub form: KernelForm,
+    /// Whether operators stay that a later pass chooses an algorithm for ([`OpDef::has_algorithms`]).
+    pub before_algorithms: bool,
 }
 
 /// What arguments of a pass say.
 fn options_of(args: &Attrs) -> LegalizeOptions {
     let form = if args.bool("fast") == Some(true) { KernelForm::Fast } else { KernelForm::Plain };
-    LegalizeOptions { custom: noted(), skip: strings(args.get("skip_ops")), form }
+    let before_algorithms = args.bool(BEFORE_ALGORITHMS.name) == Some(true);
+    LegalizeOptions { custom: noted(), skip: strings(args.get("skip_ops")), form, before_algorithms }
 }
 
 /// What [`note_lowering`] was told, by the operators' names.
@@ -172,7 +179,8 @@ fn decompose(pass: &'static str, mut module: IRModule, default: TargetKind, opti
 
 /// The operators that stay.
 fn skipped(options: &LegalizeOptions) -> HashSet<String> {
-    options.skip.iter().map(|name| plain(name).to_string()).collect()
+    let waiting = op::all().filter(|def| options.before_algorithms && def.has_algorithms);
+    options.skip.iter().map(|name| plain(name).to_string()).chain(waiting.map(|def| def.name.to_string())).collect()
 }
 
 /// Lowers operators as the program says, each call once.
@@ -361,7 +369,7 @@ fn lower(b: &mut BlockBuilder, def: &'static OpDef, call: &Call, way: Way) -> Re
 }
 
 /// A kernel, its scalars, and the tensors that it is given.
-type Made = (PrimFunc, Vec<Ref<Var>>, Vec<Expr>);
+type LegalizedKernel = (PrimFunc, Vec<Ref<Var>>, Vec<Expr>);
 
 /// The kernel of computes, and what is passed to it. A tensor that nothing reads is not passed, unless its dimensions are only known by it.
 fn kernel_of_read(
@@ -370,7 +378,7 @@ fn kernel_of_read(
     outputs: Vec<te::Tensor>,
     checks: Vec<Stmt>,
     form: KernelForm,
-) -> Result<Made, BuildError> {
+) -> Result<LegalizedKernel, BuildError> {
     let read = te::placeholders_of(&outputs);
     let is_read = |tensor: &te::Tensor| read.contains(tensor.buffer());
     let (kernel, scalars) = make_kernel(name, inputs.tensors.clone(), outputs.clone(), checks.clone(), form)?;

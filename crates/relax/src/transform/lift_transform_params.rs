@@ -217,8 +217,10 @@ impl Joint {
 
     /// The variable that holds a value.
     fn computed(&mut self, var: &AnyVar, value: Expr) -> AnyVar {
-        let alike = self.known.entry(relaxide_ffi::structural_hash(&value, false)).or_default();
-        if let Some((_, known)) = alike.iter().find(|(e, _)| relaxide_ffi::structural_equal(e, &value, false).is_ok()) {
+        let alike = self.known.entry(relaxide_ffi::structural_hash(&value, relaxide_ffi::FreeVars::Same)).or_default();
+        if let Some((_, known)) =
+            alike.iter().find(|(e, _)| relaxide_ffi::structural_equal(e, &value, relaxide_ffi::FreeVars::Same).is_ok())
+        {
             return known.clone();
         }
         let new = fresh(var);

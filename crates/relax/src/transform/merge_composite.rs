@@ -15,7 +15,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::{Ref, structural_equal, structural_hash};
+use relaxide_ffi::{FreeVars, Ref, structural_equal, structural_hash};
 use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
 
@@ -135,9 +135,10 @@ impl Merge {
 
     /// The name of an equal function, or of this one, which is added to the module.
     fn named(&mut self, nameless: &Ref<Function>, members: &[&Ref<VarBinding>], backend: &str) -> Ref<GlobalVar> {
-        let hash = structural_hash(nameless, true);
+        let hash = structural_hash(nameless, FreeVars::Mapped);
         let mut alike = self.made.get(&hash).into_iter().flatten();
-        if let Some((_, callee)) = alike.find(|(known, _)| structural_equal(known, nameless, true).is_ok()) {
+        if let Some((_, callee)) = alike.find(|(known, _)| structural_equal(known, nameless, FreeVars::Mapped).is_ok())
+        {
             return callee.clone();
         }
         let hint = self.module.fresh_name(&self.name_of(members));

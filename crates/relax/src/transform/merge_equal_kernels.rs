@@ -13,7 +13,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::{Ref, structural_equal, structural_hash};
+use relaxide_ffi::{FreeVars, Ref, structural_equal, structural_hash};
 use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::{GlobalVar, IRModule};
 use relaxide_tir::PrimFunc;
@@ -36,8 +36,8 @@ fn run(mut module: IRModule) -> PassResult {
         if kernel.global_symbol().is_some() || called.contains(name) {
             continue;
         }
-        let alike = seen.entry(structural_hash(&kernel, false)).or_default();
-        match alike.iter().find(|(_, other)| structural_equal(other, &kernel, false).is_ok()) {
+        let alike = seen.entry(structural_hash(&kernel, FreeVars::Same)).or_default();
+        match alike.iter().find(|(_, other)| structural_equal(other, &kernel, FreeVars::Same).is_ok()) {
             Some((first, _)) => {
                 merged.insert(name.to_string(), GlobalVar::new(first.clone()));
             }
@@ -48,14 +48,14 @@ fn run(mut module: IRModule) -> PassResult {
         return Ok(module);
     }
     module.functions.retain(|name, _| !merged.contains_key(name));
-    let mut calls = Calls(merged);
+    let mut calls = MergedCalls(merged);
     emit::map_functions(module, |_, func| Ok(calls.mutate_function(func)))
 }
 
 /// Calls what stayed.
-struct Calls(HashMap<String, Ref<GlobalVar>>);
+struct MergedCalls(HashMap<String, Ref<GlobalVar>>);
 
-impl ExprMutator for Calls {
+impl ExprMutator for MergedCalls {
     fn mutate_expr(&mut self, e: &Expr) -> Expr {
         match e {
             Expr::Global(callee) => self.0.get(&callee.name).map_or_else(|| e.clone(), |first| first.clone().into()),

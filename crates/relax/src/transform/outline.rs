@@ -37,7 +37,7 @@ pub(super) fn outline(
     constants: Constants,
     attrs: Attrs,
 ) -> Outlined {
-    let mut body = Body { constants, params: IndexMap::new(), own: HashMap::new() };
+    let mut body = OutlinedBody { constants, params: IndexMap::new(), own: HashMap::new() };
     let mut bindings = Vec::with_capacity(members.len());
     for member in members {
         let value = body.mutate_expr(&member.value);
@@ -69,7 +69,7 @@ pub(super) fn outline(
     Outlined { function: Function::clone(&function), args }
 }
 
-struct Body {
+struct OutlinedBody {
     constants: Constants,
     /// What comes from outside, and the parameter for it.
     params: IndexMap<Expr, Ref<Var>>,
@@ -77,7 +77,7 @@ struct Body {
     own: HashMap<AnyVar, Expr>,
 }
 
-impl ExprMutator for Body {
+impl ExprMutator for OutlinedBody {
     fn mutate_expr(&mut self, e: &Expr) -> Expr {
         let lifted = match e {
             Expr::Var(_) | Expr::DataflowVar(_) => true,

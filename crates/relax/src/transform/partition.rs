@@ -218,8 +218,10 @@ impl Made {
         hint: &str,
     ) -> Ref<relaxide_ir::GlobalVar> {
         let func = Ref::new(func);
-        let alike = self.0.entry(relaxide_ffi::structural_hash(&func, true)).or_default();
-        if let Some((_, var)) = alike.iter().find(|(f, _)| relaxide_ffi::structural_equal(f, &func, true).is_ok()) {
+        let alike = self.0.entry(relaxide_ffi::structural_hash(&func, relaxide_ffi::FreeVars::Mapped)).or_default();
+        if let Some((_, var)) =
+            alike.iter().find(|(f, _)| relaxide_ffi::structural_equal(f, &func, relaxide_ffi::FreeVars::Mapped).is_ok())
+        {
             return var.clone();
         }
         let var = relaxide_ir::GlobalVar::typed(module.fresh_name(hint), func.ty());

@@ -57,7 +57,7 @@ const BEST: &[&str] = &[
     "CanonicalizeBindings",
     "DeadCodeElimination(keep_packed_calls=True)",
     "ReadPermutedMatrix",
-    "DecomposeOps(fast=True, skip_ops=[nn.conv2d])",
+    "DecomposeOps(fast=True, before_algorithms=True)",
     "FoldConstant",
     "PropagateConstants",
     "WinogradConv2D",

@@ -31,7 +31,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
 
 fn run(mut module: IRModule) -> PassResult {
     let private = private_functions(&module);
-    let mut calls = Calls { private: &private, given: HashMap::new() };
+    let mut calls = CallArguments { private: &private, given: HashMap::new() };
     module.functions_of::<Function>().for_each(|(_, f)| calls.visit_seq(&f.body));
     let known: Vec<_> =
         calls.given.iter().filter_map(|(name, given)| Some((name, constants(&private[name], given)?))).collect();
@@ -68,12 +68,12 @@ enum ParameterValue {
 }
 
 /// What all calls give the parameters of private functions.
-struct Calls<'a> {
+struct CallArguments<'a> {
     private: &'a HashMap<String, Ref<Function>>,
     given: HashMap<String, Vec<ParameterValue>>,
 }
 
-impl ExprVisitor for Calls<'_> {
+impl ExprVisitor for CallArguments<'_> {
     fn visit_expr(&mut self, e: &Expr) {
         if let Some((call, name)) = callee(e)
             && let Some(func) = self.private.get(name)

@@ -59,7 +59,7 @@ fn run(mut module: IRModule, options: Option<&AttrValue>, entries: &[String]) ->
     let taken: HashSet<String> = by_backend.into_values().flatten().map(|(name, _)| name).collect();
     let symbols: HashMap<String, String> = taken.iter().map(|name| (name.clone(), symbol_of(&module, name))).collect();
     module.functions.retain(|name, _| !taken.contains(name));
-    let mut calls = Calls { symbols: &symbols };
+    let mut calls = ExternalCalls { symbols: &symbols };
     let functions: Vec<_> = module.functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     for (name, func) in functions {
         let new = calls.mutate_function(&func);
@@ -122,11 +122,11 @@ fn compile(
         .collect()
 }
 
-struct Calls<'a> {
+struct ExternalCalls<'a> {
     symbols: &'a HashMap<String, String>,
 }
 
-impl ExprMutator for Calls<'_> {
+impl ExprMutator for ExternalCalls<'_> {
     fn mutate_expr(&mut self, e: &Expr) -> Expr {
         let Expr::Call(call) = e else { return self.remake_expr(e) };
         let Expr::Global(g) = &call.op else { return self.remake_expr(e) };

@@ -45,7 +45,7 @@ fn run(module: IRModule) -> PassResult {
             parts.insert(name, split);
         }
     }
-    let module = rewrite_module(NAME, module, &mut Calls { parts })?;
+    let module = rewrite_module(NAME, module, &mut SplitCalls { parts })?;
     Ok(dead_code::run(module, &[], dead_code::Packed::MayGo))
 }
 
@@ -205,11 +205,11 @@ fn compute(kernel: &PrimFunc, root: &SBlock, statements: Vec<Stmt>, rewritten: &
     fresh_kernel(&PrimFunc { buffers, body, attrs: attrs(kernel, "_prepacked"), ..kernel.clone() })
 }
 
-struct Calls {
+struct SplitCalls {
     parts: HashMap<String, SplitKernel>,
 }
 
-impl Rewrite for Calls {
+impl Rewrite for SplitCalls {
     fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let (Expr::Call(call), Some(mut tir)) = (&value, CallTir::of(&value)) else { return Ok(Action::Bind(value)) };
         let Some(parts) = self.parts.get(&tir.func.name) else { return Ok(Action::Bind(value)) };

@@ -59,7 +59,7 @@ impl ExprMutator for Sort<'_> {
         if block.bindings.iter().any(|b| matches!(b, Binding::MatchCast(_))) {
             return block.clone();
         }
-        let graph = Graph::of(block);
+        let graph = Dependencies::of(block);
         let order = match (self.depth_first, self.from_inputs) {
             (true, true) => graph.deep(graph.groups_of_inputs(&self.func.params)),
             (false, true) => graph.forward(&self.func.params),
@@ -75,7 +75,7 @@ impl ExprMutator for Sort<'_> {
 
 impl Sort<'_> {
     /// The bindings that are used behind a block, in order of use.
-    fn results(&self, block: &Ref<BindingBlock>, graph: &Graph) -> Vec<usize> {
+    fn results(&self, block: &Ref<BindingBlock>, graph: &Dependencies) -> Vec<usize> {
         let others = self.func.body.blocks.iter().filter(|other| *other != block);
         let values = others.flat_map(|other| other.bindings.iter().map(|b| used_vars(b.value())));
         let used = values.chain([used_vars(&self.func.body.body)]).flatten();
@@ -84,7 +84,7 @@ impl Sort<'_> {
     }
 
     /// The bindings that results are, then those that nothing in the block uses.
-    fn starts(&self, block: &Ref<BindingBlock>, graph: &Graph) -> Vec<usize> {
+    fn starts(&self, block: &Ref<BindingBlock>, graph: &Dependencies) -> Vec<usize> {
         let unused = (0..graph.users.len()).filter(|i| graph.users[*i].is_empty());
         let mut seen = HashSet::new();
         self.results(block, graph).into_iter().chain(unused).filter(|i| seen.insert(*i)).collect()
@@ -97,7 +97,7 @@ struct Group {
     bindings: Vec<usize>,
 }
 
-struct Graph {
+struct Dependencies {
     index: HashMap<AnyVar, usize>,
     /// The bindings that each one uses, and those that use it.
     uses: Vec<Vec<usize>>,
@@ -106,13 +106,13 @@ struct Graph {
     outside: Vec<Vec<AnyVar>>,
 }
 
-impl Graph {
-    fn of(block: &BindingBlock) -> Graph {
+impl Dependencies {
+    fn of(block: &BindingBlock) -> Dependencies {
         let n = block.bindings.len();
         let index: HashMap<AnyVar, usize> =
             block.bindings.iter().enumerate().map(|(i, b)| (b.var().clone(), i)).collect();
         let mut graph =
-            Graph { index, uses: vec![Vec::new(); n], users: vec![Vec::new(); n], outside: vec![Vec::new(); n] };
+            Dependencies { index, uses: vec![Vec::new(); n], users: vec![Vec::new(); n], outside: vec![Vec::new(); n] };
         for (i, binding) in block.bindings.iter().enumerate() {
             for var in used_vars(binding.value()) {
                 match graph.index.get(&var) {

@@ -1,8 +1,8 @@
 //! Calls that a function ends with.
 //!
 //! A function that calls itself last is a loop. Its frame is no longer needed when it calls, so the arguments become its
-//! parameters and it begins again: a program in which that is all the recursion there is needs one frame, however many turns
-//! it takes.
+//! parameters and it begins again: a program in which that is all the recursion there is needs one frame, however many
+//! iterations it takes.
 //!
 //! ```text
 //! if i < n:                                       if !(i < n) goto 4

@@ -59,7 +59,7 @@ pub(super) fn of_kernel(call: &Call, kernel: &PrimFunc) -> Option<String> {
             given.len()
         ));
     }
-    let mut names = Names::default();
+    let mut names = CalleeLengths::default();
     let params = kernel.params.iter().zip(&kernel.buffers);
     given.iter().zip(params).find_map(|((what, ty), (param, buffer))| {
         let wanted = match buffer {
@@ -72,7 +72,7 @@ pub(super) fn of_kernel(call: &Call, kernel: &PrimFunc) -> Option<String> {
 
 /// What is wrong with the arguments of a call of a function.
 pub(super) fn of_function(call: &Call, function: &Function) -> Option<String> {
-    let mut names = Names::default();
+    let mut names = CalleeLengths::default();
     let params = function.params.iter().zip(&call.args);
     params.enumerate().find_map(|(at, (param, arg))| {
         names.mismatch(&param.ty, &arg.ty()).map(|why| format!("argument {at} (`{}`) {why}", param.name))
@@ -81,9 +81,9 @@ pub(super) fn of_function(call: &Call, function: &Function) -> Option<String> {
 
 /// What the callee's names of lengths stand for.
 #[derive(Default)]
-struct Names(HashMap<Ref<Var>, PrimExpr>);
+struct CalleeLengths(HashMap<Ref<Var>, PrimExpr>);
 
-impl Names {
+impl CalleeLengths {
     /// Why a value of one type is no argument for a parameter of another; names get their meaning on the way.
     fn mismatch(&mut self, wanted: &Type, given: &Type) -> Option<String> {
         let error = || Some(format!("is {}, and {} is expected", type_text(given), type_text(wanted)));

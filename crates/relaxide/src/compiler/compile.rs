@@ -22,7 +22,7 @@ use crate::Error;
 use crate::compiler::cost::KernelCost;
 use crate::compiler::front::Params;
 use crate::compiler::kernels::TargetedKernel;
-use crate::compiler::processors::{Made, Processors};
+use crate::compiler::processors::{CompiledKernels, Processors};
 
 /// Which passes a compilation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -148,7 +148,7 @@ pub fn compile(module: &IRModule, options: &mut CompileOptions<'_>) -> Result<Ex
         kernels.functions_of::<PrimFunc>().map(|(name, kernel)| KernelCost::of(name, &kernel)).collect();
     signature.origins = executable.origins();
     executable.set_trailer(signature.to_trailer());
-    let Made { functions, notes, translated, devices } = processors.make(&kernels, options)?;
+    let CompiledKernels { functions, notes, translated, devices } = processors.make(&kernels, options)?;
     let module = executable.into_module();
     for external in external_modules(&lowered)? {
         module.import(external)?;
@@ -171,7 +171,7 @@ pub(crate) fn with_kernels(
     options: &mut CompileOptions<'_>,
 ) -> Result<Executable, Error> {
     check_target(&options.target)?;
-    let Made { functions, notes, translated, devices } = Processors::of(options)?.make(kernels, options)?;
+    let CompiledKernels { functions, notes, translated, devices } = Processors::of(options)?.make(kernels, options)?;
     module.import(kernels_module(functions, devices, &translated, options)?)?;
     Ok(Executable { module, kernels: translated, notes, prefix: None })
 }

@@ -48,7 +48,7 @@ impl KernelCost {
     /// Counts what a kernel costs.
     pub fn of(name: &str, kernel: &PrimFunc) -> KernelCost {
         let counted = cost(kernel);
-        let mut names = Names::default();
+        let mut names = UniqueNames::default();
         let mut formula = |e: &PrimExpr| Formula::of(e, &mut |var| names.of(var));
         // What is no formula is compared with nothing, and binds nothing.
         let mut dims = |shape: &[PrimExpr]| shape.iter().map(|dim| formula(dim).unwrap_or(Formula::Int(-1))).collect();
@@ -119,11 +119,11 @@ impl KernelCost {
 
 /// Names of variables, each its own: variables are told apart by identity, and two may have one name.
 #[derive(Default)]
-struct Names {
+struct UniqueNames {
     of: HashMap<Ref<Var>, String>,
 }
 
-impl Names {
+impl UniqueNames {
     fn of(&mut self, var: &Ref<Var>) -> String {
         if let Some(name) = self.of.get(var) {
             return name.clone();

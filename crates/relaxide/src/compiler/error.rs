@@ -164,7 +164,8 @@ impl Error {
             Error::Archive(_) => "ValueError",
             Error::Script(_) => "SyntaxError",
             Error::Native(
-                relaxide_codegen::CodegenError::Unknown { .. } | relaxide_codegen::CodegenError::NoFusedMultiplyAdd { .. },
+                relaxide_codegen::CodegenError::Unknown { .. }
+                | relaxide_codegen::CodegenError::NoFusedMultiplyAdd { .. },
             ) => "ValueError",
             Error::Native(relaxide_codegen::CodegenError::Export(relaxide_codegen::export::ExportError::File {
                 source,

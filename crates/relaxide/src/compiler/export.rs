@@ -31,7 +31,7 @@ use crate::{Error, Executable, signature_of_file};
 
 /// What a file is, by its ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum FileKind {
     SharedLibrary,
     Object,
     Archive,
@@ -51,29 +51,29 @@ const OTHER_ENDINGS: &[(&str, &str)] = &[
     ("npy npz safetensors h hpp", "it holds something else: write a shared library (.so)"),
 ];
 
-impl Form {
+impl FileKind {
     /// The form of a file, or why a file of that ending is not written.
-    fn for_output(path: &Path) -> Result<Form, Error> {
+    fn for_output(path: &Path) -> Result<FileKind, Error> {
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
         let other = OTHER_ENDINGS.iter().find(|(endings, _)| endings.split(' ').any(|other| other == ending));
-        other.map_or_else(|| Ok(Form::of(path)), |(_, why)| Err(unfit(path, why)))
+        other.map_or_else(|| Ok(FileKind::of(path)), |(_, why)| Err(unfit(path, why)))
     }
 
-    fn of(path: &Path) -> Form {
+    fn of(path: &Path) -> FileKind {
         match path.extension().and_then(|ending| ending.to_str()) {
-            Some("o" | "obj") => Form::Object,
-            Some("a") => Form::Archive,
-            Some("c") => Form::Source,
-            Some("wasm") => Form::WebAssembly,
-            _ => Form::SharedLibrary,
+            Some("o" | "obj") => FileKind::Object,
+            Some("a") => FileKind::Archive,
+            Some("c") => FileKind::Source,
+            Some("wasm") => FileKind::WebAssembly,
+            _ => FileKind::SharedLibrary,
         }
     }
 }
 
-impl Form {
+impl FileKind {
     /// Whether a program of C includes a header to use it.
     fn has_header(self) -> bool {
-        matches!(self, Form::Object | Form::Archive | Form::Source)
+        matches!(self, FileKind::Object | FileKind::Archive | FileKind::Source)
     }
 }
 
@@ -118,7 +118,7 @@ pub struct ExportOptions<'a> {
 /// Says whether a program can be written to a path: nothing is destroyed that is not the last export to it. What a name says
 /// of a file is no reason to overwrite what lies there: a header or weights of somebody else stay.
 pub fn check_output(path: &Path, weights: WeightsIn) -> Result<(), Error> {
-    let form = Form::for_output(path)?;
+    let form = FileKind::for_output(path)?;
     let place = |path: &Path| {
         file::check_place(path)
             .map_err(|source| Error::Io { context: format!("cannot write {}", path.display()), source })
@@ -181,41 +181,41 @@ impl Executable {
             WeightsIn::Library => self.module.clone(),
             WeightsIn::Safetensors => self.without_weights(path)?,
         };
-        let form = Form::of(path);
+        let form = FileKind::of(path);
         let tree = relaxide_runtime::save_module_tree(&module)?.bytes;
         let without_kernels;
         let library = match (&self.kernels, form) {
-            (Artifact::Source(source), Form::Source) => {
+            (Artifact::Source(source), FileKind::Source) => {
                 return self.export_source(source, &tree.into_bytes(), path, prefix);
             }
             (Artifact::Source(_), _) => return Err(unfit(path, C_TO_OTHERS)),
-            (Artifact::Library(_), Form::Source) => return Err(unfit(path, OTHERS_TO_C)),
+            (Artifact::Library(_), FileKind::Source) => return Err(unfit(path, OTHERS_TO_C)),
             (Artifact::Library(library), _) => library.as_ref(),
-            (Artifact::Functions(_), Form::SharedLibrary) => {
+            (Artifact::Functions(_), FileKind::SharedLibrary) => {
                 without_kernels = no_kernels()?;
                 &without_kernels
             }
             (Artifact::Functions(_), _) => return Err(unfit(path, FUNCTIONS_TO_OTHERS)),
         };
         match (library.target.architecture == Architecture::Wasm32, form) {
-            (true, Form::WebAssembly) => {
+            (true, FileKind::WebAssembly) => {
                 let bytes = webassembly::module_of(&module, library, tree, options.wasm_runtime)?;
                 let write =
                     |out: &mut dyn std::io::Write| Ok(bytes.pieces().try_for_each(|piece| out.write_all(piece))?);
                 return write_file(path, 0o644, write).map_err(native);
             }
             (true, _) => return Err(unfit(path, WASM_TO_OTHERS)),
-            (false, Form::WebAssembly) => return Err(unfit(path, OTHERS_TO_WASM)),
+            (false, FileKind::WebAssembly) => return Err(unfit(path, OTHERS_TO_WASM)),
             (false, _) => {}
         }
-        if form == Form::SharedLibrary {
+        if form == FileKind::SharedLibrary {
             return Ok(relaxide_codegen::export_library(&tree, library, path)?);
         }
         let prefix = self.prefix(path, prefix)?;
         let object = library.linked_object(&tree.into_bytes(), &prefix)?;
         let member = format!("{}.o", identifier(prefix.trim_end_matches('_')).chars().take(12).collect::<String>());
         let write = |out: &mut dyn std::io::Write| match form {
-            Form::Archive => write_archive(&member, &object, out),
+            FileKind::Archive => write_archive(&member, &object, out),
             _ => Ok(out.write_all(&object)?),
         };
         write_file(path, 0o644, write).map_err(native)?;
@@ -229,7 +229,9 @@ impl Executable {
         }
         let what = match weights {
             WeightsIn::Safetensors => "keeps its weights in the one file",
-            WeightsIn::Library if Form::of(path) != Form::SharedLibrary => "is written as a shared library (.so)",
+            WeightsIn::Library if FileKind::of(path) != FileKind::SharedLibrary => {
+                "is written as a shared library (.so)"
+            }
             WeightsIn::Library => return Ok(()),
         };
         let message =
@@ -326,5 +328,5 @@ pub fn header_path(path: &Path) -> PathBuf {
 
 /// Whether a header is written beside the file.
 pub fn has_header(path: &Path) -> bool {
-    Form::of(path).has_header()
+    FileKind::of(path).has_header()
 }

@@ -21,7 +21,7 @@ use crate::{CompileOptions, Error};
 pub(crate) struct Processors(Vec<ForProcessor>);
 
 /// What became of a program's kernels.
-pub(crate) struct Made {
+pub(crate) struct CompiledKernels {
     /// Those for the first processor, as they were lowered.
     pub functions: Vec<TargetedKernel>,
     /// How the loops of all came about; kernels for other processors than the first have their names' [`variants::suffix`].
@@ -67,12 +67,12 @@ impl Processors {
     }
 
     /// Schedules, lowers and translates kernels for each.
-    pub fn make(&self, kernels: &IRModule, options: &mut CompileOptions<'_>) -> Result<Made, Error> {
+    pub fn make(&self, kernels: &IRModule, options: &mut CompileOptions<'_>) -> Result<CompiledKernels, Error> {
         let others: Vec<String> = self.0.iter().skip(1).map(|own| variants::suffix(&own.name)).collect();
         let Some((first, rest)) = self.0.split_first() else {
             let (functions, notes) = lower_kernels(kernels, options, "", &others)?;
             let Emitted { host: translated, devices } = translate(&functions, options, Share::Whole)?;
-            return Ok(Made { functions, notes, translated, devices });
+            return Ok(CompiledKernels { functions, notes, translated, devices });
         };
         let (functions, mut notes) = lower_kernels(kernels, options, "", &others)?;
         let Emitted { host, devices } = translate(&functions, options, Share::First)?;
@@ -86,7 +86,7 @@ impl Processors {
             notes.extend(of_own);
         }
         let translated = Artifact::Library(Box::new(CompiledLib::join(parts)?));
-        Ok(Made { functions, notes, translated, devices })
+        Ok(CompiledKernels { functions, notes, translated, devices })
     }
 }
 

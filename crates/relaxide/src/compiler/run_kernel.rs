@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use relaxide_ffi::{
-    Any, AnyView, Error, ErrorKind, Function, ObjectRef, Ref, SavedBytes, structural_equal, structural_hash,
+    Any, AnyView, Error, ErrorKind, FreeVars, Function, ObjectRef, Ref, SavedBytes, structural_equal, structural_hash,
 };
 use relaxide_ir::Target;
 use relaxide_ir::pass::KernelRunner;
@@ -28,10 +28,10 @@ pub fn runner() -> KernelRunner {
             kernel.clone().downcast().map_err(|_| Error::new(ErrorKind::TypeError, "only kernels are run"))?;
         let attrs = kernel.attrs.clone().with("global_symbol", NAME);
         let named = Ref::new(PrimFunc { attrs, ..PrimFunc::clone(&kernel) });
-        let key = structural_hash(&named, true);
+        let key = structural_hash(&named, FreeVars::Mapped);
         let mut compiled = compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let known = compiled.entry(key).or_default();
-        let same = known.iter().find(|(other, _)| structural_equal(other, &named, true).is_ok());
+        let same = known.iter().find(|(other, _)| structural_equal(other, &named, FreeVars::Mapped).is_ok());
         let function = match same {
             Some((_, function)) => function.clone(),
             None => {

@@ -92,7 +92,7 @@ impl PassInstrument for Watch {
     }
 }
 
-fn watched(watch: &Arc<Watch>) -> PassContext {
+fn instrumented(watch: &Arc<Watch>) -> PassContext {
     PassContext { instruments: vec![watch.clone()], ..PassContext::default() }
 }
 
@@ -105,7 +105,7 @@ fn names(options: LowerOptions) -> Vec<String> {
 fn instruments_see_the_passes_over_kernels() {
     for check_bounds in [false, true] {
         let watch = Watch::new(true);
-        compile(watched(&watch), check_bounds).unwrap();
+        compile(instrumented(&watch), check_bounds).unwrap();
         assert_eq!(watch.of_kernels(), names(LowerOptions { check_bounds, keep_loops: false }));
     }
 }
@@ -114,7 +114,7 @@ fn instruments_see_the_passes_over_kernels() {
 fn what_native_code_is_made_of_cannot_be_left_out() {
     let expected = run(&compile(PassContext::default(), false).unwrap());
     let watch = Watch::new(false);
-    near(&run(&compile(watched(&watch), false).unwrap()), &expected);
+    near(&run(&compile(instrumented(&watch), false).unwrap()), &expected);
     let ran = watch.of_kernels();
     for step in lower::steps(LowerOptions::default()) {
         let name = step.pass.name;

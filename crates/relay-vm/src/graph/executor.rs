@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use relaxide_ffi::{Any, AnyView, DataType, Device, Error, ErrorKind, Function, Module, Tensor, get_global};
 use relaxide_runtime::device::{copy_into, empty_tensor, to_device, view_at};
 
-use super::format::{Entry, Graph, Node, NodeKind};
+use super::format::{Graph, Node, NodeEntry, NodeKind};
 use crate::params::load_params;
 
 fn refuse<T>(message: impl Into<String>) -> Result<T, Error> {
@@ -14,22 +14,22 @@ fn refuse<T>(message: impl Into<String>) -> Result<T, Error> {
 }
 
 /// One step: a kernel with its arguments.
-struct Step {
+struct KernelStep {
     node: usize,
     function: Function,
     args: Vec<Any>,
 }
 
-struct State {
+struct ExecutorState {
     tensors: Vec<Tensor>,
-    steps: Vec<Step>,
+    steps: Vec<KernelStep>,
 }
 
 /// A graph that runs.
 pub struct GraphExecutor {
     graph: Graph,
     device: Device,
-    state: Mutex<State>,
+    state: Mutex<ExecutorState>,
 }
 
 impl GraphExecutor {
@@ -41,13 +41,14 @@ impl GraphExecutor {
         device: Device,
     ) -> Result<GraphExecutor, Error> {
         let tensors = tensors(&graph, device)?;
-        let mut executor = GraphExecutor { graph, device, state: Mutex::new(State { tensors, steps: Vec::new() }) };
+        let mut executor =
+            GraphExecutor { graph, device, state: Mutex::new(ExecutorState { tensors, steps: Vec::new() }) };
         let steps = executor.steps(library, named)?;
         executor.state.get_mut().unwrap_or_else(PoisonError::into_inner).steps = steps;
         Ok(executor)
     }
 
-    fn steps(&mut self, library: Option<&Module>, named: &HashMap<String, Function>) -> Result<Vec<Step>, Error> {
+    fn steps(&mut self, library: Option<&Module>, named: &HashMap<String, Function>) -> Result<Vec<KernelStep>, Error> {
         let mut steps = Vec::new();
         let mut known: HashMap<String, Function> = HashMap::new();
         for (at, node) in self.graph.nodes.iter().enumerate() {
@@ -69,7 +70,7 @@ impl GraphExecutor {
                 }
             };
             known.insert(name.clone(), function.clone());
-            steps.push(Step { node: at, function, args: Vec::new() });
+            steps.push(KernelStep { node: at, function, args: Vec::new() });
         }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for step in &mut steps {
@@ -80,11 +81,11 @@ impl GraphExecutor {
 
     /// What does nothing gives what it takes, which must lie in the same memory.
     fn check_nop(&self, at: usize, node: &Node) -> Result<(), Error> {
-        let place = |entry: Entry| &self.graph.entries[self.graph.place(entry)];
+        let place = |entry: NodeEntry| &self.graph.entries[self.graph.place(entry)];
         let (Some(input), 1) = (node.inputs.first(), node.outputs) else {
             return refuse(format!("node {at} ({}) does nothing, so it has an input and one result", node.name));
         };
-        let (from, to) = (place(*input), place(Entry { node: at, index: 0 }));
+        let (from, to) = (place(*input), place(NodeEntry { node: at, index: 0 }));
         match from.storage == to.storage {
             true => Ok(()),
             false => {
@@ -93,7 +94,7 @@ impl GraphExecutor {
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ExecutorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -169,7 +170,7 @@ impl GraphExecutor {
     }
 
     /// The result of any node.
-    pub fn result(&self, entry: Entry) -> Result<Tensor, Error> {
+    pub fn result(&self, entry: NodeEntry) -> Result<Tensor, Error> {
         if self.graph.nodes.get(entry.node).is_none_or(|node| entry.index >= node.outputs) {
             return refuse(format!("there is no result {} of a node {}", entry.index, entry.node));
         }
@@ -216,7 +217,7 @@ fn tensors(graph: &Graph, device: Device) -> Result<Vec<Tensor>, Error> {
 fn arguments(graph: &Graph, at: usize, tensors: &[Tensor]) -> Result<Vec<Any>, Error> {
     let node = &graph.nodes[at];
     let flatten = matches!(node.kind, NodeKind::Kernel { flatten: true, .. });
-    let results = (0..node.outputs).map(|index| Entry { node: at, index });
+    let results = (0..node.outputs).map(|index| NodeEntry { node: at, index });
     let places = node.inputs.iter().copied().chain(results).map(|entry| &tensors[graph.place(entry)]);
     let argument = |t: &Tensor| match flatten {
         true => t.reshape(&[t.numel() as i64]).map(Any::from),

@@ -12,7 +12,7 @@ use relaxide_ffi::{
 use relaxide_vm::executable::stream::{Reader, Section, Writer, read_tensor, write_tensor_before_bool};
 
 use super::executor::{GraphExecutor, tensor_on};
-use super::format::{Entry, Graph};
+use super::format::{Graph, NodeEntry};
 
 const FACTORY_KIND: &str = "GraphExecutorFactory";
 const EXECUTOR_KIND: &str = "GraphExecutor";
@@ -183,9 +183,9 @@ impl ExecutorModule {
     }
 }
 
-type Body = fn(&ExecutorModule, &[AnyView<'_>]) -> Result<Any, Error>;
+type ExecutorFunction = fn(&ExecutorModule, &[AnyView<'_>]) -> Result<Any, Error>;
 
-const FUNCTIONS: &[(&str, Body)] = &[
+const FUNCTIONS: &[(&str, ExecutorFunction)] = &[
     ("set_input", |m, args| {
         let index = m.input(args.first())?;
         let value = args.get(1).ok_or_else(|| invalid("the value is missing"))?;
@@ -209,7 +209,7 @@ const FUNCTIONS: &[(&str, Body)] = &[
                 .ok_or_else(|| invalid(format!("there is no node {name}")))?,
             None => ExecutorModule::place(args, 0)?,
         };
-        m.executor.result(Entry { node, index: 0 }).map(Any::from)
+        m.executor.result(NodeEntry { node, index: 0 }).map(Any::from)
     }),
     ("run", |m, _| m.executor.run().map(|()| Any::none())),
     ("load_params", |m, args| {

@@ -11,7 +11,7 @@ const MAX_ENTRIES: usize = 1 << 24;
 
 /// A result of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Entry {
+pub struct NodeEntry {
     /// The node.
     pub node: usize,
     /// Which of its results.
@@ -42,7 +42,7 @@ pub struct Node {
     /// What it does.
     pub kind: NodeKind,
     /// What it takes.
-    pub inputs: Vec<Entry>,
+    pub inputs: Vec<NodeEntry>,
     /// How many results it has.
     pub outputs: usize,
 }
@@ -68,7 +68,7 @@ pub struct Graph {
     /// Which of them are inputs.
     pub arg_nodes: Vec<usize>,
     /// The results of the whole.
-    pub heads: Vec<Entry>,
+    pub heads: Vec<NodeEntry>,
     /// The types of all results, nodes one after the other.
     pub entries: Vec<EntryType>,
     /// Where each node's results begin among them; the last is their number.
@@ -96,9 +96,9 @@ fn integer<T: TryFrom<i64>>(value: &Value, what: &str) -> Result<T, Error> {
         .map_or_else(|| refuse(format!("{what} must be an integer in range, not {value}")), Ok)
 }
 
-fn entry(value: &Value, what: &str) -> Result<Entry, Error> {
+fn entry(value: &Value, what: &str) -> Result<NodeEntry, Error> {
     match list(value, what)? {
-        [node, index] | [node, index, _] => Ok(Entry { node: number(node, what)?, index: number(index, what)? }),
+        [node, index] | [node, index, _] => Ok(NodeEntry { node: number(node, what)?, index: number(index, what)? }),
         _ => refuse(format!("{what} is [node, result, version]")),
     }
 }
@@ -191,13 +191,13 @@ impl Graph {
     }
 
     /// The place of a result among all.
-    pub fn place(&self, entry: Entry) -> usize {
+    pub fn place(&self, entry: NodeEntry) -> usize {
         self.row[entry.node] + entry.index
     }
 
     /// The text of the graph.
     pub fn to_json(&self) -> String {
-        let entry = |e: &Entry| json!([e.node, e.index, 0]);
+        let entry = |e: &NodeEntry| json!([e.node, e.index, 0]);
         let nodes: Vec<Value> = self
             .nodes
             .iter()

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use relaxide_ffi::{Error, ErrorKind, Tensor};
 
-use super::format::{Entry, EntryType, Graph, Node, NodeKind};
+use super::format::{EntryType, Graph, Node, NodeEntry, NodeKind};
 use crate::executable::{Constant, Executable};
 use crate::instruction::Size;
 use crate::{Instruction, Register};
@@ -17,7 +17,7 @@ use crate::{Instruction, Register};
 #[derive(Clone)]
 enum Held {
     /// A result of a node.
-    Entry(Entry),
+    Entry(NodeEntry),
     /// Memory.
     Storage(usize),
     /// A tensor that a kernel is still to write.
@@ -40,7 +40,7 @@ struct Maker<'a> {
     graph: Graph,
     registers: HashMap<Register, Held>,
     params: Vec<(String, Tensor)>,
-    constants: HashMap<usize, Entry>,
+    constants: HashMap<usize, NodeEntry>,
     storages: usize,
     names: HashMap<String, usize>,
 }
@@ -89,19 +89,19 @@ impl Maker<'_> {
     }
 
     /// A node that is given, in memory of its own.
-    fn input(&mut self, name: String, ty: EntryType) -> Entry {
+    fn input(&mut self, name: String, ty: EntryType) -> NodeEntry {
         let storage = self.fresh_storage();
         let node = Node { name, kind: NodeKind::Input, inputs: Vec::new(), outputs: 1 };
         let node = self.node(node, vec![EntryType { storage, ..ty }]);
         self.graph.arg_nodes.push(node);
-        Entry { node, index: 0 }
+        NodeEntry { node, index: 0 }
     }
 
     fn held(&self, register: Register) -> Result<Held, Error> {
         self.registers.get(&register).cloned().map_or_else(|| refuse("a register that nothing was put into"), Ok)
     }
 
-    fn constant(&mut self, index: usize) -> Result<Entry, Error> {
+    fn constant(&mut self, index: usize) -> Result<NodeEntry, Error> {
         if let Some(entry) = self.constants.get(&index) {
             return Ok(*entry);
         }
@@ -116,7 +116,7 @@ impl Maker<'_> {
         Ok(entry)
     }
 
-    fn entry(&mut self, held: Held) -> Result<Entry, Error> {
+    fn entry(&mut self, held: Held) -> Result<NodeEntry, Error> {
         match held {
             Held::Entry(entry) => Ok(entry),
             Held::Constant(index) => self.constant(index),
@@ -126,7 +126,7 @@ impl Maker<'_> {
     }
 
     /// The tensors of values, tuples opened.
-    fn flat(&mut self, held: Held, out: &mut Vec<Entry>) -> Result<(), Error> {
+    fn flat(&mut self, held: Held, out: &mut Vec<NodeEntry>) -> Result<(), Error> {
         match held {
             Held::Tuple(fields) => fields.into_iter().try_for_each(|field| self.flat(field, out)),
             other => self.entry(other).map(|entry| out.push(entry)),
@@ -221,7 +221,7 @@ impl Maker<'_> {
         let kind = NodeKind::Kernel { function, flatten: false, attrs: Vec::new() };
         let node = self.node(Node { name, kind, inputs, outputs }, types);
         for (index, register) in args[first..].iter().enumerate() {
-            self.registers.insert(*register, Held::Entry(Entry { node, index }));
+            self.registers.insert(*register, Held::Entry(NodeEntry { node, index }));
         }
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Maker<'_> {
         let name = self.unique("reshape_nop");
         let node = Node { name, kind, inputs: vec![from], outputs: 1 };
         let node = self.node(node, vec![EntryType { shape, dtype, storage, device: None }]);
-        self.registers.insert(dst, Held::Entry(Entry { node, index: 0 }));
+        self.registers.insert(dst, Held::Entry(NodeEntry { node, index: 0 }));
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ mod plan;
 
 pub use executor::GraphExecutor;
 pub use factory::GraphFactory;
-pub use format::{Entry, EntryType, Graph, Node, NodeKind};
+pub use format::{EntryType, Graph, Node, NodeEntry, NodeKind};
 pub use from_executable::graph_of;
 
 pub(crate) use factory::register;

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::format::{Entry, Graph, NodeKind};
+use super::format::{Graph, NodeEntry, NodeKind};
 
 /// How unlike the sizes of results in one storage may be.
 const RATIO: usize = 16;
@@ -22,7 +22,7 @@ pub(super) fn share_storages(graph: &mut Graph) {
         for entry in &node.inputs {
             last.insert(graph.entries[graph.place(*entry)].storage, at);
         }
-        let own = (0..node.outputs).map(|index| graph.entries[graph.place(Entry { node: at, index })].storage);
+        let own = (0..node.outputs).map(|index| graph.entries[graph.place(NodeEntry { node: at, index })].storage);
         for storage in own {
             last.entry(storage).or_insert(at);
             if node.kind == NodeKind::Input {
@@ -37,7 +37,7 @@ pub(super) fn share_storages(graph: &mut Graph) {
     let mut next = 0;
     for at in 0..graph.nodes.len() {
         for index in 0..graph.nodes[at].outputs {
-            let place = graph.place(Entry { node: at, index });
+            let place = graph.place(NodeEntry { node: at, index });
             let entry = &graph.entries[place];
             let (old, size) = (entry.storage, bytes(&entry.shape, entry.dtype.bits));
             if renamed.contains_key(&old) {

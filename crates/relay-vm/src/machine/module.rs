@@ -218,13 +218,13 @@ impl MachineModule {
     }
 }
 
-type Body = fn(&VirtualMachine, &[AnyView<'_>]) -> Result<Any, Error>;
+type MachineFunction = fn(&VirtualMachine, &[AnyView<'_>]) -> Result<Any, Error>;
 
 fn rest<'a, 'b>(args: &'a [AnyView<'b>], from: usize) -> &'a [AnyView<'b>] {
     args.get(from..).unwrap_or_default()
 }
 
-const FUNCTIONS: &[(&str, Body)] = &[
+const FUNCTIONS: &[(&str, MachineFunction)] = &[
     ("invoke", |vm, args| vm.invoke(&arg::<String>(args, 0, "the name of a function")?, rest(args, 1))),
     ("invoke_closure", |vm, args| {
         let closure = args.first().ok_or_else(|| invalid("a closure is missing"))?;

@@ -10,7 +10,7 @@ use relaxide_relay_vm::{Alignment, Instruction, Size};
 
 use super::emit::{FunctionEmitter, Value};
 use super::region::{Leaf, Region};
-use super::shapes::{Dims, Source};
+use super::shapes::{Dims, ShapeSource};
 use super::{CompileError, constants, unsupported};
 use crate::rooms::ALIGNMENT;
 use crate::*;
@@ -274,14 +274,14 @@ impl FunctionEmitter<'_, '_> {
         for source in &function.sources {
             args.push(match source {
                 // Shapes are computed by the host.
-                Source::Elements(param) if self.region_device != 0 => {
+                ShapeSource::Elements(param) if self.region_device != 0 => {
                     let (src, dst) = (cx.registers[*param], self.fresh());
                     let src_device = self.region_device as i64;
                     self.push(Instruction::DeviceCopy { src, src_device, dst_device: 0, dst });
                     dst
                 }
-                Source::Elements(param) => cx.registers[*param],
-                Source::ShapeOf(param) => match cx.shapes.get(param) {
+                ShapeSource::Elements(param) => cx.registers[*param],
+                ShapeSource::ShapeOf(param) => match cx.shapes.get(param) {
                     Some(register) => *register,
                     None => {
                         let dst = self.fresh();

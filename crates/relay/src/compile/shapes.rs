@@ -18,7 +18,7 @@ use crate::op::DimDef;
 
 /// A tensor that a shape function reads.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Source {
+pub(super) enum ShapeSource {
     /// The shape of a parameter.
     ShapeOf(usize),
     /// The elements of a parameter.
@@ -28,7 +28,7 @@ pub(super) enum Source {
 /// A shape function, with what it reads.
 pub(super) struct ShapeFunction {
     pub kernel: PrimFunc,
-    pub sources: Vec<Source>,
+    pub sources: Vec<ShapeSource>,
 }
 
 /// What each variable of a region is, and the types of its parameters.
@@ -65,7 +65,7 @@ impl<'r> Dims<'r> {
 
     /// The function that computes these dimensions, and the bytes of a tensor of them.
     pub fn function(&self, dims: &[PrimExpr], dtype: DataType, name: &str) -> Result<ShapeFunction, CompileError> {
-        let mut reader = Reader { dims: self, sources: Vec::new(), inputs: Vec::new(), map: VarMap::new() };
+        let mut reader = ShapeReader { dims: self, sources: Vec::new(), inputs: Vec::new(), map: VarMap::new() };
         let mut shape = Vec::new();
         for dim in dims {
             shape.push(reader.read(dim, 0)?);
@@ -94,14 +94,14 @@ impl<'r> Dims<'r> {
     }
 }
 
-struct Reader<'d, 'r> {
+struct ShapeReader<'d, 'r> {
     dims: &'d Dims<'r>,
-    sources: Vec<Source>,
+    sources: Vec<ShapeSource>,
     inputs: Vec<te::Tensor>,
     map: VarMap,
 }
 
-impl Reader<'_, '_> {
+impl ShapeReader<'_, '_> {
     /// An expression over what the function reads.
     fn read(&mut self, e: &PrimExpr, depth: usize) -> Result<PrimExpr, CompileError> {
         if depth > 100 {
@@ -122,7 +122,7 @@ impl Reader<'_, '_> {
     fn variable(&mut self, var: &Ref<RxVar>, depth: usize) -> Result<PrimExpr, CompileError> {
         if let Some((param, axis)) = self.dims.of_var.get(var).copied() {
             let RxType::Tensor(ty) = &self.dims.params[param].ty else { return Ok(prim::int(0)) };
-            let tensor = self.source(Source::ShapeOf(param), vec![prim::int(ty.ndim)], DataType::int(64));
+            let tensor = self.source(ShapeSource::ShapeOf(param), vec![prim::int(ty.ndim)], DataType::int(64));
             return Ok(tensor.at(&[prim::int(axis as i64)]));
         }
         let place = self.dims.own().iter().position(|own| own == var);
@@ -149,13 +149,13 @@ impl Reader<'_, '_> {
                 };
                 let place = unravelled(*index as i64, &shape);
                 let shape = shape.into_iter().map(prim::int).collect();
-                let tensor = self.source(Source::Elements(param), shape, ty.dtype);
+                let tensor = self.source(ShapeSource::Elements(param), shape, ty.dtype);
                 Ok(prim::cast(DataType::int(64), tensor.at(&place)))
             }
             DimDef::Nonzero(operand) => {
                 let (param, ty) = self.operand(operand)?;
                 let shape = ty.shape.clone().unwrap_or_default();
-                let tensor = self.source(Source::Elements(param), shape.clone(), ty.dtype);
+                let tensor = self.source(ShapeSource::Elements(param), shape.clone(), ty.dtype);
                 let axes: Vec<te::ReduceAxis> = shape.into_iter().map(te::reduce_axis).collect();
                 let none: [i64; 0] = [];
                 let count = te::compute("nonzero_count", none, |_: &[PrimExpr]| {
@@ -189,7 +189,7 @@ impl Reader<'_, '_> {
         substitute(e, &map)
     }
 
-    fn source(&mut self, source: Source, shape: Vec<PrimExpr>, dtype: DataType) -> te::Tensor {
+    fn source(&mut self, source: ShapeSource, shape: Vec<PrimExpr>, dtype: DataType) -> te::Tensor {
         if let Some(place) = self.sources.iter().position(|s| *s == source) {
             return self.inputs[place].clone();
         }

@@ -13,7 +13,7 @@ use crate::Type;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Domain(usize);
 
-enum Node {
+enum DomainNode {
     /// The same as another.
     Link(Domain),
     /// Not known.
@@ -31,7 +31,7 @@ pub(super) struct Conflict {
 }
 
 pub(super) struct Domains {
-    nodes: Vec<Node>,
+    nodes: Vec<DomainNode>,
     pub devices: Vec<VirtualDevice>,
 }
 
@@ -48,17 +48,17 @@ impl Domains {
         })
     }
 
-    fn add(&mut self, node: Node) -> Domain {
+    fn add(&mut self, node: DomainNode) -> Domain {
         self.nodes.push(node);
         Domain(self.nodes.len() - 1)
     }
 
     pub fn free(&mut self) -> Domain {
-        self.add(Node::Free)
+        self.add(DomainNode::Free)
     }
 
     pub fn fixed(&mut self, device: usize, span: Option<&Ref<Span>>) -> Domain {
-        self.add(Node::Fixed(device, span.cloned()))
+        self.add(DomainNode::Fixed(device, span.cloned()))
     }
 
     /// What a value of a type has: functions have one for each parameter.
@@ -67,18 +67,18 @@ impl Domains {
             Some(Type::Func(f)) => {
                 let params = f.args.iter().map(|ty| self.of_type(Some(ty))).collect();
                 let result = self.of_type(Some(&f.ret));
-                self.add(Node::Func(params, result))
+                self.add(DomainNode::Func(params, result))
             }
             _ => self.free(),
         }
     }
 
     pub fn func(&mut self, params: Vec<Domain>, result: Domain) -> Domain {
-        self.add(Node::Func(params, result))
+        self.add(DomainNode::Func(params, result))
     }
 
     fn root(&self, mut domain: Domain) -> Domain {
-        while let Node::Link(next) = &self.nodes[domain.0] {
+        while let DomainNode::Link(next) = &self.nodes[domain.0] {
             domain = *next;
         }
         domain
@@ -88,11 +88,11 @@ impl Domains {
     fn find(&mut self, domain: Domain) -> Domain {
         let root = self.root(domain);
         let mut at = domain;
-        while let Node::Link(next) = self.nodes[at.0] {
+        while let DomainNode::Link(next) = self.nodes[at.0] {
             if next == root {
                 break;
             }
-            self.nodes[at.0] = Node::Link(root);
+            self.nodes[at.0] = DomainNode::Link(root);
             at = next;
         }
         root
@@ -101,7 +101,7 @@ impl Domains {
     /// Parameters and result, of a function.
     pub fn parts(&self, domain: Domain) -> Option<(Vec<Domain>, Domain)> {
         match &self.nodes[self.root(domain).0] {
-            Node::Func(params, result) => Some((params.clone(), *result)),
+            DomainNode::Func(params, result) => Some((params.clone(), *result)),
             _ => None,
         }
     }
@@ -109,8 +109,8 @@ impl Domains {
     /// The device, if it is known; of a function, where its result is.
     pub fn known(&self, domain: Domain) -> Option<usize> {
         match &self.nodes[self.root(domain).0] {
-            Node::Fixed(device, _) => Some(*device),
-            Node::Func(_, result) => self.known(*result),
+            DomainNode::Fixed(device, _) => Some(*device),
+            DomainNode::Func(_, result) => self.known(*result),
             _ => None,
         }
     }
@@ -119,8 +119,8 @@ impl Domains {
     pub fn default_to(&mut self, domain: Domain, device: usize) {
         for leaf in self.leaves(domain) {
             let root = self.root(leaf);
-            if matches!(self.nodes[root.0], Node::Free) {
-                self.nodes[root.0] = Node::Fixed(device, None);
+            if matches!(self.nodes[root.0], DomainNode::Free) {
+                self.nodes[root.0] = DomainNode::Fixed(device, None);
             }
         }
     }
@@ -140,29 +140,29 @@ impl Domains {
             return Ok(());
         }
         match (&self.nodes[a.0], &self.nodes[b.0]) {
-            (Node::Func(p, r), Node::Func(q, s)) if p.len() == q.len() => {
+            (DomainNode::Func(p, r), DomainNode::Func(q, s)) if p.len() == q.len() => {
                 let pairs: Vec<(Domain, Domain)> = p.iter().copied().zip(q.iter().copied()).chain([(*r, *s)]).collect();
                 pairs.into_iter().try_for_each(|(a, b)| self.unify(a, b))
             }
-            (Node::Func(..), _) => self.leaves(a).into_iter().try_for_each(|leaf| self.unify(leaf, b)),
-            (_, Node::Func(..)) => self.leaves(b).into_iter().try_for_each(|leaf| self.unify(a, leaf)),
-            (Node::Free, _) => {
-                self.nodes[a.0] = Node::Link(b);
+            (DomainNode::Func(..), _) => self.leaves(a).into_iter().try_for_each(|leaf| self.unify(leaf, b)),
+            (_, DomainNode::Func(..)) => self.leaves(b).into_iter().try_for_each(|leaf| self.unify(a, leaf)),
+            (DomainNode::Free, _) => {
+                self.nodes[a.0] = DomainNode::Link(b);
                 Ok(())
             }
-            (_, Node::Free) => {
-                self.nodes[b.0] = Node::Link(a);
+            (_, DomainNode::Free) => {
+                self.nodes[b.0] = DomainNode::Link(a);
                 Ok(())
             }
-            (Node::Fixed(x, one), Node::Fixed(y, other)) => {
+            (DomainNode::Fixed(x, one), DomainNode::Fixed(y, other)) => {
                 if x == y {
-                    self.nodes[b.0] = Node::Link(a);
+                    self.nodes[b.0] = DomainNode::Link(a);
                     return Ok(());
                 }
                 Err(Conflict { devices: [(*x, one.clone()), (*y, other.clone())] })
             }
             // A root is no link.
-            (Node::Link(_), _) | (_, Node::Link(_)) => Ok(()),
+            (DomainNode::Link(_), _) | (_, DomainNode::Link(_)) => Ok(()),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::*;
 pub fn load(text: &str) -> Result<Module, JsonError> {
     let graph = Graph::parse(text)?;
     deep(|| {
-        let mut reader = Reader::new(&graph)?;
+        let mut reader = GraphReader::new(&graph)?;
         let root = graph.root;
         match graph.node(root)?.key.as_str() {
             "IRModule" => reader.module(root),
@@ -44,13 +44,13 @@ pub fn load(text: &str) -> Result<Module, JsonError> {
 /// The expression of a text that `save_json` wrote.
 pub fn load_expr(text: &str) -> Result<Expr, JsonError> {
     let graph = Graph::parse(text)?;
-    deep(|| Reader::new(&graph)?.expr(graph.root))
+    deep(|| GraphReader::new(&graph)?.expr(graph.root))
 }
 
 impl Graph {
     /// What the metadata of a text hold. Constructors are those of the module.
     pub fn meta_table(&self, module: &Module) -> Result<MetaTable, JsonError> {
-        let mut reader = Reader::new(self)?;
+        let mut reader = GraphReader::new(self)?;
         for ty in module.types.values() {
             for constructor in &ty.constructors {
                 let key = (ty.name.clone(), constructor.name.clone());
@@ -67,7 +67,7 @@ impl Graph {
     }
 }
 
-struct Reader<'g> {
+struct GraphReader<'g> {
     graph: &'g Graph,
     exprs: HashMap<usize, Expr>,
     types_read: HashMap<usize, Type>,
@@ -77,10 +77,10 @@ struct Reader<'g> {
     depth: usize,
 }
 
-impl<'g> Reader<'g> {
+impl<'g> GraphReader<'g> {
     /// A reader that knows the data types of the graph.
-    fn new(graph: &'g Graph) -> Result<Reader<'g>, JsonError> {
-        let mut reader = Reader {
+    fn new(graph: &'g Graph) -> Result<GraphReader<'g>, JsonError> {
+        let mut reader = GraphReader {
             graph,
             exprs: HashMap::new(),
             types_read: HashMap::new(),

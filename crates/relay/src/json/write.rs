@@ -15,7 +15,7 @@ use crate::*;
 /// The text that `save_json` writes of a module.
 pub fn save(module: &Module) -> Result<String, relaxide_ffi::Error> {
     deep(|| {
-        let mut writer = Writer::default();
+        let mut writer = GraphWriter::default();
         let root = writer.module(module)?;
         Ok(writer.finish(root))
     })
@@ -24,10 +24,10 @@ pub fn save(module: &Module) -> Result<String, relaxide_ffi::Error> {
 /// The metadata of a text under construction.
 #[derive(Default)]
 pub struct MetaWriter {
-    entries: Vec<(String, Vec<Entry>)>,
+    entries: Vec<(String, Vec<JsonEntry>)>,
 }
 
-enum Entry {
+enum JsonEntry {
     Object(ObjectRef),
     Attr(AttrValue),
 }
@@ -36,9 +36,9 @@ impl MetaWriter {
     /// Adds a node and returns how the text refers to it.
     pub fn add(&mut self, key: &str, object: &ObjectRef) -> String {
         let list = self.list(key);
-        let found = list.iter().position(|e| matches!(e, Entry::Object(o) if o == object));
+        let found = list.iter().position(|e| matches!(e, JsonEntry::Object(o) if o == object));
         let index = found.unwrap_or_else(|| {
-            list.push(Entry::Object(object.clone()));
+            list.push(JsonEntry::Object(object.clone()));
             list.len() - 1
         });
         format!("meta[{key}][{index}]")
@@ -48,17 +48,17 @@ impl MetaWriter {
     pub fn add_attr(&mut self, key: &str, value: &AttrValue) -> String {
         let list = self.list(key);
         // Devices are mentioned often, and are few.
-        let same = |entry: &Entry| matches!(entry, Entry::Attr(other) if other == value);
+        let same = |entry: &JsonEntry| matches!(entry, JsonEntry::Attr(other) if other == value);
         if key == "VirtualDevice"
             && let Some(place) = list.iter().position(same)
         {
             return format!("meta[{key}][{place}]");
         }
-        list.push(Entry::Attr(value.clone()));
+        list.push(JsonEntry::Attr(value.clone()));
         format!("meta[{key}][{}]", list.len() - 1)
     }
 
-    fn list(&mut self, key: &str) -> &mut Vec<Entry> {
+    fn list(&mut self, key: &str) -> &mut Vec<JsonEntry> {
         let at = self.entries.iter().position(|(k, _)| k == key).unwrap_or_else(|| {
             self.entries.push((key.to_string(), Vec::new()));
             self.entries.len() - 1
@@ -71,7 +71,7 @@ impl MetaWriter {
         if self.entries.is_empty() {
             return None;
         }
-        let mut writer = Writer::default();
+        let mut writer = GraphWriter::default();
         let (mut keys, mut data) = (Vec::new(), Vec::new());
         let root = writer.reserve();
         for (key, list) in &self.entries {
@@ -84,7 +84,7 @@ impl MetaWriter {
     }
 }
 
-struct Writer {
+struct GraphWriter {
     nodes: Vec<Value>,
     tensors: Vec<Value>,
     seen: HashMap<usize, usize>,
@@ -97,9 +97,9 @@ struct Writer {
     failed: Option<relaxide_ffi::Error>,
 }
 
-impl Default for Writer {
+impl Default for GraphWriter {
     fn default() -> Self {
-        Writer {
+        GraphWriter {
             // The first node is the null.
             nodes: vec![json!({"type_key": ""})],
             tensors: Vec::new(),
@@ -113,7 +113,7 @@ impl Default for Writer {
     }
 }
 
-impl Writer {
+impl GraphWriter {
     fn finish(self, root: usize) -> String {
         let graph = json!({
             "root": root, "nodes": self.nodes, "b64ndarrays": self.tensors, "attrs": {"tvm_version": "0.16.0"},
@@ -177,10 +177,10 @@ impl Writer {
         id.to_string()
     }
 
-    fn entry(&mut self, entry: &Entry) -> usize {
+    fn entry(&mut self, entry: &JsonEntry) -> usize {
         match entry {
-            Entry::Attr(value) => self.attr_node(value),
-            Entry::Object(object) => self.object(object),
+            JsonEntry::Attr(value) => self.attr_node(value),
+            JsonEntry::Object(object) => self.object(object),
         }
     }
 

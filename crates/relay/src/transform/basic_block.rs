@@ -21,13 +21,13 @@ pub fn to_basic_block_normal_form(module: &Module) -> Module {
     let mut out = module.clone();
     for function in out.functions.values_mut() {
         let named = function_to_anf(function);
-        *function = named.with_body(Form::default().scope(&named.body));
+        *function = named.with_body(NormalForm::default().scope(&named.body));
     }
     out
 }
 
 #[derive(Default)]
-struct Form {
+struct NormalForm {
     /// How often each variable is used in the scope that binds it, and in others.
     values: HashMap<usize, Expr>,
 }
@@ -54,7 +54,7 @@ fn uses(expr: &Expr, inside: bool, own: &mut HashMap<usize, usize>, inner: &mut 
     }
 }
 
-impl Form {
+impl NormalForm {
     /// A scope in A-normal form: bindings, then an atom.
     fn scope(&mut self, body: &Expr) -> Expr {
         let (mut own, mut inner) = (HashMap::new(), HashMap::new());
@@ -99,7 +99,7 @@ impl Form {
             }
             Expr::Match(m) => {
                 let data = self.atom(&m.data);
-                let clause = |c: &Ref<Clause>, form: &mut Form| {
+                let clause = |c: &Ref<Clause>, form: &mut NormalForm| {
                     Ref::new(Clause { pattern: c.pattern.clone(), body: form.scope(&c.body) })
                 };
                 let clauses = m.clauses.iter().map(|c| clause(c, self)).collect();

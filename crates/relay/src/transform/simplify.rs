@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::{AnyView, Error, Ref, Tensor, structural_equal, structural_hash};
+use relaxide_ffi::{AnyView, Error, FreeVars, Ref, Tensor, structural_equal, structural_hash};
 use relaxide_ir::Attrs;
 
 use super::table::TransformError;
@@ -205,7 +205,7 @@ pub fn eliminate_common_subexpr(module: &Module) -> Module {
                 }
                 _ => false,
             };
-            let list = known.entry(structural_hash(call, true)).or_default();
+            let list = known.entry(structural_hash(call, FreeVars::Mapped)).or_default();
             if let Some(found) = list.iter().find(|other| same(other)) {
                 return Some(found.clone());
             }
@@ -217,7 +217,7 @@ pub fn eliminate_common_subexpr(module: &Module) -> Module {
 
 fn same_operand(a: &Expr, b: &Expr) -> bool {
     match (a, b) {
-        (Expr::Constant(a), Expr::Constant(b)) => structural_equal(a, b, false).is_ok(),
+        (Expr::Constant(a), Expr::Constant(b)) => structural_equal(a, b, FreeVars::Same).is_ok(),
         _ => a.ptr_eq(b),
     }
 }

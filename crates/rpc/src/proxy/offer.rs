@@ -21,7 +21,7 @@ const UNUSED: Duration = Duration::from_secs(5);
 /// How long it waits before it tries a lost tracker again.
 const RETRY: Duration = Duration::from_secs(2);
 
-struct Entry {
+struct OfferedServer {
     key: String,
     match_key: String,
     /// Whether the tracker has it.
@@ -31,8 +31,8 @@ struct Entry {
 }
 
 #[derive(Default)]
-struct State {
-    entries: HashMap<u64, Entry>,
+struct OffersState {
+    entries: HashMap<u64, OfferedServer>,
     next: u64,
     stopped: bool,
     /// Whether the names in the proxy's own entry have changed.
@@ -41,7 +41,7 @@ struct State {
 
 /// The servers that are offered.
 pub struct Offers {
-    state: Mutex<State>,
+    state: Mutex<OffersState>,
     changed: Condvar,
     port: u16,
 }
@@ -62,7 +62,7 @@ impl Offers {
         Ok(offers)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OffersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -72,7 +72,7 @@ impl Offers {
         let mut state = self.state();
         state.next += 1;
         let number = state.next;
-        let entry = Entry { key: key.to_owned(), match_key: match_key.clone(), put: false, taken: None };
+        let entry = OfferedServer { key: key.to_owned(), match_key: match_key.clone(), put: false, taken: None };
         state.entries.insert(number, entry);
         state.renamed = true;
         self.changed.notify_all();

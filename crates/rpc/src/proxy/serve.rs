@@ -61,7 +61,7 @@ struct Other {
     key: String,
 }
 
-pub(super) struct Shared {
+pub(super) struct ProxyShared {
     pub(super) options: Options,
     pub(super) stop: AtomicBool,
     connections: AtomicUsize,
@@ -71,7 +71,7 @@ pub(super) struct Shared {
 
 /// A proxy that runs until it is stopped or dropped.
 pub struct Proxy {
-    shared: Arc<Shared>,
+    shared: Arc<ProxyShared>,
     port: u16,
     web_port: Option<u16>,
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -97,7 +97,7 @@ impl Proxy {
         let port = listener.local_addr()?.port();
         let web_port = web.as_ref().map(TcpListener::local_addr).transpose()?.map(|address| address.port());
         let offers = options.tracker.clone().map(|(host, tracker)| Offers::start(host, tracker, port)).transpose()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ProxyShared {
             options,
             stop: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
@@ -105,7 +105,7 @@ impl Proxy {
             offers,
         });
         let mut threads = Vec::new();
-        let mut listen_on = |listener: TcpListener, serve: fn(&Arc<Shared>, TcpStream)| -> Result<(), Error> {
+        let mut listen_on = |listener: TcpListener, serve: fn(&Arc<ProxyShared>, TcpStream)| -> Result<(), Error> {
             listener.set_nonblocking(true)?;
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name("rpc-proxy".into());
@@ -154,7 +154,7 @@ impl Drop for Proxy {
     }
 }
 
-fn accept(shared: &Arc<Shared>, listener: &TcpListener, serve: fn(&Arc<Shared>, TcpStream)) {
+fn accept(shared: &Arc<ProxyShared>, listener: &TcpListener, serve: fn(&Arc<ProxyShared>, TcpStream)) {
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
     while !shared.stop.load(Ordering::Relaxed) {
         let mut polled = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
@@ -181,7 +181,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener, serve: fn(&Arc<Shared>, 
     }
 }
 
-impl Shared {
+impl ProxyShared {
     pub(super) fn say(&self, text: &str) {
         if !self.options.silent {
             eprintln!("relaxide rpc: proxy: {text}");
@@ -190,7 +190,7 @@ impl Shared {
 }
 
 /// Serves a connection that begins with its key.
-fn meet_plain(shared: &Arc<Shared>, mut stream: Stream) -> Result<(), Error> {
+fn meet_plain(shared: &Arc<ProxyShared>, mut stream: Stream) -> Result<(), Error> {
     let (magic, key) = read_hello(&mut stream, Instant::now() + GREETING)?;
     if magic != MAGIC {
         return Err(Error::new(ErrorKind::ValueError, format!("it does not speak TVM's protocol ({magic:#x})")));
@@ -201,7 +201,12 @@ fn meet_plain(shared: &Arc<Shared>, mut stream: Stream) -> Result<(), Error> {
 }
 
 /// Has one side wait for the other, or joins them.
-pub(super) fn meet(shared: &Arc<Shared>, mut link: Link, watched: Option<Stream>, key: &[u8]) -> Result<(), Error> {
+pub(super) fn meet(
+    shared: &Arc<ProxyShared>,
+    mut link: Link,
+    watched: Option<Stream>,
+    key: &[u8],
+) -> Result<(), Error> {
     let text = String::from_utf8_lossy(key).into_owned();
     let key = Key::parse(key)?;
     let offers = shared.offers.as_ref();

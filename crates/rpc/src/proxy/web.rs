@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::serve::{Shared, meet};
+use super::serve::{ProxyShared, meet};
 use crate::transport::{Source, read_exact, websocket};
 use crate::wire::handshake::{Key, MAGIC, MISMATCH, Side, key_length, refusal};
 
@@ -16,7 +16,7 @@ const REQUEST: Duration = Duration::from_secs(10);
 const MAX_HEAD: usize = 16 << 10;
 
 /// Serves a connection.
-pub(super) fn serve(shared: &Arc<Shared>, stream: TcpStream) {
+pub(super) fn serve(shared: &Arc<ProxyShared>, stream: TcpStream) {
     let peer = stream.peer_addr().map_or_else(|_| "a browser".into(), |address| address.to_string());
     let served = match path(&stream) {
         Ok(path) if path == "/ws" => socket(shared, stream),
@@ -57,7 +57,7 @@ fn path(stream: &TcpStream) -> io::Result<String> {
     }
 }
 
-fn page(shared: &Shared, mut stream: &TcpStream, path: &str) -> io::Result<()> {
+fn page(shared: &ProxyShared, mut stream: &TcpStream, path: &str) -> io::Result<()> {
     let options = &shared.options;
     let found: Option<&Path> = match path {
         "/" => options.index_page.as_deref(),
@@ -87,7 +87,7 @@ fn page(shared: &Shared, mut stream: &TcpStream, path: &str) -> io::Result<()> {
     stream.write_all(&body)
 }
 
-fn socket(shared: &Arc<Shared>, stream: TcpStream) -> io::Result<()> {
+fn socket(shared: &Arc<ProxyShared>, stream: TcpStream) -> io::Result<()> {
     let options = &shared.options;
     let mut link = websocket::accept(stream, REQUEST, &|origin, host| admits(&options.web_origins, origin, host))?;
     link.source.set_timeout(Some(REQUEST))?;

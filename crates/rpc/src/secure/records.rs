@@ -54,7 +54,7 @@ impl Side for UnbufferedServerConnection {
 }
 
 /// What came of a look at the bytes that are here.
-enum Step {
+enum RecordStep {
     /// So many bytes for whoever reads; others may have been put aside.
     Read(usize),
     /// There is something to be sent.
@@ -86,7 +86,7 @@ impl Incoming {
     }
 
     /// Has the library do one thing.
-    fn step<S: Side>(&mut self, side: &mut S, out: &mut Vec<u8>, place: &mut [u8]) -> io::Result<Step> {
+    fn step<S: Side>(&mut self, side: &mut S, out: &mut Vec<u8>, place: &mut [u8]) -> io::Result<RecordStep> {
         let UnbufferedStatus { mut discard, state, .. } = side.process(&mut self.raw[self.begin..self.end]);
         let step = match state {
             Err(error) => {
@@ -103,18 +103,18 @@ impl Incoming {
                     self.aside.extend_from_slice(more);
                     discard += record.discard;
                 }
-                Step::Read(filled)
+                RecordStep::Read(filled)
             }
             Ok(ConnectionState::EncodeTlsData(mut data)) => {
                 encode(out, |place| data.encode(place))?;
-                Step::Said
+                RecordStep::Said
             }
             Ok(ConnectionState::TransmitTlsData(data)) => {
                 data.done();
-                Step::Said
+                RecordStep::Said
             }
-            Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Step::Closed,
-            Ok(ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake) => Step::Waits,
+            Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => RecordStep::Closed,
+            Ok(ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake) => RecordStep::Waits,
             Ok(other) => {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{other:?} was not asked for")));
             }
@@ -171,7 +171,7 @@ fn encode(out: &mut Vec<u8>, mut encoder: impl FnMut(&mut [u8]) -> Result<usize,
     }
 }
 
-struct State<S> {
+struct RecordsState<S> {
     side: S,
     /// The library's own words, to be sent before anything that is sealed from now on.
     words: Vec<u8>,
@@ -184,8 +184,8 @@ struct Out {
     records: Vec<u8>,
 }
 
-struct Shared<S> {
-    state: Mutex<State<S>>,
+struct RecordsShared<S> {
+    state: Mutex<RecordsState<S>>,
     out: Mutex<Out>,
 }
 
@@ -193,13 +193,13 @@ fn poisoned<T>(lock: PoisonError<T>) -> T {
     lock.into_inner()
 }
 
-impl<S: Side> Shared<S> {
-    fn lock(&self) -> MutexGuard<'_, State<S>> {
+impl<S: Side> RecordsShared<S> {
+    fn lock(&self) -> MutexGuard<'_, RecordsState<S>> {
         self.state.lock().unwrap_or_else(poisoned)
     }
 }
 
-impl<S: Side> State<S> {
+impl<S: Side> RecordsState<S> {
     /// Has something sealed into records, behind the library's own words. Gives how many bytes of the place that takes.
     fn seal(
         &mut self,
@@ -207,7 +207,7 @@ impl<S: Side> State<S> {
         mut work: impl FnMut(&mut WriteTraffic<'_, S::Data>, &mut [u8]) -> Result<usize, EncryptError>,
     ) -> io::Result<usize> {
         loop {
-            let State { side, words, unfinished } = &mut *self;
+            let RecordsState { side, words, unfinished } = &mut *self;
             match side.process(unfinished).state.map_err(broken)? {
                 ConnectionState::WriteTraffic(mut traffic) => {
                     let begin = words.len();
@@ -235,7 +235,7 @@ impl<S: Side> State<S> {
 }
 
 struct Reading<S> {
-    shared: Arc<Shared<S>>,
+    shared: Arc<RecordsShared<S>>,
     socket: PromptReader,
     incoming: Incoming,
 }
@@ -244,15 +244,15 @@ impl<S: Side> Reading<S> {
     /// Opens what has come, as far as there is room; nothing at the end of the conversation.
     fn open(&mut self, place: &mut [u8]) -> io::Result<Option<usize>> {
         let mut state = self.shared.lock();
-        let State { side, words, unfinished } = &mut *state;
+        let RecordsState { side, words, unfinished } = &mut *state;
         let mut filled = 0;
         let end = loop {
             if self.incoming.begin == self.incoming.end || filled == place.len() {
                 break None;
             }
             match self.incoming.step(side, words, &mut place[filled..]) {
-                Ok(Step::Read(count)) => filled += count,
-                Ok(Step::Said) => {}
+                Ok(RecordStep::Read(count)) => filled += count,
+                Ok(RecordStep::Said) => {}
                 other => break Some(other),
             }
         };
@@ -269,7 +269,7 @@ impl<S: Side> Reading<S> {
             out.stream.write_all(&words)?;
         }
         match end.transpose()? {
-            Some(Step::Closed) if filled == 0 => Ok(None),
+            Some(RecordStep::Closed) if filled == 0 => Ok(None),
             _ => Ok(Some(filled)),
         }
     }
@@ -306,7 +306,7 @@ impl<S: Side> Source for Reading<S> {
     }
 }
 
-struct Writing<S>(Arc<Shared<S>>);
+struct Writing<S>(Arc<RecordsShared<S>>);
 
 impl<S: Side> Sink for Writing<S> {
     fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
@@ -320,7 +320,7 @@ impl<S: Side> Sink for Writing<S> {
     }
 }
 
-struct Ending<S>(Arc<Shared<S>>, Stream);
+struct Ending<S>(Arc<RecordsShared<S>>, Stream);
 
 impl<S: Side> Closer for Ending<S> {
     fn close(&self) {
@@ -347,8 +347,8 @@ fn over<S: Side>(side: S, stream: Stream, incoming: Incoming) -> Result<Link, Er
     let peer = stream.peer();
     let socket = PromptReader::new(stream.try_clone()?);
     let closing = stream.try_clone()?;
-    let shared = Arc::new(Shared {
-        state: Mutex::new(State { side, words: Vec::new(), unfinished: incoming.left().to_vec() }),
+    let shared = Arc::new(RecordsShared {
+        state: Mutex::new(RecordsState { side, words: Vec::new(), unfinished: incoming.left().to_vec() }),
         out: Mutex::new(Out { stream, records: vec![0; CHUNK + ADDED] }),
     });
     Ok(Link {
@@ -375,10 +375,10 @@ fn shake_hands<S: Side>(side: &mut S, stream: &mut Stream, deadline: Instant) ->
         let step = step.map_err(failed)?;
         written.map_err(failed)?;
         match step {
-            Step::Read(_) | Step::Said => {}
-            Step::Closed => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
-            Step::Waits if !side.is_handshaking() => break,
-            Step::Waits => {
+            RecordStep::Read(_) | RecordStep::Said => {}
+            RecordStep::Closed => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
+            RecordStep::Waits if !side.is_handshaking() => break,
+            RecordStep::Waits => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     return Err(Error::new("TimeoutError", "the TLS handshake took too long"));

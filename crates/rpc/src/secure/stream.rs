@@ -19,7 +19,7 @@ pub(super) const CHUNK: usize = 64 << 10;
 /// What is read at a time.
 const RAW: usize = 64 << 10;
 
-struct Shared {
+struct StreamShared {
     state: Mutex<Connection>,
     out: Mutex<Stream>,
 }
@@ -29,14 +29,14 @@ fn poisoned<T>(lock: PoisonError<T>) -> T {
 }
 
 struct Reading {
-    shared: Arc<Shared>,
+    shared: Arc<StreamShared>,
     socket: PromptReader,
     raw: Vec<u8>,
     begin: usize,
     end: usize,
 }
 
-struct Writing(Arc<Shared>);
+struct Writing(Arc<StreamShared>);
 
 fn broken(error: rustls::Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
@@ -125,7 +125,7 @@ impl Sink for Writing {
     }
 }
 
-impl Closer for Shared {
+impl Closer for StreamShared {
     fn close(&self) {
         // A word of the end, if nobody is writing; then the end.
         if let Ok(mut out) = self.out.try_lock() {
@@ -142,7 +142,7 @@ impl Closer for Shared {
     }
 }
 
-struct Hard(Arc<Shared>, Stream);
+struct Hard(Arc<StreamShared>, Stream);
 
 impl Closer for Hard {
     fn close(&self) {
@@ -182,7 +182,7 @@ pub fn shake_hands(state: &mut Connection, stream: &mut Stream, deadline: Instan
 /// A link within TLS, whose hands are shaken.
 pub fn link(mut state: Connection, stream: &Stream) -> Result<Link, Error> {
     state.set_buffer_limit(None);
-    let shared = Arc::new(Shared { state: Mutex::new(state), out: Mutex::new(stream.try_clone()?) });
+    let shared = Arc::new(StreamShared { state: Mutex::new(state), out: Mutex::new(stream.try_clone()?) });
     Ok(Link {
         source: Box::new(Reading {
             shared: Arc::clone(&shared),

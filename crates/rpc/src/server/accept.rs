@@ -64,18 +64,18 @@ pub struct Options {
     pub silent: bool,
 }
 
-struct Shared {
+struct ServerShared {
     options: Options,
     scratch: Scratch,
     stop: AtomicBool,
     greetings: AtomicUsize,
-    running: Mutex<HashMap<u64, Entry>>,
+    running: Mutex<HashMap<u64, RunningSession>>,
     room: Condvar,
     next: AtomicU64,
     announced: Mutex<Option<Arc<Announced>>>,
 }
 
-struct Entry {
+struct RunningSession {
     pid: Option<Pid>,
     deadline: Option<Instant>,
     /// Ends a session that is a thread.
@@ -84,7 +84,7 @@ struct Entry {
 
 /// A server that runs until it is stopped or dropped.
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     port: u16,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -97,7 +97,7 @@ impl Server {
             .map_err(|error| Error::new(ErrorKind::ValueError, error.to_string()))?;
         let port = listener.port()?;
         let scratch = Scratch::make(options.scratch.as_deref())?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerShared {
             options,
             scratch,
             stop: AtomicBool::new(false),
@@ -138,7 +138,7 @@ impl Server {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.shared.running().values().for_each(Entry::end);
+        self.shared.running().values().for_each(RunningSession::end);
         if let Some(announced) = self.shared.announced.lock().unwrap_or_else(PoisonError::into_inner).take() {
             announced.stop();
         }
@@ -151,7 +151,7 @@ impl Drop for Server {
     }
 }
 
-impl Entry {
+impl RunningSession {
     fn end(&self) {
         if let Some(pid) = self.pid {
             end_group(pid);
@@ -162,8 +162,8 @@ impl Entry {
     }
 }
 
-impl Shared {
-    fn running(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
+impl ServerShared {
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, RunningSession>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -178,13 +178,17 @@ impl Shared {
     }
 }
 
-fn accept(shared: &Arc<Shared>, listener: &Listener) {
+fn accept(shared: &Arc<ServerShared>, listener: &Listener) {
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
     while !shared.stop.load(Ordering::Relaxed) {
         let mut polled = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
         let _ = poll(&mut polled, Some(&tick));
         let now = Instant::now();
-        shared.running().values().filter(|entry| entry.deadline.is_some_and(|at| at < now)).for_each(Entry::end);
+        shared
+            .running()
+            .values()
+            .filter(|entry| entry.deadline.is_some_and(|at| at < now))
+            .for_each(RunningSession::end);
         match listener.accept() {
             Ok(stream) => greet(shared, stream),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -197,7 +201,7 @@ fn accept(shared: &Arc<Shared>, listener: &Listener) {
     }
 }
 
-fn greet(shared: &Arc<Shared>, stream: Stream) {
+fn greet(shared: &Arc<ServerShared>, stream: Stream) {
     if shared.greetings.fetch_add(1, Ordering::Relaxed) >= GREETINGS {
         shared.greetings.fetch_sub(1, Ordering::Relaxed);
         return;
@@ -224,7 +228,7 @@ impl Drop for Greeting<'_> {
     }
 }
 
-fn serve(shared: &Arc<Shared>, stream: Stream) -> Result<(), Error> {
+fn serve(shared: &Arc<ServerShared>, stream: Stream) -> Result<(), Error> {
     let greeting = Greeting(&shared.greetings);
     let options = &shared.options;
     let announced = shared.announced();
@@ -297,7 +301,7 @@ impl Drop for Taken {
 
 /// Takes a session out of those that run.
 struct Leaves<'a> {
-    shared: &'a Shared,
+    shared: &'a ServerShared,
     number: u64,
 }
 
@@ -309,7 +313,7 @@ impl Drop for Leaves<'_> {
 }
 
 /// Waits until there is room for one more; false if its client has gone, or the server stops.
-fn wait_for_room(shared: &Shared, number: u64, stream: &Stream) -> bool {
+fn wait_for_room(shared: &ServerShared, number: u64, stream: &Stream) -> bool {
     let mut running = shared.running();
     while running.len() >= shared.options.sessions.max(1) {
         running = shared.room.wait_timeout(running, TICK).unwrap_or_else(PoisonError::into_inner).0;
@@ -320,6 +324,6 @@ fn wait_for_room(shared: &Shared, number: u64, stream: &Stream) -> bool {
             return false;
         }
     }
-    running.insert(number, Entry { pid: None, deadline: None, stream: None });
+    running.insert(number, RunningSession { pid: None, deadline: None, stream: None });
     true
 }

@@ -37,7 +37,7 @@ pub struct Offer {
 }
 
 #[derive(Default)]
-struct State {
+struct AnnouncedKeys {
     /// The keys that are out, and how often each was missing among the unused.
     keys: HashMap<String, u32>,
     in_use: usize,
@@ -47,7 +47,7 @@ struct State {
 /// A server's presence at a tracker.
 pub struct Announced {
     offer: Offer,
-    state: Mutex<State>,
+    state: Mutex<AnnouncedKeys>,
     changed: Condvar,
 }
 
@@ -63,7 +63,7 @@ impl Announced {
         Ok(announced)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, AnnouncedKeys> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

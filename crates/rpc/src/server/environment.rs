@@ -26,7 +26,7 @@ impl Environment {
         let mut functions = HashMap::new();
         for (name, body) in TABLE {
             let (folder, body) = (Arc::clone(&folder), *body);
-            functions.insert(*name, Function::new(move |args| body(&folder, &Args { name, views: args })));
+            functions.insert(*name, Function::new(move |args| body(&folder, &ServerArgs { name, views: args })));
         }
         let checked = policy.clone();
         functions.insert("runtime.RPCTimeEvaluator", Function::new(move |args| time_evaluator(&checked, args)));
@@ -39,9 +39,9 @@ impl Environment {
     }
 }
 
-type Body = fn(&Arc<Folder>, &Args<'_, '_>) -> Result<Any, Error>;
+type ServerFunction = fn(&Arc<Folder>, &ServerArgs<'_, '_>) -> Result<Any, Error>;
 
-const TABLE: &[(&str, Body)] = &[
+const TABLE: &[(&str, ServerFunction)] = &[
     ("tvm.rpc.server.upload", |folder, args| {
         let name: String = args.get(0, "name")?;
         let bytes = args.views.get(1).and_then(AnyView::as_bytes);
@@ -85,12 +85,12 @@ const TABLE: &[(&str, Body)] = &[
 ];
 
 /// The arguments of a call.
-struct Args<'a, 'v> {
+struct ServerArgs<'a, 'v> {
     name: &'static str,
     views: &'a [AnyView<'v>],
 }
 
-impl Args<'_, '_> {
+impl ServerArgs<'_, '_> {
     fn get<T: FromAny>(&self, index: usize, name: &str) -> Result<T, Error> {
         let function = self.name;
         let missing = || Error::new(ErrorKind::TypeError, format!("{function}: argument {index} ({name}) is missing"));

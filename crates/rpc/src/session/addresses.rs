@@ -44,16 +44,16 @@ struct KnownAddress {
 }
 
 #[derive(Default)]
-struct Table {
+struct AddressTable {
     pieces: BTreeMap<usize, KnownAddress>,
     /// Pieces that the runtime allocated: it frees them by their address.
     held: HashMap<usize, Piece>,
     next: usize,
 }
 
-static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
+static TABLE: LazyLock<Mutex<AddressTable>> = LazyLock::new(Mutex::default);
 
-fn table() -> MutexGuard<'static, Table> {
+fn table() -> MutexGuard<'static, AddressTable> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

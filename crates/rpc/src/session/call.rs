@@ -32,12 +32,12 @@ fn poisoned<T>(lock: PoisonError<T>) -> T {
 /// What is asked of a far side and can be cancelled.
 #[derive(Default)]
 pub struct Call {
-    state: Mutex<State>,
+    state: Mutex<CallState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct CallState {
     /// The grace, if it was cancelled.
     cancelled: Option<Duration>,
     /// Whom it asks, or waits for its turn to ask, innermost last.
@@ -59,7 +59,7 @@ impl Asked {
 }
 
 impl Call {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CallState> {
         self.state.lock().unwrap_or_else(poisoned)
     }
 

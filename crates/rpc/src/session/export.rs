@@ -19,10 +19,10 @@ const FIRST: u64 = 1 << 32;
 
 /// The handles and addresses of one session.
 #[derive(Default)]
-pub struct Exports(Mutex<Table>);
+pub struct Exports(Mutex<ExportTable>);
 
-struct Table {
-    objects: HashMap<u64, Entry>,
+struct ExportTable {
+    objects: HashMap<u64, ExportedObject>,
     ranges: BTreeMap<u64, Range>,
     next_handle: u64,
     next_address: u64,
@@ -31,7 +31,7 @@ struct Table {
     quota: u64,
 }
 
-struct Entry {
+struct ExportedObject {
     object: Any,
     /// The range of a tensor's memory, which goes with it.
     range: Option<u64>,
@@ -45,9 +45,9 @@ struct Range {
     handle: Option<u64>,
 }
 
-impl Default for Table {
+impl Default for ExportTable {
     fn default() -> Self {
-        Table {
+        ExportTable {
             objects: HashMap::new(),
             ranges: BTreeMap::new(),
             next_handle: 1,
@@ -58,7 +58,7 @@ impl Default for Table {
     }
 }
 
-impl Table {
+impl ExportTable {
     fn reserve(&mut self, bytes: Tensor, size: u64, handle: Option<u64>) -> Result<u64, Error> {
         let base = self.next_address;
         // A page stays free behind each, so that the end of one is not the start of another.
@@ -81,7 +81,7 @@ fn unknown(what: &str, number: u64) -> Error {
 }
 
 impl Exports {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, ExportTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,7 +94,7 @@ impl Exports {
     pub fn give(&self, object: Any) -> u64 {
         let mut table = self.table();
         let handle = table.new_handle();
-        table.objects.insert(handle, Entry { object, range: None });
+        table.objects.insert(handle, ExportedObject { object, range: None });
         handle
     }
 
@@ -112,7 +112,7 @@ impl Exports {
         let mut table = self.table();
         let handle = table.new_handle();
         let data = table.reserve(bytes, size as u64, Some(handle))?;
-        table.objects.insert(handle, Entry { object: tensor.into(), range: Some(data) });
+        table.objects.insert(handle, ExportedObject { object: tensor.into(), range: Some(data) });
         let (device, dtype) = (tensor.device(), tensor.dtype());
         Ok((WireTensor { data, device, dtype, shape: tensor.shape().to_vec(), byte_offset: 0 }, handle))
     }

@@ -68,24 +68,24 @@ struct Client {
 }
 
 #[derive(Default)]
-struct State {
+struct TrackerState {
     queues: Queues,
     clients: HashMap<Connection, Arc<Client>>,
     next: Connection,
 }
 
-struct Shared {
+struct TrackerShared {
     options: Options,
     stop_key: String,
     stop: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<TrackerState>,
     #[cfg(feature = "sqlite")]
     kept: Option<Mutex<super::state::StateOnDisk>>,
 }
 
 /// A tracker that runs until it is stopped or dropped.
 pub struct Tracker {
-    shared: Arc<Shared>,
+    shared: Arc<TrackerShared>,
     port: u16,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -98,7 +98,7 @@ impl Tracker {
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
         #[allow(unused_mut, reason = "only a kept state changes it")]
-        let mut state = State::default();
+        let mut state = TrackerState::default();
         #[cfg(feature = "sqlite")]
         let kept = match &options.state {
             Some(path) => {
@@ -113,7 +113,7 @@ impl Tracker {
             let message = "this build keeps no state: it was made without the feature `sqlite`";
             return Err(Error::new(ErrorKind::ValueError, message));
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TrackerShared {
             options,
             stop_key: crate::random::key("tracker")?,
             stop: AtomicBool::new(false),
@@ -164,7 +164,7 @@ impl Drop for Tracker {
     }
 }
 
-fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
+fn accept(shared: &Arc<TrackerShared>, listener: &TcpListener) {
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
     while !shared.stop.load(Ordering::Relaxed) {
         let mut polled = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
@@ -188,8 +188,8 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
     clients.iter().for_each(|client| client.closer.close());
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl TrackerShared {
+    fn state(&self) -> MutexGuard<'_, TrackerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -12,12 +12,12 @@ const CAPACITY: usize = 1 << 20;
 
 #[derive(Default)]
 struct Pipe {
-    state: Mutex<State>,
+    state: Mutex<PipeState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PipeState {
     bytes: VecDeque<u8>,
     closed: bool,
 }

@@ -30,15 +30,15 @@ struct Shared {
 struct Loaded {
     opened: &'static Opened,
     module: Raw,
-    functions: Mutex<HashMap<usize, Entry>>,
+    functions: Mutex<HashMap<usize, CudaFunction>>,
 }
 
 /// A function of a module.
 #[derive(Clone, Copy)]
-struct Entry(Raw);
+struct CudaFunction(Raw);
 
 // SAFETY: the driver's objects may be used from any thread.
-unsafe impl Send for Entry {}
+unsafe impl Send for CudaFunction {}
 // SAFETY: as above.
 unsafe impl Send for Loaded {}
 // SAFETY: as above.
@@ -156,7 +156,7 @@ impl Shared {
 }
 
 impl Loaded {
-    fn function(&self, index: usize, name: &str) -> Result<Entry, Error> {
+    fn function(&self, index: usize, name: &str) -> Result<CudaFunction, Error> {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = functions.get(&index) {
             return Ok(*known);
@@ -166,11 +166,11 @@ impl Loaded {
         // SAFETY: the module is live, and the name ends with a zero.
         let code = unsafe { (self.opened.driver.function)(&raw mut function, self.module, text.as_ptr()) };
         self.opened.check(&format!("find the kernel {name}"), code)?;
-        functions.insert(index, Entry(function));
-        Ok(Entry(function))
+        functions.insert(index, CudaFunction(function));
+        Ok(CudaFunction(function))
     }
 
-    fn launch(&self, name: &str, function: Entry, call: &Call) -> Result<(), Error> {
+    fn launch(&self, name: &str, function: CudaFunction, call: &Call) -> Result<(), Error> {
         let small = |sizes: &[usize; 3]| {
             let sizes = sizes.map(u32::try_from);
             let [Ok(x), Ok(y), Ok(z)] = sizes else { return Err(refused(name, "more threads than can be counted")) };

@@ -12,9 +12,9 @@ use crate::register::enter;
 /// Words in a buffer of faults.
 const WORDS: usize = 3;
 
-type Body = fn(&[AnyView<'_>]) -> Result<Any, Error>;
+type FaultFunction = fn(&[AnyView<'_>]) -> Result<Any, Error>;
 
-const FUNCTIONS: &[(&str, Body)] = &[
+const FUNCTIONS: &[(&str, FaultFunction)] = &[
     ("relaxide.enter_device", enter_device),
     ("relaxide.clear_faults", clear_faults),
     ("relaxide.raise_faults", raise_faults),

@@ -4,9 +4,9 @@ use relaxide_ffi::{Any, AnyView, DataType, Device, Error, ErrorKind, FromAny, Fu
 
 use super::{Attribute, Stream, copy_into, device_api, view_at};
 
-type Body = fn(&Args<'_, '_>) -> Result<Any, Error>;
+type DeviceFunction = fn(&DeviceArgs<'_, '_>) -> Result<Any, Error>;
 
-const FUNCTIONS: &[(&str, Body)] = &[
+const FUNCTIONS: &[(&str, DeviceFunction)] = &[
     ("runtime.GetDeviceAttr", attribute),
     ("runtime.Device_StreamCreate", |args| {
         let device = args.device()?;
@@ -35,16 +35,16 @@ const FUNCTIONS: &[(&str, Body)] = &[
 
 /// All of them, by name.
 pub(crate) fn functions() -> impl Iterator<Item = (&'static str, Function)> {
-    FUNCTIONS.iter().map(|(name, body)| (*name, Function::new(move |views| body(&Args { name, views }))))
+    FUNCTIONS.iter().map(|(name, body)| (*name, Function::new(move |views| body(&DeviceArgs { name, views }))))
 }
 
 /// The arguments of a call.
-struct Args<'a, 'v> {
+struct DeviceArgs<'a, 'v> {
     name: &'static str,
     views: &'a [AnyView<'v>],
 }
 
-impl Args<'_, '_> {
+impl DeviceArgs<'_, '_> {
     fn get<T: FromAny>(&self, index: usize, name: &str) -> Result<T, Error> {
         let function = self.name;
         let missing = || Error::new(ErrorKind::TypeError, format!("{function}: argument {index} ({name}) is missing"));
@@ -63,7 +63,7 @@ impl Args<'_, '_> {
 }
 
 /// `(device type, device id, attribute)`: the attribute, or nothing if the device does not say.
-fn attribute(args: &Args<'_, '_>) -> Result<Any, Error> {
+fn attribute(args: &DeviceArgs<'_, '_>) -> Result<Any, Error> {
     let (device, number) = (args.device()?, args.get(2, "attribute")?);
     match (Attribute::from_number(number)?, device_api(device)) {
         (Attribute::Exists, api) => Ok(i64::from(api.is_ok_and(|api| api.exists(device))).into()),
@@ -73,7 +73,7 @@ fn attribute(args: &Args<'_, '_>) -> Result<Any, Error> {
 }
 
 /// `(tensor, shape, dtype, byte offset)`: other elements over the same memory.
-fn view(args: &Args<'_, '_>) -> Result<Any, Error> {
+fn view(args: &DeviceArgs<'_, '_>) -> Result<Any, Error> {
     let (tensor, shape): (Tensor, Shape) = (args.get(0, "tensor")?, args.get(1, "shape")?);
     let dtype: Option<DataType> = args.get(2, "dtype")?;
     let dtype = dtype.unwrap_or(tensor.dtype());

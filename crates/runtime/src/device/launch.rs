@@ -30,7 +30,7 @@ impl Axis {
 
 /// The value of a parameter, as drivers read it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Value {
+pub(crate) enum ParamValue {
     Word([u8; 8]),
     Half([u8; 4]),
 }
@@ -48,8 +48,8 @@ enum BadArgument {
     Type(DataType),
 }
 
-impl Value {
-    fn of(arg: AnyView<'_>, dtype: DataType, device: Device) -> Result<Value, BadArgument> {
+impl ParamValue {
+    fn of(arg: AnyView<'_>, dtype: DataType, device: Device) -> Result<ParamValue, BadArgument> {
         if dtype == DataType::handle() {
             let word = match arg.type_index() {
                 type_index::NONE => 0,
@@ -63,7 +63,7 @@ impl Value {
                 Some(place) => return Err(BadArgument::Elsewhere { place, device }),
                 None => return Err(BadArgument::NoMemory { word, device }),
             }
-            return Ok(Value::Word(word.to_ne_bytes()));
+            return Ok(ParamValue::Word(word.to_ne_bytes()));
         }
         let int = || arg.as_int().ok_or(BadArgument::Kind("an integer"));
         let float = || {
@@ -71,20 +71,22 @@ impl Value {
             value.ok_or(BadArgument::Kind("a number"))
         };
         Ok(match dtype {
-            dtype if dtype == DataType::int(64) || dtype == DataType::uint(64) => Value::Word(int()?.to_ne_bytes()),
-            dtype if dtype == DataType::int(32) || dtype == DataType::uint(32) => {
-                Value::Half((int()? as i32).to_ne_bytes())
+            dtype if dtype == DataType::int(64) || dtype == DataType::uint(64) => {
+                ParamValue::Word(int()?.to_ne_bytes())
             }
-            dtype if dtype == DataType::float(64) => Value::Word(float()?.to_ne_bytes()),
-            dtype if dtype == DataType::float(32) => Value::Half((float()? as f32).to_ne_bytes()),
+            dtype if dtype == DataType::int(32) || dtype == DataType::uint(32) => {
+                ParamValue::Half((int()? as i32).to_ne_bytes())
+            }
+            dtype if dtype == DataType::float(64) => ParamValue::Word(float()?.to_ne_bytes()),
+            dtype if dtype == DataType::float(32) => ParamValue::Half((float()? as f32).to_ne_bytes()),
             other => return Err(BadArgument::Type(other)),
         })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Value::Word(bytes) => bytes,
-            Value::Half(bytes) => bytes,
+            ParamValue::Word(bytes) => bytes,
+            ParamValue::Half(bytes) => bytes,
         }
     }
 }
@@ -102,7 +104,7 @@ fn place_of(device_type: i32, handle: usize) -> Option<Device> {
 pub(crate) struct Call {
     /// Where the kernel runs: where its memory is; without any, the thread's device.
     pub device: Device,
-    pub values: Vec<Value>,
+    pub values: Vec<ParamValue>,
     /// How many blocks there are in each direction.
     pub blocks: [usize; 3],
     /// How many threads a block has in each direction.
@@ -147,7 +149,7 @@ impl Call {
         let place = parameters.iter().find_map(|arg| place_of(device_type, address(*arg)?));
         let device = place.unwrap_or_else(|| current_device(device_type));
         let values = parameters.iter().zip(&info.types).enumerate().map(|(at, (arg, dtype))| {
-            Value::of(*arg, *dtype, device).map_err(|why| refused(format!("argument {at}: {why}")))
+            ParamValue::of(*arg, *dtype, device).map_err(|why| refused(format!("argument {at}: {why}")))
         });
         Ok(Call { device, values: values.collect::<Result<_, _>>()?, blocks, threads, dimensions })
     }

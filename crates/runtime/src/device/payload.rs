@@ -51,9 +51,9 @@ pub enum PayloadError {
     Rest(usize),
 }
 
-struct Reader<'a>(&'a [u8]);
+struct PayloadReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> PayloadReader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], PayloadError> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(PayloadError::Short)?;
         self.0 = rest;
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
 impl Payload {
     /// Reads a module.
     pub fn read(bytes: &[u8]) -> Result<Payload, PayloadError> {
-        let mut reader = Reader(bytes);
+        let mut reader = PayloadReader(bytes);
         let format = reader.text()?;
         let kernels =
             (0..reader.count(8)?).map(|_| Ok((reader.text()?, reader.info()?))).collect::<Result<_, PayloadError>>()?;

@@ -20,7 +20,7 @@ pub const LIBRARY_KIND: &str = "_lib";
 
 /// A module of the tree: to be written, with its bytes as [`SavedBytes`], or read from bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node<P> {
+pub struct ModuleNode<P> {
     /// What kind of module it is.
     pub kind: String,
     /// Its bytes; `None` for the code of the library itself.
@@ -65,7 +65,7 @@ pub enum BlobError {
 }
 
 /// The bytes of a tree: its length, then the rest.
-pub fn encode(nodes: Vec<Node<SavedBytes>>) -> SavedBytes {
+pub fn encode(nodes: Vec<ModuleNode<SavedBytes>>) -> SavedBytes {
     let mut out = SavedBytes::default();
     let number = |out: &mut SavedBytes, value: usize| out.push(&(value as u64).to_le_bytes());
     number(&mut out, nodes.len() + 1);
@@ -94,8 +94,8 @@ pub fn encode(nodes: Vec<Node<SavedBytes>>) -> SavedBytes {
 }
 
 /// Reads a tree, without the length in front.
-pub fn decode(bytes: &[u8]) -> Result<Vec<Node<&[u8]>>, BlobError> {
-    let mut reader = Reader { bytes, at: 0 };
+pub fn decode(bytes: &[u8]) -> Result<Vec<ModuleNode<&[u8]>>, BlobError> {
+    let mut reader = BlobReader { bytes, at: 0 };
     let rows = reader.numbers()?;
     let children = reader.numbers()?;
     let modules = rows.len().checked_sub(1).filter(|n| *n > 0).ok_or(BlobError::Empty)?;
@@ -117,14 +117,14 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Node<&[u8]>>, BlobError> {
         let kind = reader.part()?.to_vec();
         let kind = String::from_utf8(kind).map_err(|_| BlobError::Kind(module))?;
         let payload = if kind == LIBRARY_KIND { None } else { Some(reader.part()?) };
-        nodes.push(Node { kind, payload, imports });
+        nodes.push(ModuleNode { kind, payload, imports });
     }
     refuse_cycles(&nodes)?;
     Ok(nodes)
 }
 
 /// Modules count references to their imports: a cycle would never be freed, and a search would never end.
-fn refuse_cycles<P>(nodes: &[Node<P>]) -> Result<(), BlobError> {
+fn refuse_cycles<P>(nodes: &[ModuleNode<P>]) -> Result<(), BlobError> {
     let mut waiting_for: Vec<usize> = nodes.iter().map(|node| node.imports.len()).collect();
     let mut importers: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for (module, node) in nodes.iter().enumerate() {
@@ -151,12 +151,12 @@ fn refuse_cycles<P>(nodes: &[Node<P>]) -> Result<(), BlobError> {
     Err(BlobError::Cycle(waiting_for.iter().position(|count| *count > 0).unwrap_or(0)))
 }
 
-struct Reader<'a> {
+struct BlobReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> BlobReader<'a> {
     fn take(&mut self, count: u64) -> Result<&'a [u8], BlobError> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let taken = usize::try_from(count).ok().and_then(|count| rest.get(..count));
@@ -189,12 +189,12 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn node<'a>(kind: &str, payload: Option<&'a [u8]>, imports: &[usize]) -> Node<&'a [u8]> {
-        Node { kind: kind.to_owned(), payload, imports: imports.to_vec() }
+    fn node<'a>(kind: &str, payload: Option<&'a [u8]>, imports: &[usize]) -> ModuleNode<&'a [u8]> {
+        ModuleNode { kind: kind.to_owned(), payload, imports: imports.to_vec() }
     }
 
-    fn bytes_of(nodes: &[Node<&[u8]>]) -> Vec<u8> {
-        let save = |node: &Node<&[u8]>| Node {
+    fn bytes_of(nodes: &[ModuleNode<&[u8]>]) -> Vec<u8> {
+        let save = |node: &ModuleNode<&[u8]>| ModuleNode {
             kind: node.kind.clone(),
             payload: node.payload.map(|bytes| bytes.to_vec().into()),
             imports: node.imports.clone(),

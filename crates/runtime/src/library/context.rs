@@ -13,7 +13,7 @@ use relaxide_ffi::fork::{self, Held};
 use super::module::fill;
 
 /// All that are entered, the oldest first.
-static ENTERED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static ENTERED: Mutex<Vec<ModuleInSlot>> = Mutex::new(Vec::new());
 
 /// Holds the lock across a fork.
 pub(super) fn hold() -> Option<Held> {
@@ -21,13 +21,13 @@ pub(super) fn hold() -> Option<Held> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-struct Entry {
+struct ModuleInSlot {
     slot: usize,
     module: usize,
 }
 
 /// A module's place in a slot, until it is dropped.
-pub(super) struct Context(Entry);
+pub(super) struct Context(ModuleInSlot);
 
 impl Context {
     /// Leads a slot to a module, unless it leads to another.
@@ -36,7 +36,7 @@ impl Context {
     /// `slot` is a writable pointer of a library that stays loaded as long as the context is; `module` is the module that
     /// keeps the context.
     pub(super) unsafe fn enter(slot: *mut c_void, module: *mut c_void) -> Self {
-        let entry = Entry { slot: slot as usize, module: module as usize };
+        let entry = ModuleInSlot { slot: slot as usize, module: module as usize };
         let mut entered = entered();
         let is_first = entered.iter().all(|other| other.slot != entry.slot);
         entered.push(entry);
@@ -60,6 +60,6 @@ impl Drop for Context {
     }
 }
 
-fn entered() -> MutexGuard<'static, Vec<Entry>> {
+fn entered() -> MutexGuard<'static, Vec<ModuleInSlot>> {
     ENTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,9 +14,9 @@ use super::blob;
 use super::module::{Code, assemble};
 
 /// A library's module, and where its module tree was when it was made.
-type Made = (Option<usize>, Module);
+type SystemLibrary = (Option<usize>, Module);
 
-static MADE: LazyLock<Mutex<HashMap<String, Made>>> = LazyLock::new(Mutex::default);
+static MADE: LazyLock<Mutex<HashMap<String, SystemLibrary>>> = LazyLock::new(Mutex::default);
 
 /// Holds the lock across a fork.
 pub(super) fn hold() -> Option<Held> {
@@ -38,6 +38,6 @@ pub fn system_library(prefix: &str) -> Result<Module, Error> {
     Ok(module)
 }
 
-fn made() -> std::sync::MutexGuard<'static, HashMap<String, Made>> {
+fn made() -> std::sync::MutexGuard<'static, HashMap<String, SystemLibrary>> {
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,7 +2,7 @@
 
 use relaxide_ffi::{AnyView, Error, ErrorKind, Module, ModuleProperties, SavedBytes, get_global};
 
-use super::blob::{self, LIBRARY_KIND, Node};
+use super::blob::{self, LIBRARY_KIND, ModuleNode};
 
 /// Makes the modules that the bytes describe and connects them; `library` takes the place of the library's own code.
 pub(super) fn rebuild(bytes: &[u8], library: &Module) -> Result<Module, Error> {
@@ -17,7 +17,7 @@ pub(super) fn rebuild(bytes: &[u8], library: &Module) -> Result<Module, Error> {
     modules.into_iter().next().ok_or_else(|| Error::new(ErrorKind::ValueError, blob::BlobError::Empty.to_string()))
 }
 
-fn make(node: &Node<&[u8]>, library: &Module) -> Result<Module, Error> {
+fn make(node: &ModuleNode<&[u8]>, library: &Module) -> Result<Module, Error> {
     let Some(payload) = node.payload else { return Ok(library.clone()) };
     let loader = format!("ffi.Module.load_from_bytes.{}", node.kind);
     let function = get_global(&loader).ok_or_else(|| {
@@ -85,7 +85,7 @@ impl Tree {
         }
     }
 
-    fn node(&self, at: usize) -> Result<Node<SavedBytes>, Error> {
+    fn node(&self, at: usize) -> Result<ModuleNode<SavedBytes>, Error> {
         let is_library = self.library_at == Some(at);
         let sources = if is_library { self.compiled.as_slice() } else { self.modules.get(at..=at).unwrap_or_default() };
         let mut imports: Vec<usize> = Vec::new();
@@ -96,10 +96,10 @@ impl Tree {
             }
         }
         let Some(module) = sources.first().filter(|_| !is_library) else {
-            return Ok(Node { kind: LIBRARY_KIND.to_owned(), payload: None, imports });
+            return Ok(ModuleNode { kind: LIBRARY_KIND.to_owned(), payload: None, imports });
         };
         let kind = module.kind().to_owned();
         let payload = module.body().save().map_err(|error| error.context(format!("cannot save {kind}")))?;
-        Ok(Node { kind, payload: Some(payload), imports })
+        Ok(ModuleNode { kind, payload: Some(payload), imports })
     }
 }

@@ -145,11 +145,11 @@ impl std::fmt::Debug for Buffer {
     }
 }
 
-type Table = Mutex<HashMap<(Device, AllocatorKind), Arc<dyn Allocator>>>;
+type AllocatorTable = Mutex<HashMap<(Device, AllocatorKind), Arc<dyn Allocator>>>;
 
-fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(Table::default)
+fn table() -> &'static AllocatorTable {
+    static TABLE: OnceLock<AllocatorTable> = OnceLock::new();
+    TABLE.get_or_init(AllocatorTable::default)
 }
 
 /// The process's allocator of a kind for a device.

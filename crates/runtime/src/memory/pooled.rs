@@ -36,11 +36,11 @@ fn rounded(bytes: usize) -> Option<usize> {
 pub(super) struct Pooled {
     device: Device,
     api: &'static dyn DeviceApi,
-    state: Mutex<State>,
+    state: Mutex<IdleBuffers>,
 }
 
 #[derive(Default)]
-struct State {
+struct IdleBuffers {
     /// What waits, by size; those that came last are at the end.
     free: HashMap<usize, Vec<IdleBuffer>, BuildHasherDefault<PageHasher>>,
     /// The sizes of buffers of whole pages that wait, in order.
@@ -64,7 +64,7 @@ fn bound(peak: usize) -> usize {
     peak.saturating_add(peak / 2).max(SMALL)
 }
 
-impl State {
+impl IdleBuffers {
     /// Takes a buffer of exactly that size that waits.
     #[inline]
     fn take(&mut self, bytes: usize) -> Option<usize> {
@@ -139,8 +139,8 @@ impl Pooled {
         Self { device, api, state: Mutex::default() }
     }
 
-    fn free_all(&self, state: &mut State) {
-        let State { free, sizes, stats, .. } = state;
+    fn free_all(&self, state: &mut IdleBuffers) {
+        let IdleBuffers { free, sizes, stats, .. } = state;
         free.drain().for_each(|(bytes, list)| list.iter().for_each(|waiting| self.free(waiting.address, bytes)));
         sizes.clear();
         stats.cached = 0;

@@ -10,7 +10,7 @@ use relaxide_ffi::{AnyView, Device, Error, ErrorKind, Function, Module, ModuleIm
 use super::binaries;
 use super::devices::{Opened, opened};
 use super::driver::{PROGRAM_BUILD_LOG, Raw, SUCCESS};
-use crate::device::launch::{self, Call, Value};
+use crate::device::launch::{self, Call, ParamValue};
 use crate::device::payload::{Info, Payload};
 
 /// The kind of the modules.
@@ -184,7 +184,7 @@ impl Built {
     fn launch(
         &self,
         name: &str,
-        values: &[Value],
+        values: &[ParamValue],
         dims: usize,
         global: &[usize; 3],
         local: &[usize; 3],

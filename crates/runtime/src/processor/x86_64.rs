@@ -89,7 +89,8 @@ pub(super) mod host {
     /// The names of what the processor has and the system saves.
     static PRESENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let saved = saved_state();
-        let present = |(_, leaf, word, bit, state): &&Feature| bit_of(*leaf, *word, *bit) && saved & state == *state;
+        let present =
+            |(_, leaf, word, bit, state): &&Feature| bit_of(leaf.0, leaf.1, *word, *bit) && saved & state == *state;
         FEATURES.iter().filter(present).map(|(name, ..)| *name).collect()
     });
 
@@ -97,7 +98,7 @@ pub(super) mod host {
         FEATURES.iter().any(|(known, ..)| *known == name).then(|| PRESENT.contains(&name))
     }
 
-    fn bit_of((leaf, sub_leaf): (u32, u32), word: Word, bit: u32) -> bool {
+    fn bit_of(leaf: u32, sub_leaf: u32, word: Word, bit: u32) -> bool {
         // A leaf beyond the last answers with that of another.
         if leaf > __cpuid(leaf & 0x8000_0000).eax {
             return false;
@@ -119,7 +120,7 @@ pub(super) mod host {
     /// XCR0; nothing where the system does not use it.
     fn saved_state() -> u64 {
         const USES_XSAVE: u32 = 27;
-        if !bit_of((1, 0), C, USES_XSAVE) {
+        if !bit_of(1, 0, C, USES_XSAVE) {
             return 0;
         }
         // SAFETY: the system has switched the instruction on, as CPUID has just said.

@@ -27,9 +27,7 @@ use std::sync::Arc;
 use memmap2::{MmapMut, MmapOptions};
 use relaxide_ffi::{DataType, Device, Error, ErrorKind, Tensor};
 
-pub use gguf::{
-    Entry as GgufEntry, EntryError as GgufEntryError, GgufError, GgufFile, Kind as GgufKind, read_gguf_header,
-};
+pub use gguf::{GgufEntry, GgufEntryError, GgufError, GgufFile, GgufKind, read_gguf_header};
 pub use header::{Entry, Header, HeaderError, format_dtype, read_header};
 pub use write::{Written, write_tensors};
 

@@ -300,7 +300,7 @@ pub(super) fn difference(end: &PrimExpr, start: &PrimExpr) -> PrimExpr {
     }
     if let PrimExpr::Binary(sum) = end
         && sum.op == BinaryOp::Add
-        && relaxide_ffi::structural_equal(&sum.a, start, false).is_ok()
+        && relaxide_ffi::structural_equal(&sum.a, start, relaxide_ffi::FreeVars::Same).is_ok()
     {
         return sum.b.clone();
     }

@@ -58,8 +58,8 @@ impl Parser<'_> {
     }
 
     /// What a block and those inside it have made so far that a part of its head cannot speak of.
-    fn made_behind(&self, block: usize, part: Part) -> Made {
-        let mut made = Made::default();
+    fn made_behind(&self, block: usize, part: Part) -> BoundNames {
+        let mut made = BoundNames::default();
         let Some(frame) = self.kernel.blocks.get(block) else { return made };
         for stmt in self.kernel.stmts.iter().skip(frame.first_body).flatten() {
             match stmt {
@@ -84,12 +84,12 @@ impl Parser<'_> {
 
 /// Variables and buffers.
 #[derive(Default)]
-struct Made {
+struct BoundNames {
     vars: HashSet<Ref<Var>>,
     buffers: HashSet<Ref<Buffer>>,
 }
 
-impl Made {
+impl BoundNames {
     fn is_empty(&self) -> bool {
         self.vars.is_empty() && self.buffers.is_empty()
     }
@@ -123,7 +123,7 @@ impl Made {
     }
 
     fn reach_prim(&self, e: &PrimExpr) -> bool {
-        struct Find<'a>(&'a Made, bool);
+        struct Find<'a>(&'a BoundNames, bool);
         impl PrimVisitor for Find<'_> {
             fn visit_prim(&mut self, e: &PrimExpr) {
                 self.1 |= match e {

@@ -24,16 +24,16 @@ mod strength {
 }
 
 /// How an operator is written.
-enum Form {
+enum OperatorForm {
     /// Between its operands, with a strength.
     Infix(&'static str, u8),
     /// As a call.
     Named(&'static str),
 }
 
-fn form(op: BinaryOp, float: bool) -> Form {
+fn form(op: BinaryOp, float: bool) -> OperatorForm {
     use BinaryOp::*;
-    use Form::*;
+    use OperatorForm::*;
     match op {
         Add => Infix("+", strength::SUM),
         Sub => Infix("-", strength::SUM),
@@ -170,8 +170,8 @@ impl Printer<'_> {
             return self.call_text(call_form(b.op), &[b.a.clone(), b.b.clone()]);
         }
         match form(b.op, dtype.is_float()) {
-            Form::Named(name) => self.call_text(name, &[b.a.clone(), b.b.clone()]),
-            Form::Infix(symbol, level) => {
+            OperatorForm::Named(name) => self.call_text(name, &[b.a.clone(), b.b.clone()]),
+            OperatorForm::Infix(symbol, level) => {
                 // Comparisons chain in Python, so neither side may be one without parentheses.
                 let left = if level == strength::COMPARE { level + 1 } else { level };
                 let text = format!("{} {symbol} {}", self.prim_at(&b.a, left), self.prim_at(&b.b, level + 1));

@@ -1,6 +1,6 @@
 //! Programs of tiles: where the device part begins, scope ids, operations of several threads on tiles.
 
-use relaxide_ffi::{Any, Array, DataType, Ref, structural_equal};
+use relaxide_ffi::{Any, Array, DataType, FreeVars, Ref, structural_equal};
 use relaxide_ir::PrimExpr;
 use relaxide_ir::layout::{Placement, ScopeKind};
 use relaxide_tir::tile::{Default, LambdaExpr, Parameter, ScopeIdDefStmt, TILE_PREFIX, TilePrimitiveCall, primitive};
@@ -139,5 +139,5 @@ fn scalar(arg: &Any) -> Option<PrimExpr> {
 
 fn same(a: &Any, b: &Any) -> bool {
     let both = a.as_object().zip(b.as_object());
-    both.is_some_and(|(a, b)| structural_equal(a, b, false).is_ok())
+    both.is_some_and(|(a, b)| structural_equal(a, b, FreeVars::Same).is_ok())
 }

@@ -1,6 +1,6 @@
 //! Blocks: axes, regions, initial values.
 
-use relaxide_ffi::{DataType, Ref, structural_equal};
+use relaxide_ffi::{DataType, FreeVars, Ref, structural_equal};
 use relaxide_ir::prim::add;
 use relaxide_ir::{Attrs, PrimExpr, Var};
 use relaxide_tir::{BufferRegion, IterKind, IterVar, MatchBufferRegion, SBlock, SBlockRealize, Stmt};
@@ -160,10 +160,9 @@ impl Printer<'_> {
         let PrimExpr::Var(var) = value else { return false };
         matches!(axis.kind, IterKind::Spatial | IterKind::Reduce)
             && axis.min.is_int(0)
-            && self
-                .loops
-                .iter()
-                .any(|l| &l.var == var && l.min.is_int(0) && structural_equal(&l.extent, &axis.extent, false).is_ok())
+            && self.loops.iter().any(|l| {
+                &l.var == var && l.min.is_int(0) && structural_equal(&l.extent, &axis.extent, FreeVars::Same).is_ok()
+            })
     }
 
     fn regions(&mut self, regions: &[Ref<BufferRegion>]) -> String {

@@ -3,7 +3,7 @@
 //! A view that differs from a buffer by its shape alone, by its element type alone, or by its layout, is written as a method of that buffer;
 //! everything else as a declaration over an address.
 
-use relaxide_ffi::{Ref, structural_equal};
+use relaxide_ffi::{FreeVars, Ref, structural_equal};
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::layout::{Layout, Placement};
 use relaxide_ir::{Buffer, PrimExpr, prim};
@@ -65,7 +65,7 @@ struct View {
 
 fn same_placement(a: &Placement, b: &Placement) -> bool {
     match (a, b) {
-        (Placement::By(a), Placement::By(b)) => structural_equal(a, b, false).is_ok(),
+        (Placement::By(a), Placement::By(b)) => structural_equal(a, b, FreeVars::Same).is_ok(),
         _ => a == b,
     }
 }
@@ -79,7 +79,7 @@ fn holds(owner: &Buffer, shape: &[PrimExpr]) -> bool {
 }
 
 fn same(a: &[PrimExpr], b: &[PrimExpr]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| structural_equal(a, b, true).is_ok())
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| structural_equal(a, b, FreeVars::Mapped).is_ok())
 }
 
 /// Whether a shape is that of a buffer with so many more or fewer elements in the last dimension as they are smaller or larger.

@@ -34,7 +34,7 @@ pub enum Answer {
 impl Order {
     /// As a message.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::begin();
+        let mut out = MessageWriter::begin();
         match self {
             Order::Load(id, path, weights) => {
                 out.byte(0).number(*id).text(path).byte(u8::from(weights.is_some()));
@@ -54,7 +54,7 @@ impl Order {
 
     /// The order of a message without its length.
     pub fn decode(message: Bytes) -> Result<Order, Error> {
-        let mut from = Reader(message);
+        let mut from = MessageReader(message);
         let order = match from.byte()? {
             0 => {
                 let (id, path) = (from.number()?, from.text()?);
@@ -72,7 +72,7 @@ impl Order {
 impl Answer {
     /// As a message.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::begin();
+        let mut out = MessageWriter::begin();
         match self {
             Answer::Ready => {
                 out.byte(0);
@@ -89,7 +89,7 @@ impl Answer {
 
     /// The answer of a message without its length.
     pub fn decode(message: Bytes) -> Result<Answer, Error> {
-        let mut from = Reader(message);
+        let mut from = MessageReader(message);
         let answer = match from.byte()? {
             0 => Answer::Ready,
             1 => Answer::Outputs(from.tensors()?),
@@ -130,11 +130,11 @@ pub(crate) fn receive(mut from: impl Read) -> io::Result<Option<Bytes>> {
     Ok(Some(message.into()))
 }
 
-struct Writer(Vec<u8>);
+struct MessageWriter(Vec<u8>);
 
-impl Writer {
-    fn begin() -> Writer {
-        Writer(vec![0; 8])
+impl MessageWriter {
+    fn begin() -> MessageWriter {
+        MessageWriter(vec![0; 8])
     }
 
     fn end(mut self) -> Vec<u8> {
@@ -178,14 +178,14 @@ impl Writer {
     }
 }
 
-struct Reader(Bytes);
+struct MessageReader(Bytes);
 
 #[cold]
 fn broken() -> Error {
     Error::new(Fault::Internal, "a message between server and worker is broken")
 }
 
-impl Reader {
+impl MessageReader {
     fn end<T>(&self, value: T) -> Result<T, Error> {
         if self.0.is_empty() { Ok(value) } else { Err(broken()) }
     }

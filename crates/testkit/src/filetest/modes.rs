@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use relaxide_ffi::{Any, Array, Function, Ref, register_global, structural_equal};
+use relaxide_ffi::{Any, Array, FreeVars, Function, Ref, register_global, structural_equal};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal, parse_value};
 use relaxide_ir::{AttrValue, Attrs, IRModule, Target};
 use relaxide_relax::dpl::Rewriter;
@@ -301,7 +301,7 @@ fn reparsed(module: &IRModule) -> Result<String, String> {
     }
     for (name, func) in &module.functions {
         let other = again.get(name).ok_or_else(|| format!("`{name}` is lost in the print"))?;
-        structural_equal(&func.0, &other.0, true)
+        structural_equal(&func.0, &other.0, FreeVars::Mapped)
             .map_err(|e| format!("`{name}` differs once printed and parsed: {e:?}"))?;
     }
     Ok(text)

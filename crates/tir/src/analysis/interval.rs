@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{Ref, structural_equal};
+use relaxide_ffi::{FreeVars, Ref, structural_equal};
 use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, Binary, BinaryOp, PrimExpr, free_vars};
@@ -52,7 +52,7 @@ impl Interval {
     /// written, though an axis of one step, say, is known to be zero.
     pub fn hull(&self, other: &Interval, analyzer: &mut Analyzer) -> Interval {
         let mut end = |a: &PrimExpr, b: &PrimExpr, outer: &PrimExpr| {
-            if structural_equal(a, b, false).is_ok() { a.clone() } else { analyzer.simplify(outer) }
+            if structural_equal(a, b, FreeVars::Same).is_ok() { a.clone() } else { analyzer.simplify(outer) }
         };
         let min = end(&self.min, &other.min, &prim::min(&self.min, &other.min));
         Interval { min, max: end(&self.max, &other.max, &prim::max(&self.max, &other.max)) }

@@ -61,7 +61,11 @@ impl Hold {
     /// Puts checks in front of the kernel, once each.
     fn push_check(&mut self, condition: PrimExpr, checks: Vec<Stmt>) {
         let check = Stmt::when(condition, Stmt::seq(checks));
-        if !self.entry.iter().any(|known| relaxide_ffi::structural_equal(known, &check, false).is_ok()) {
+        if !self
+            .entry
+            .iter()
+            .any(|known| relaxide_ffi::structural_equal(known, &check, relaxide_ffi::FreeVars::Same).is_ok())
+        {
             self.entry.push(check);
         }
     }

@@ -9,7 +9,7 @@ use relaxide_ir::PrimExpr;
 use relaxide_ir::prim::{Binary, BufferLoad, PrimCall, Ramp};
 
 use super::memory::View;
-use super::scalar::{self, Scalar, Value};
+use super::scalar::{self, Scalar, ScalarOrLanes};
 use super::{Interp, InterpError, Result, math};
 use crate::analysis::wide::in_64_bits;
 use crate::intrin::Intrinsic;
@@ -18,10 +18,10 @@ use crate::tensor_argument::TensorArgument;
 
 impl Interp {
     /// The value of an expression, all lanes of it.
-    pub(super) fn eval(&mut self, e: &PrimExpr) -> Result<Value> {
+    pub(super) fn eval(&mut self, e: &PrimExpr) -> Result<ScalarOrLanes> {
         match usize::from(e.dtype().lanes.max(1)) {
-            1 => Ok(Value::One(self.eval_at(e, 0)?)),
-            lanes => Ok(Value::Many(self.eval_lanes(e, lanes)?.0)),
+            1 => Ok(ScalarOrLanes::One(self.eval_at(e, 0)?)),
+            lanes => Ok(ScalarOrLanes::Many(self.eval_lanes(e, lanes)?.0)),
         }
     }
 

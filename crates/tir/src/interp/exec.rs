@@ -4,7 +4,7 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 
 use super::memory::View;
-use super::scalar::{Scalar, Value};
+use super::scalar::{Scalar, ScalarOrLanes};
 use super::threads::{is_thread, waits};
 use super::{Interp, InterpError, Result};
 use crate::early_exit::EarlyExit;
@@ -98,7 +98,7 @@ impl Interp {
     }
 
     /// Gives a variable a value. Most have one already.
-    pub(super) fn set(&mut self, var: &Ref<Var>, value: Value) {
+    pub(super) fn set(&mut self, var: &Ref<Var>, value: ScalarOrLanes) {
         match self.vars.get_mut(var) {
             Some(old) => *old = value,
             None => drop(self.vars.insert(var.clone(), value)),
@@ -123,7 +123,7 @@ impl Interp {
         for i in 0..extent {
             let i = if n.kind == ForKind::Parallel { extent - 1 - i } else { i };
             let value = Scalar::Int(min.wrapping_add(i)).wrapped(dtype);
-            self.set(&n.var, Value::One(value));
+            self.set(&n.var, ScalarOrLanes::One(value));
             match self.exec(&n.body)? {
                 Flow::Next | Flow::Continue => {}
                 Flow::Break => break,
@@ -148,7 +148,7 @@ impl Interp {
     }
 
     /// Stores a value that is the store's own.
-    pub(super) fn store_value(&mut self, n: &BufferStore, value: Value) -> Result<()> {
+    pub(super) fn store_value(&mut self, n: &BufferStore, value: ScalarOrLanes) -> Result<()> {
         let within = usize::from(n.buffer.dtype.lanes.max(1));
         let index_lanes = n.indices.last().map_or(1, |i| usize::from(i.dtype().lanes.max(1)));
         let view = self.view_of(&n.buffer)?;
@@ -176,7 +176,7 @@ impl Interp {
     }
 
     /// Stores one element, whose lanes are those of a value from some on.
-    fn store_element(&mut self, view: &View, indices: &[i64], first: usize, value: &Value) -> Result<()> {
+    fn store_element(&mut self, view: &View, indices: &[i64], first: usize, value: &ScalarOrLanes) -> Result<()> {
         for lane in 0..view.lanes() {
             self.memory.store(view, indices, lane, value.lane(first + lane)?)?;
         }
@@ -227,13 +227,13 @@ impl Interp {
         // Strides and offset are the block's own; a dimension may also be a variable of the kernel.
         for (dim, size) in buffer.shape.iter().zip(&part.shape) {
             if let Some(var) = dim.as_var() {
-                self.vars.entry(var.clone()).or_insert(Value::One(Scalar::Int(*size)));
+                self.vars.entry(var.clone()).or_insert(ScalarOrLanes::One(Scalar::Int(*size)));
             }
         }
         let own = buffer.strides.iter().zip(&part.strides).chain([(&buffer.elem_offset, &part.offset)]);
         for (e, value) in own {
             if let Some(var) = e.as_var() {
-                self.vars.insert(var.clone(), Value::One(Scalar::Int(*value)));
+                self.vars.insert(var.clone(), ScalarOrLanes::One(Scalar::Int(*value)));
             }
         }
         self.views.remove(buffer);

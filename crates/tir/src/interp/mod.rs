@@ -57,7 +57,7 @@ use crate::PrimFunc;
 use crate::lower::fix_vscale;
 use memory::{Memory, View};
 pub use scalar::Scalar;
-use scalar::Value;
+use scalar::ScalarOrLanes;
 
 /// An argument of a kernel.
 #[derive(Clone, Debug)]
@@ -223,7 +223,7 @@ impl Hasher for AddressHasher {
 /// The state of an execution.
 #[derive(Default)]
 struct Interp {
-    vars: ByNode<Var, Value>,
+    vars: ByNode<Var, ScalarOrLanes>,
     memory: Memory,
     /// Parameters and dimensions, which keep their values.
     fixed: HashSet<Ref<Var>>,
@@ -251,7 +251,7 @@ pub fn run(func: &PrimFunc, args: &[Arg]) -> Result<Option<Scalar>> {
 
 /// Evaluates a scalar expression under values of its variables, as shape functions and tests do.
 pub fn eval(e: &relaxide_ir::PrimExpr, values: &HashMap<Ref<Var>, i64>) -> Result<Scalar> {
-    let vars = values.iter().map(|(var, value)| (var.clone(), Value::One(Scalar::Int(*value)))).collect();
+    let vars = values.iter().map(|(var, value)| (var.clone(), ScalarOrLanes::One(Scalar::Int(*value)))).collect();
     let mut interp = Interp { vars, ..Interp::default() };
     interp.eval_at(e, 0)
 }
@@ -272,7 +272,7 @@ impl Interp {
                     return Err(InterpError::Argument { index, param: param.name.clone(), message });
                 }
             };
-            self.vars.insert(param.clone(), Value::One(value));
+            self.vars.insert(param.clone(), ScalarOrLanes::One(value));
         }
         Ok(())
     }
@@ -301,11 +301,11 @@ impl Interp {
             let strides = buffer.strides.iter().zip(tensor.strides());
             for (dim, size) in dims.chain(strides) {
                 if let Some(var) = dim.as_var() {
-                    self.vars.entry(var.clone()).or_insert(Value::One(Scalar::Int(*size)));
+                    self.vars.entry(var.clone()).or_insert(ScalarOrLanes::One(Scalar::Int(*size)));
                 }
             }
             if let Some(offset) = buffer.elem_offset.as_var() {
-                self.vars.insert(offset.clone(), Value::One(Scalar::Int(0)));
+                self.vars.insert(offset.clone(), ScalarOrLanes::One(Scalar::Int(0)));
             }
             self.memory.adopt(buffer, tensor)?;
         }

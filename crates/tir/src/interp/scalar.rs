@@ -18,7 +18,7 @@ pub enum Scalar {
 
 /// A value of an expression: one element, or one for each lane.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum ScalarOrLanes {
     One(Scalar),
     Many(Vec<Scalar>),
 }
@@ -151,22 +151,22 @@ fn float_to_int(v: f64, to: DataType) -> i64 {
     (v as i64).clamp(low, high)
 }
 
-impl Value {
+impl ScalarOrLanes {
     /// The element of a lane; a scalar is every lane.
     pub fn lane(&self, lane: usize) -> Result<Scalar> {
         match self {
-            Value::One(scalar) => Ok(*scalar),
-            Value::Many(lanes) => {
+            ScalarOrLanes::One(scalar) => Ok(*scalar),
+            ScalarOrLanes::Many(lanes) => {
                 lanes.get(lane).copied().ok_or_else(|| InterpError::Malformed("vectors of different lanes".into()))
             }
         }
     }
 
     /// A value of as many lanes as given.
-    pub fn from_lanes(mut lanes: Vec<Scalar>) -> Value {
+    pub fn from_lanes(mut lanes: Vec<Scalar>) -> ScalarOrLanes {
         match lanes.len() {
-            1 => Value::One(lanes.remove(0)),
-            _ => Value::Many(lanes),
+            1 => ScalarOrLanes::One(lanes.remove(0)),
+            _ => ScalarOrLanes::Many(lanes),
         }
     }
 }

@@ -17,7 +17,7 @@ use relaxide_ir::{Buffer, Ref, Var};
 
 use super::exec::Flow;
 use super::memory::{Pointer, View};
-use super::scalar::{Scalar, Value};
+use super::scalar::{Scalar, ScalarOrLanes};
 use super::{ByNode, Interp, InterpError, Result};
 use crate::functor::StmtVisitor;
 use crate::stmt::*;
@@ -58,7 +58,7 @@ pub(super) fn waits(stmt: &Stmt) -> bool {
 #[derive(Clone)]
 pub(super) struct Thread {
     number: u32,
-    vars: ByNode<Var, Value>,
+    vars: ByNode<Var, ScalarOrLanes>,
     pointers: ByNode<Var, Pointer>,
     views: ByNode<Buffer, std::rc::Rc<View>>,
 }
@@ -129,7 +129,7 @@ impl Interp {
             for i in 0..extent {
                 let mut thread = Thread { number: team.len() as u32, ..thread.clone() };
                 let value = Scalar::Int(min.wrapping_add(i)).wrapped(n.var.dtype());
-                thread.vars.insert(n.var.clone(), Value::One(value));
+                thread.vars.insert(n.var.clone(), ScalarOrLanes::One(value));
                 team.push(thread);
             }
         }
@@ -153,7 +153,7 @@ impl Interp {
             Stmt::For(n) => {
                 let (min, extent) = (self.alike(threads, *phase, &n.min)?, self.alike(threads, *phase, &n.extent)?);
                 for i in 0..extent {
-                    let value = Value::One(Scalar::Int(min.wrapping_add(i)).wrapped(n.var.dtype()));
+                    let value = ScalarOrLanes::One(Scalar::Int(min.wrapping_add(i)).wrapped(n.var.dtype()));
                     threads.iter_mut().for_each(|thread| drop(thread.vars.insert(n.var.clone(), value.clone())));
                     self.team(&n.body, threads, phase)?;
                 }

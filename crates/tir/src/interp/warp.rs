@@ -3,7 +3,7 @@
 use relaxide_ir::DataType;
 use relaxide_ir::prim::PrimCall;
 
-use super::scalar::{Scalar, Value};
+use super::scalar::{Scalar, ScalarOrLanes};
 use super::threads::Thread;
 use super::{Interp, InterpError, Result};
 use crate::intrin::Intrinsic;
@@ -38,14 +38,14 @@ impl Interp {
                 _ => multiplied(call, &given)?.ok_or_else(malformed)?,
             };
             for (thread, value) in warp.iter_mut().zip(made) {
-                self.with_thread(thread, phase, |this| this.store_value(store, Value::from_lanes(value)))?;
+                self.with_thread(thread, phase, |this| this.store_value(store, ScalarOrLanes::from_lanes(value)))?;
             }
         }
         Ok(())
     }
 }
 
-fn shuffled(call: &PrimCall, given: &[Vec<Value>]) -> Result<Option<Vec<Vec<Scalar>>>> {
+fn shuffled(call: &PrimCall, given: &[Vec<ScalarOrLanes>]) -> Result<Option<Vec<Vec<Scalar>>>> {
     let Some((places, width)) = warp::shuffled_down(call) else { return Ok(None) };
     let (places, width) = (places as usize, width as usize);
     let of_thread = |thread: usize| {
@@ -55,7 +55,7 @@ fn shuffled(call: &PrimCall, given: &[Vec<Value>]) -> Result<Option<Vec<Vec<Scal
     (0..given.len()).map(of_thread).collect::<Result<Vec<_>>>().map(Some)
 }
 
-fn loaded(call: &PrimCall, given: &[Vec<Value>]) -> Result<Option<Vec<Vec<Scalar>>>> {
+fn loaded(call: &PrimCall, given: &[Vec<ScalarOrLanes>]) -> Result<Option<Vec<Vec<Scalar>>>> {
     let (Some(count), Some(turned)) = (warp::loaded_matrices(call), call.args[0].as_int()) else { return Ok(None) };
     let element = |matrix: usize, row: usize, column: usize| given[matrix * SIDE + row][1].lane(column);
     let of_thread = |thread: usize| -> Result<Vec<Scalar>> {
@@ -66,7 +66,7 @@ fn loaded(call: &PrimCall, given: &[Vec<Value>]) -> Result<Option<Vec<Vec<Scalar
     (0..given.len()).map(of_thread).collect::<Result<Vec<_>>>().map(Some)
 }
 
-fn multiplied(call: &PrimCall, given: &[Vec<Value>]) -> Result<Option<Vec<Vec<Scalar>>>> {
+fn multiplied(call: &PrimCall, given: &[Vec<ScalarOrLanes>]) -> Result<Option<Vec<Vec<Scalar>>>> {
     let Some(product) = WarpProduct::of_call(call) else { return Ok(None) };
     let terms = product.terms();
     let mut a = vec![Scalar::Int(0); (ROWS * terms) as usize];
@@ -82,7 +82,7 @@ fn multiplied(call: &PrimCall, given: &[Vec<Value>]) -> Result<Option<Vec<Vec<Sc
         }
     }
     let dtype = call.dtype.element();
-    let of_thread = |(thread, args): (usize, &Vec<Value>)| -> Result<Vec<Scalar>> {
+    let of_thread = |(thread, args): (usize, &Vec<ScalarOrLanes>)| -> Result<Vec<Scalar>> {
         let one = |i: i64| -> Result<Scalar> {
             let (row, column) = WarpProduct::place_in_c(thread as i64, i);
             let pairs = (0..terms).map(|k| (a[(row * terms + k) as usize], b[(k * COLUMNS + column) as usize]));

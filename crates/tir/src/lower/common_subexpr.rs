@@ -64,7 +64,7 @@ fn eliminate_common_subexprs(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
 
 /// What two expressions that compute the same have in common.
 #[derive(PartialEq, Eq, Hash)]
-enum Form {
+enum ExprForm {
     Var(Ref<Var>),
     Int(DataType, i64),
     Float(DataType, u64),
@@ -77,7 +77,7 @@ enum Form {
 /// Numbers for expressions; equal ones have one.
 #[derive(Default)]
 struct Numbers {
-    forms: HashMap<Form, usize>,
+    forms: HashMap<ExprForm, usize>,
     /// By node, so that a shared one is looked at once; `None` for what must stay where it is.
     known: HashMap<PrimExpr, Option<usize>>,
     /// Names inside of expressions, which mean nothing outside.
@@ -97,19 +97,19 @@ impl Numbers {
         number
     }
 
-    fn form(&mut self, e: &PrimExpr) -> Option<Form> {
+    fn form(&mut self, e: &PrimExpr) -> Option<ExprForm> {
         if e.dtype().lanes != 1 {
             return None;
         }
         Some(match e {
-            PrimExpr::Var(var) if !self.local.contains(var) => Form::Var(var.clone()),
-            PrimExpr::Int(n) => Form::Int(n.dtype, n.value),
-            PrimExpr::Float(n) => Form::Float(n.dtype, n.value.to_bits()),
-            PrimExpr::Cast(n) => Form::Cast(n.dtype, self.of(&n.value)?),
-            PrimExpr::Binary(n) if !may_trap(n) => Form::Binary(n.op, self.of(&n.a)?, self.of(&n.b)?),
-            PrimExpr::Not(n) => Form::Not(self.of(&n.a)?),
+            PrimExpr::Var(var) if !self.local.contains(var) => ExprForm::Var(var.clone()),
+            PrimExpr::Int(n) => ExprForm::Int(n.dtype, n.value),
+            PrimExpr::Float(n) => ExprForm::Float(n.dtype, n.value.to_bits()),
+            PrimExpr::Cast(n) => ExprForm::Cast(n.dtype, self.of(&n.value)?),
+            PrimExpr::Binary(n) if !may_trap(n) => ExprForm::Binary(n.op, self.of(&n.a)?, self.of(&n.b)?),
+            PrimExpr::Not(n) => ExprForm::Not(self.of(&n.a)?),
             PrimExpr::Select(n) => {
-                Form::Select(self.of(&n.condition)?, self.of(&n.true_value)?, self.of(&n.false_value)?)
+                ExprForm::Select(self.of(&n.condition)?, self.of(&n.true_value)?, self.of(&n.false_value)?)
             }
             _ => return None,
         })

@@ -99,8 +99,8 @@ impl Flat {
         if steps.all(|(outer, (inner, dim))| self.analyzer.can_prove(&prim::ge(outer, inner * dim))) {
             return outer.clone() * stride;
         }
-        let reach = dims.iter().zip(strides).map(|(dim, stride)| (dim - 1) * stride);
-        prim::max(reach.fold(PrimExpr::from(1), |sum, own| sum + own), 0)
+        let spans = dims.iter().zip(strides).map(|(dim, stride)| (dim - 1) * stride);
+        prim::max(spans.fold(PrimExpr::from(1), |sum, own| sum + own), 0)
     }
 
     /// An index in the analyzer's form, where its terms are in order of the dimensions.

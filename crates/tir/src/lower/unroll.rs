@@ -30,7 +30,7 @@ const OPTION: &str = "tirx.UnrollLoop";
 
 pub(super) const PASS: PassInfo = kernel_pass_with!(
     "tirx.transform.UnrollLoop",
-    "Writes unrolled loops out, and those that options find short.",
+    "Unrolls the loops that are marked, and those that options find short.",
     |func, context, _| {
         let mut unroll = Unroll { short: Some(Short::of(context)) };
         Ok(func.with_body(unroll.mutate_stmt(&func.body)))

@@ -74,7 +74,7 @@ fn a_buffer_rolls_along_with_its_loop() {
     let found = same_results(stencil(), |sch| {
         let (b, c) = (sch.get_sblock("B", None).unwrap(), sch.get_sblock("C", None).unwrap());
         let loops = sch.get_loops(&c).unwrap();
-        sch.compute_at(&b, &loops[0], false, -1).unwrap();
+        sch.compute_at(&b, &loops[0], UnitLoops::Dropped, -1).unwrap();
         sch.rolling_buffer(&b, 0).unwrap();
         refused(sch.parallel(&loops[0]), "is neither a complete block nor a reduction block");
     });
@@ -90,10 +90,10 @@ fn a_buffer_does_not_roll_where_iterations_run_at_once_or_boxes_do_not_overlap()
     let loops = sch.get_loops(&c).unwrap();
     let mut apart = sch.clone();
     sch.parallel(&loops[0]).unwrap();
-    sch.compute_at(&b, &loops[0], false, -1).unwrap();
+    sch.compute_at(&b, &loops[0], UnitLoops::Dropped, -1).unwrap();
     refused(sch.rolling_buffer(&b, 0), "run at the same time");
     apart.reorder(&[loops[1].clone(), loops[0].clone()]).unwrap();
-    apart.compute_at(&b, &loops[1], false, -1).unwrap();
+    apart.compute_at(&b, &loops[1], UnitLoops::Dropped, -1).unwrap();
     refused(apart.rolling_buffer(&b, 0), "in successive iterations do not overlap");
 }
 
@@ -162,11 +162,11 @@ fn a_place_is_sampled_and_repeated() {
     let found = same_results(stencil(), |sch| {
         let b = sch.get_sblock("B", None).unwrap();
         let place = sch.sample_compute_location(&b, Some(0)).unwrap();
-        sch.compute_at(&b, &place, false, -1).unwrap();
+        sch.compute_at(&b, &place, UnitLoops::Dropped, -1).unwrap();
         let c = sch.get_sblock("C", None).unwrap();
         let stays = sch.sample_compute_location(&c, Some(3)).unwrap();
         assert_eq!(sch.mark(&stays), Some(Mark::Root));
-        sch.compute_at(&c, &stays, false, -1).unwrap();
+        sch.compute_at(&c, &stays, UnitLoops::Dropped, -1).unwrap();
         refused(sch.unroll(&stays), "the place that was sampled is no loop");
     });
     assert!(found.contains("for ax0 in serial(3)"), "{found}");

@@ -12,18 +12,18 @@ const DEEPEST: usize = 100;
 
 /// The expression of a text; `None` where it is none over known names.
 pub(super) fn read(text: &str, known: &HashMap<String, Rv>) -> Option<PrimExpr> {
-    let mut reader = Reader { rest: text, known, depth: 0 };
+    let mut reader = FactorReader { rest: text, known, depth: 0 };
     let e = reader.sum()?;
     reader.rest.trim().is_empty().then_some(e)
 }
 
-struct Reader<'a> {
+struct FactorReader<'a> {
     rest: &'a str,
     known: &'a HashMap<String, Rv>,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl FactorReader<'_> {
     fn eat(&mut self, token: &str) -> bool {
         let rest = self.rest.trim_start();
         match rest.strip_prefix(token) {

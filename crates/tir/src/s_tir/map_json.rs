@@ -132,7 +132,7 @@ pub(super) fn read(text: &str) -> Option<IndexMap> {
     let graph: Map = json::parse(text).ok()?.to().ok()?;
     let nodes: Array = graph.get("nodes")?.to().ok()?;
     let root = usize::try_from(graph.get("root_index")?.as_int()?).ok()?;
-    let mut reader = Reader { nodes, vars: HashMap::new() };
+    let mut reader = MapReader { nodes, vars: HashMap::new() };
     let (kind, data) = reader.node(root)?;
     if kind != "tirx.IndexMap" {
         return None;
@@ -148,12 +148,12 @@ fn number(data: &Map, field: &str) -> Option<usize> {
     usize::try_from(data.get(field)?.as_int()?).ok()
 }
 
-struct Reader {
+struct MapReader {
     nodes: Array,
     vars: HashMap<usize, Ref<Var>>,
 }
 
-impl Reader {
+impl MapReader {
     /// The kind of a node, and its fields.
     fn node(&self, at: usize) -> Option<(String, Map)> {
         let node: Map = self.any(at)?;
@@ -197,7 +197,7 @@ impl Reader {
             return self.var(at).map(|var| PrimExpr::from(&var));
         }
         let dtype = self.dtype(&data)?;
-        let operand = |reader: &mut Reader, field: &str| {
+        let operand = |reader: &mut MapReader, field: &str| {
             let child = number(&data, field).filter(|child| *child < at)?;
             reader.expression(child, depth + 1)
         };

@@ -51,6 +51,15 @@ pub use state::{StmtRef, Tree};
 pub use tensor_intrin::TensorIntrin;
 pub use trace::Trace;
 
+/// What becomes of loops over one element around a block that is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitLoops {
+    /// They go with it.
+    Kept,
+    /// Their variables become the one value that they have.
+    Dropped,
+}
+
 use crate::{PrimFunc, SBlock, Stmt};
 
 /// A module that is being scheduled, and what its random variables stand for.

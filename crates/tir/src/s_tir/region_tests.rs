@@ -94,7 +94,7 @@ fn producers_are_computed_at_their_consumers() {
         let (b, c) = (sch.get_sblock("B", None).unwrap(), sch.get_sblock("C", None).unwrap());
         let loops = sch.get_loops(&c).unwrap();
         let i = sch.split(&loops[0], &factors(&[0, 5])).unwrap();
-        sch.compute_at(&b, &i[0], false, -1).unwrap();
+        sch.compute_at(&b, &i[0], UnitLoops::Dropped, -1).unwrap();
     });
     insta::assert_snapshot!(found);
 }
@@ -107,7 +107,7 @@ fn consumers_are_computed_at_their_producers() {
         let i = sch.split(&loops[0], &factors(&[0, 4])).unwrap();
         let j = sch.split(&loops[1], &factors(&[0, 6])).unwrap();
         sch.reorder(&[i[0].clone(), j[0].clone(), loops[2].clone(), i[1].clone(), j[1].clone()]).unwrap();
-        sch.reverse_compute_at(&d, &j[0], false, -1).unwrap();
+        sch.reverse_compute_at(&d, &j[0], UnitLoops::Dropped, -1).unwrap();
     });
     insta::assert_snapshot!(found);
 }
@@ -118,11 +118,11 @@ fn blocks_do_not_move_where_they_would_be_wrong() {
     let (c, d) = (sch.get_sblock("C", None).unwrap(), sch.get_sblock("D", None).unwrap());
     let (of_c, of_d) = (sch.get_loops(&c).unwrap(), sch.get_loops(&d).unwrap());
     let refusals = [
-        (sch.reverse_compute_at(&d, &of_c[2], false, -1), "still adds to what `D` reads"),
-        (sch.compute_at(&d, &of_c[0], false, -1), "is an output block"),
-        (sch.compute_at(&c, &of_c[0], false, -1), "is already an ancestor of block `C`"),
-        (sch.reverse_compute_at(&c, &of_d[0], false, -1), "has no producers"),
-        (sch.compute_at(&c, &of_d[1], false, 7), "index 7 is not in 0 ..= 0"),
+        (sch.reverse_compute_at(&d, &of_c[2], UnitLoops::Dropped, -1), "still adds to what `D` reads"),
+        (sch.compute_at(&d, &of_c[0], UnitLoops::Dropped, -1), "is an output block"),
+        (sch.compute_at(&c, &of_c[0], UnitLoops::Dropped, -1), "is already an ancestor of block `C`"),
+        (sch.reverse_compute_at(&c, &of_d[0], UnitLoops::Dropped, -1), "has no producers"),
+        (sch.compute_at(&c, &of_d[1], UnitLoops::Dropped, 7), "index 7 is not in 0 ..= 0"),
     ];
     for (found, reason) in refusals {
         let error = found.unwrap_err().to_string();
@@ -138,9 +138,9 @@ fn buffers_are_copied_for_reading_and_writing() {
         let k = sch.split(&loops[2], &factors(&[0, 4])).unwrap();
         sch.reorder(&[loops[0].clone(), k[0].clone(), loops[1].clone(), k[1].clone()]).unwrap();
         let w = sch.cache_write(&c, 0, "local", &[]).unwrap();
-        sch.reverse_compute_at(&w, &loops[0], false, -1).unwrap();
+        sch.reverse_compute_at(&w, &loops[0], UnitLoops::Dropped, -1).unwrap();
         let a = sch.cache_read(&c, 0, "local", &[]).unwrap();
-        sch.compute_at(&a, &k[0], false, -1).unwrap();
+        sch.compute_at(&a, &k[0], UnitLoops::Dropped, -1).unwrap();
         let d = sch.get_sblock("D", None).unwrap();
         let r = sch.cache_read(&d, 0, "shared", std::slice::from_ref(&d)).unwrap();
         assert_eq!(sch.block(&r).unwrap().name, "C_shared");
@@ -206,7 +206,7 @@ fn reductions_are_factored() {
         assert_eq!(sch.block(&parts).unwrap().name, "C_rf");
         assert_eq!(sch.block(&c).unwrap().name, "C");
         let of_whole = sch.get_loops(&c).unwrap();
-        sch.compute_at(&parts, &of_whole[0], false, -1).unwrap();
+        sch.compute_at(&parts, &of_whole[0], UnitLoops::Dropped, -1).unwrap();
     });
     insta::assert_snapshot!(found);
 }
@@ -439,7 +439,7 @@ fn accumulate(n: i64, order: [usize; 3]) -> PrimFunc {
 }
 
 #[test]
-fn blocks_are_carried_out_by_intrinsics() {
+fn blocks_are_executed_by_intrinsics() {
     let intrin =
         TensorIntrin { desc: Ref::new(accumulate(4, [0, 1, 2])), implementation: Ref::new(accumulate(4, [2, 0, 1])) };
     TensorIntrin::register("test.accumulate_4", intrin.clone(), true).unwrap();

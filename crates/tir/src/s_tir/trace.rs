@@ -84,14 +84,14 @@ impl Trace {
 
     /// One line of Python for each step.
     pub fn as_python(&self, remove_postproc: bool) -> Vec<String> {
-        let mut names = Names::default();
+        let mut names = RandomNames::default();
         let steps = self.upto_postproc(remove_postproc).iter();
         steps.map(|(step, decision)| names.line(step, decision.as_ref())).collect()
     }
 
     /// The steps as lists of names, inputs, constants and results, and the decisions by the numbers of their steps.
     pub fn as_json(&self, remove_postproc: bool) -> AttrValue {
-        let mut names = Names::default();
+        let mut names = RandomNames::default();
         let (mut steps, mut decisions) = (Vec::new(), Vec::new());
         for (i, (step, decision)) in self.upto_postproc(remove_postproc).iter().enumerate() {
             let inputs: Vec<AttrValue> = step.inputs.iter().map(|input| names.json(input)).collect();
@@ -236,9 +236,9 @@ fn mentions(operand: &AttrValue, found: &mut HashSet<Rv>) {
 
 /// The names of random variables in a text.
 #[derive(Default)]
-struct Names(HashMap<Rv, String>);
+struct RandomNames(HashMap<Rv, String>);
 
-impl Names {
+impl RandomNames {
     fn define(&mut self, rv: &Rv) -> String {
         let name = match rv {
             Rv::Open => "_".to_string(),

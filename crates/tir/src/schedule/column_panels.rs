@@ -21,6 +21,10 @@ pub fn run(work: Vec<Work>) -> Vec<Work> {
 }
 
 fn in_panels(reduce: &Reduce) -> Option<Reduce> {
-    let c = Contraction::of_numbers_or_words(reduce).ok()?;
-    Quotients::of(&c.column, &c.x.var, "panel", true)?.split(reduce)
+    of(&Contraction::of_numbers_or_words(reduce).ok()?)?.split(reduce)
+}
+
+/// The panels that the columns of a product's matrix lie in, by the quotients and remainders of its indices.
+pub(super) fn of(c: &Contraction) -> Option<Quotients> {
+    Quotients::of(&c.column, &c.x.var, "panel", true)
 }

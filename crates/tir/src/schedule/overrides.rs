@@ -42,12 +42,12 @@ impl Override {
 /// The decisions for the kernels of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    kernels: Vec<Entry>,
+    kernels: Vec<KernelOverrides>,
 }
 
 /// The decisions for a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct KernelOverrides {
     kernel: String,
     /// The target that they are for, where they are for one only.
     target: Option<String>,
@@ -129,7 +129,7 @@ impl Overrides {
         let Value::Object(all) = &value else { return Err(wrong("the schedule", "an object", &value)) };
         // An answer of the command says other things of the compilation, too.
         let list = array("the schedule", all, "schedule")?;
-        let mut kernels: Vec<Entry> = Vec::new();
+        let mut kernels: Vec<KernelOverrides> = Vec::new();
         for (at, entry) in list.iter().enumerate() {
             let place = format!("entry {at} of the schedule");
             let entry = fields(&place, entry, &["kernel", "target", "pieces", "microseconds"])?;
@@ -147,14 +147,14 @@ impl Overrides {
                 }
                 pieces.push(piece);
             }
-            kernels.push(Entry { kernel, target, pieces });
+            kernels.push(KernelOverrides { kernel, target, pieces });
         }
         Ok(Overrides { kernels })
     }
 
     /// Decisions for kernels by their names.
     pub fn of(kernels: Vec<(String, Vec<Override>)>) -> Overrides {
-        let entry = |(kernel, pieces)| Entry { kernel, target: None, pieces };
+        let entry = |(kernel, pieces)| KernelOverrides { kernel, target: None, pieces };
         Overrides { kernels: kernels.into_iter().map(entry).collect() }
     }
 

@@ -142,13 +142,17 @@ impl Prefetch {
 /// the row.
 pub fn first_of_sums<'a>(pieces: impl Iterator<Item = &'a Work>) -> Option<usize> {
     let sum = |work: &'a Work| match work {
-        Work::Reduce(reduce) => reduce.stage.reduction.as_ref().filter(|r| r.op == BinaryOp::Add).map(|_| &reduce.stage),
+        Work::Reduce(reduce) => {
+            reduce.stage.reduction.as_ref().filter(|r| r.op == BinaryOp::Add).map(|_| &reduce.stage)
+        }
         _ => None,
     };
     let sums: Vec<(usize, &Stage)> = pieces.enumerate().filter_map(|(at, work)| Some((at, sum(work)?))).collect();
     let slides = |stage: &Stage| {
         let moved = |index: &PrimExpr, axes: &[Axis]| axes.iter().any(|axis| uses(index, &axis.var));
-        let last = |load: &BufferLoad| load.indices.last().is_some_and(|i| moved(i, &stage.spatial) && moved(i, &stage.reduce));
+        let last = |load: &BufferLoad| {
+            load.indices.last().is_some_and(|i| moved(i, &stage.spatial) && moved(i, &stage.reduce))
+        };
         loads(&stage.value).iter().any(|load| last(load))
     };
     let is_norm = sums.len() > 1 && !sums.iter().any(|(_, stage)| slides(stage));

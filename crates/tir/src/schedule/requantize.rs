@@ -38,10 +38,7 @@ const F32: DataType = DataType::float(32);
 
 /// Rewrites the values of pieces of work, quotients where the processor adds to a product without rounding it.
 pub fn run(mut work: Vec<Work>, machine: &Machine) -> Vec<Work> {
-    let rewrite = |e: &PrimExpr| {
-        let e = Steps.mutate_prim(e);
-        if machine.fma { Quotients.mutate_prim(&e) } else { e }
-    };
+    let rewrite = |e: &PrimExpr| Requantize { multiplies: machine.fma }.mutate_prim(e);
     for piece in &mut work {
         match piece {
             Work::Map(stage) => stage.value = rewrite(&stage.value),
@@ -59,11 +56,11 @@ pub fn run(mut work: Vec<Work>, machine: &Machine) -> Vec<Work> {
 struct Bound {
     op: BinaryOp,
     number: f64,
-    form: Form,
+    form: ClampForm,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
+enum ClampForm {
     /// `op(number, value)`.
     First,
     /// `op(value, number)`.
@@ -78,8 +75,8 @@ impl Bound {
         match e {
             PrimExpr::Binary(n) if matches!(n.op, BinaryOp::Min | BinaryOp::Max) => {
                 match (number(&n.a), number(&n.b)) {
-                    (None, Some(number)) => Some((Bound { op: n.op, number, form: Form::Second }, &n.a)),
-                    (Some(number), None) => Some((Bound { op: n.op, number, form: Form::First }, &n.b)),
+                    (None, Some(number)) => Some((Bound { op: n.op, number, form: ClampForm::Second }, &n.a)),
+                    (Some(number), None) => Some((Bound { op: n.op, number, form: ClampForm::First }, &n.b)),
                     _ => None,
                 }
             }
@@ -94,11 +91,13 @@ impl Bound {
                     _ => return None,
                 };
                 let is_less = compared.op == BinaryOp::Lt;
-                is_less.then_some((Bound { op, number: bound, form: Form::Choice }, value))
+                is_less.then_some((Bound { op, number: bound, form: ClampForm::Choice }, value))
             }
             // A choice whose value has a name, as this file writes it.
             PrimExpr::Let(n) => match Bound::of(&n.body)? {
-                (bound, PrimExpr::Var(var)) if bound.form == Form::Choice && *var == n.var => Some((bound, &n.value)),
+                (bound, PrimExpr::Var(var)) if bound.form == ClampForm::Choice && *var == n.var => {
+                    Some((bound, &n.value))
+                }
                 _ => None,
             },
             _ => None,
@@ -120,9 +119,9 @@ impl Bound {
     fn moved(&self, value: PrimExpr, number: f64) -> PrimExpr {
         let bound = constant(value.dtype(), number);
         match self.form {
-            Form::First => binary(self.op, bound, value),
-            Form::Second => binary(self.op, value, bound),
-            Form::Choice => {
+            ClampForm::First => binary(self.op, bound, value),
+            ClampForm::Second => binary(self.op, value, bound),
+            ClampForm::Choice => {
                 let var = Var::prim("value", value.dtype());
                 let name = PrimExpr::from(&var);
                 let inside = if self.op == BinaryOp::Max { lt(bound.clone(), &name) } else { lt(&name, bound.clone()) };
@@ -162,17 +161,23 @@ fn number(e: &PrimExpr) -> Option<f64> {
     }
 }
 
-/// Steps that become numbers again.
-struct Steps;
+/// Steps that become numbers again, and rounded quotients between bounds.
+struct Requantize {
+    /// Whether quotients become products: where the processor adds to a product without rounding it.
+    multiplies: bool,
+}
 
-impl PrimMutator for Steps {
+impl PrimMutator for Requantize {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
-        match e {
-            PrimExpr::Cast(n) if n.dtype == F32 => match as_number(&n.value, 0.0) {
-                Some(number) => self.mutate_prim(&number),
-                None => self.remake_prim(e),
-            },
-            _ => self.remake_prim(e),
+        if let PrimExpr::Cast(n) = e
+            && n.dtype == F32
+            && let Some(number) = as_number(&n.value, 0.0)
+        {
+            return self.mutate_prim(&number);
+        }
+        match Quotient::of(e).filter(|_| self.multiplies) {
+            Some(quotient) => quotient.multiplied(self.mutate_prim(quotient.dividend)),
+            None => self.remake_prim(e),
         }
     }
 }
@@ -220,18 +225,7 @@ fn of_steps(e: &PrimExpr, dtype: DataType, less: f64) -> Option<PrimExpr> {
     Some(bounds.iter().fold(steps, |value, bound| bound.moved(value, bound.number - less)))
 }
 
-/// Rounded quotients between bounds.
-struct Quotients;
-
-impl PrimMutator for Quotients {
-    fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
-        match Quotient::of(e) {
-            Some(quotient) => quotient.multiplied(self.mutate_prim(quotient.dividend)),
-            None => self.remake_prim(e),
-        }
-    }
-}
-
+/// A rounded quotient between bounds.
 struct Quotient<'a> {
     dividend: &'a PrimExpr,
     divisor: f64,
@@ -319,7 +313,7 @@ mod tests {
         let x = Var::prim("x", F32);
         let steps = round(div(PrimExpr::from(&x), number(0.5)));
         let e = max(min(add(steps, number(128.0)), number(255.0)), number(0.0));
-        let PrimExpr::Let(bounded) = &Quotients.mutate_prim(&e) else { panic!("{e:?}") };
+        let PrimExpr::Let(bounded) = &Requantize { multiplies: true }.mutate_prim(&e) else { panic!("{e:?}") };
         let expected = max(min(PrimExpr::from(&x), number(63.5)), number(-64.0));
         assert!(same(&bounded.value, &expected), "{bounded:?}");
     }
@@ -328,7 +322,7 @@ mod tests {
     fn a_quotient_without_bounds_is_divided() {
         let x = Var::prim("x", F32);
         let steps = round(div(PrimExpr::from(&x), number(0.5)));
-        assert!(same(&Quotients.mutate_prim(&steps), &steps));
+        assert!(same(&Requantize { multiplies: true }.mutate_prim(&steps), &steps));
     }
 
     #[test]
@@ -338,10 +332,10 @@ mod tests {
         let steps = max(min(add(round(PrimExpr::from(&x)), number(128.0)), number(255.0)), number(0.0));
         let again = |steps: PrimExpr| cast(F32, sub(cast(i32, cast(DataType::uint(8), steps)), int_of(i32, 128)));
         let expected = max(min(round(PrimExpr::from(&x)), number(127.0)), number(-128.0));
-        let made = Steps.mutate_prim(&again(steps));
+        let made = Requantize { multiplies: false }.mutate_prim(&again(steps));
         assert!(same(&made, &expected), "{made:?}");
         // What the type does not hold wraps, or is anything.
         let wide = max(min(round(PrimExpr::from(&x)), number(300.0)), number(0.0));
-        assert!(same(&Steps.mutate_prim(&again(wide.clone())), &again(wide)));
+        assert!(same(&Requantize { multiplies: false }.mutate_prim(&again(wide.clone())), &again(wide)));
     }
 }

@@ -252,7 +252,7 @@ impl Builder {
         let indices = indices_of(&axes);
         let stores = targets.iter().zip(&values).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
         let block =
-            Block { reads: reads_of_expr(&values), init: None, body: Stmt::seq(stores), has_axis: self.simplifies };
+            BlockBody { reads: reads_of_expr(&values), init: None, body: Stmt::seq(stores), has_axis: self.simplifies };
         block.into_nest(name, stage.attrs.clone(), axes, targets, &indices)
     }
 
@@ -269,7 +269,7 @@ impl Builder {
         }
         let mut axes = spatial_axes(stage, targets);
         let indices = indices_of(&axes);
-        axes.extend(reduction.axes.iter().map(|a| Axis::new(&a.var, &a.extent, IterKind::Reduce)));
+        axes.extend(reduction.axes.iter().map(|a| NestAxis::new(&a.var, &a.extent, IterKind::Reduce)));
         let mut rebind = self.rebind(&axes);
         let values: Vec<PrimExpr> = reduction.values.iter().map(|e| self.simplified(rebind.mutate_prim(e))).collect();
         let reads = reads_of_expr(&values);
@@ -282,7 +282,7 @@ impl Builder {
         let combined: Vec<PrimExpr> = reduction.combined.iter().map(|e| rebind.mutate_prim(e)).collect();
         let init = targets.iter().zip(&reduction.identity).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
         let body = store_together(targets, &indices, combined);
-        let block = Block { reads, init: Some(Stmt::seq(init)), body, has_axis: self.simplifies };
+        let block = BlockBody { reads, init: Some(Stmt::seq(init)), body, has_axis: self.simplifies };
         Ok(block.into_nest(name, stage.attrs.clone(), axes, targets, &indices))
     }
 
@@ -329,14 +329,14 @@ impl Builder {
         if self.simplifies { Analyzer::new().rewrite_and_simplify(&value) } else { value }
     }
 
-    fn rebind(&self, axes: &[Axis]) -> Rebind<'_> {
+    fn rebind(&self, axes: &[NestAxis]) -> Rebind<'_> {
         let vars = axes.iter().map(|a| (a.source.clone(), PrimExpr::from(&a.block_var))).collect();
         Rebind { vars, formal: HashMap::new(), buffers: &self.buffers, made: HashMap::new(), ordered: false }
     }
 }
 
 /// A loop of a nest and the block axis that it drives.
-struct Axis {
+struct NestAxis {
     source: Ref<Var>,
     loop_var: Ref<Var>,
     block_var: Ref<Var>,
@@ -344,9 +344,9 @@ struct Axis {
     kind: IterKind,
 }
 
-impl Axis {
-    fn new(source: &Ref<Var>, extent: &PrimExpr, kind: IterKind) -> Axis {
-        Axis {
+impl NestAxis {
+    fn new(source: &Ref<Var>, extent: &PrimExpr, kind: IterKind) -> NestAxis {
+        NestAxis {
             source: source.clone(),
             loop_var: Var::new(source.name.clone(), source.ty.clone()),
             block_var: Var::new(format!("v_{}", source.name), source.ty.clone()),
@@ -356,12 +356,12 @@ impl Axis {
     }
 }
 
-fn spatial_axes(stage: &Stage, targets: &[Ref<Buffer>]) -> Vec<Axis> {
+fn spatial_axes(stage: &Stage, targets: &[Ref<Buffer>]) -> Vec<NestAxis> {
     let shape = targets.first().map_or(&[][..], |b| &b.shape);
-    stage.axes.iter().zip(shape).map(|(var, extent)| Axis::new(var, extent, IterKind::Spatial)).collect()
+    stage.axes.iter().zip(shape).map(|(var, extent)| NestAxis::new(var, extent, IterKind::Spatial)).collect()
 }
 
-fn indices_of(axes: &[Axis]) -> Vec<PrimExpr> {
+fn indices_of(axes: &[NestAxis]) -> Vec<PrimExpr> {
     axes.iter().map(|a| PrimExpr::from(&a.block_var)).collect()
 }
 
@@ -378,7 +378,7 @@ fn store_together(targets: &[Ref<Buffer>], indices: &[PrimExpr], values: Vec<Pri
 }
 
 /// What a block does, before its axes are known to it.
-struct Block {
+struct BlockBody {
     reads: Vec<Ref<BufferRegion>>,
     init: Option<Stmt>,
     body: Stmt,
@@ -386,16 +386,16 @@ struct Block {
     has_axis: bool,
 }
 
-impl Block {
+impl BlockBody {
     fn into_nest(
         self,
         name: String,
         annotations: Attrs,
-        axes: Vec<Axis>,
+        axes: Vec<NestAxis>,
         targets: &[Ref<Buffer>],
         indices: &[PrimExpr],
     ) -> Stmt {
-        let iter = |a: &Axis| {
+        let iter = |a: &NestAxis| {
             let min = prim::int_of(a.extent.dtype(), 0);
             let (var, extent) = (a.block_var.clone(), a.extent.clone());
             Ref::new(IterVar { var, min, extent, kind: a.kind })

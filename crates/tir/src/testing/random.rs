@@ -8,12 +8,12 @@
 /// A source of choices.
 #[derive(Clone, Debug)]
 pub struct Random {
-    source: Source,
+    source: DrawnFrom,
     made: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum DrawnFrom {
     /// SplitMix64, which is the same everywhere.
     Seed(u64),
     /// Bytes, the next one first.
@@ -23,23 +23,23 @@ enum Source {
 }
 
 impl Random {
-    fn from_source(source: Source) -> Random {
+    fn from_source(source: DrawnFrom) -> Random {
         Random { source, made: Vec::new() }
     }
 
     /// The choices of a seed.
     pub fn new(seed: u64) -> Random {
-        Random::from_source(Source::Seed(seed))
+        Random::from_source(DrawnFrom::Seed(seed))
     }
 
     /// Choices by bytes: one for a choice among 256 or fewer, else two or eight.
     pub fn from_bytes(bytes: &[u8]) -> Random {
-        Random::from_source(Source::Bytes(Vec::from(bytes).into_iter()))
+        Random::from_source(DrawnFrom::Bytes(Vec::from(bytes).into_iter()))
     }
 
     /// Choices made before. One that is too large for its place becomes the largest there.
     pub fn repeat(choices: &[u64]) -> Random {
-        Random::from_source(Source::Choices(Vec::from(choices).into_iter()))
+        Random::from_source(DrawnFrom::Choices(Vec::from(choices).into_iter()))
     }
 
     /// What was chosen so far, without the zeros at its end.
@@ -51,8 +51,8 @@ impl Random {
     /// A choice below `limit`, of which 0 stands for 2^64. `meaning` turns a number at random into the choice.
     fn choose(&mut self, limit: u64, meaning: impl Fn(u64) -> u64) -> u64 {
         let choice = match &mut self.source {
-            Source::Seed(state) => meaning(split_mix(state)),
-            Source::Bytes(bytes) => {
+            DrawnFrom::Seed(state) => meaning(split_mix(state)),
+            DrawnFrom::Bytes(bytes) => {
                 let count = match limit {
                     1..=0x100 => 1,
                     0x101..=0x1_0000 => 2,
@@ -61,7 +61,7 @@ impl Random {
                 let word = bytes.by_ref().take(count).fold(0u64, |word, byte| word << 8 | u64::from(byte));
                 if limit == 0 { word } else { word % limit }
             }
-            Source::Choices(list) => list.next().unwrap_or(0).min(limit.wrapping_sub(1)),
+            DrawnFrom::Choices(list) => list.next().unwrap_or(0).min(limit.wrapping_sub(1)),
         };
         self.made.push(choice);
         choice

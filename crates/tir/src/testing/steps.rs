@@ -8,7 +8,7 @@ use relaxide_ir::Var;
 use relaxide_ir::prim::{self, PrimExpr};
 
 use super::Random;
-use crate::s_tir::{LoopRV, Rv, SBlockRV, Schedule, StepError};
+use crate::s_tir::{LoopRV, Rv, SBlockRV, Schedule, StepError, UnitLoops};
 use crate::stmt::{BufferRegion, SBlock};
 use crate::{IndexMap, PrimFunc};
 
@@ -138,7 +138,7 @@ impl Drawing<'_> {
             42 => self.schedule.cache_inplace(block, 0, "local").map(drop),
             43 => {
                 let place = self.schedule.sample_compute_location(block, None)?;
-                self.schedule.compute_at(block, &place, false, -1)
+                self.schedule.compute_at(block, &place, UnitLoops::Dropped, -1)
             }
             44 => {
                 let Ok(node) = self.schedule.block(block) else { return Ok(()) };
@@ -202,7 +202,7 @@ impl Drawing<'_> {
     }
 
     fn moved(&mut self, block: &Ref<SBlockRV>) -> Result<(), StepError> {
-        let keep = self.flip();
+        let keep = if self.flip() { UnitLoops::Kept } else { UnitLoops::Dropped };
         if self.flip() {
             let consumers = self.schedule.get_consumers(block)?;
             let Some(target) = self.random.pick(&consumers).cloned() else { return Ok(()) };
@@ -263,7 +263,7 @@ impl Drawing<'_> {
         if let Some(target) = self.random.pick(&consumers).cloned()
             && let Some(l) = self.a_loop(&target)?
         {
-            let _ = self.schedule.compute_at(block, &l, true, -1);
+            let _ = self.schedule.compute_at(block, &l, UnitLoops::Kept, -1);
         }
         self.schedule.rolling_buffer(block, 0)
     }

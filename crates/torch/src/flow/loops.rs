@@ -106,9 +106,7 @@ struct OverRows<'n> {
 
 /// `map_impl(body, tensors, additional)`.
 pub fn map(graphs: &mut Graphs<'_>, builder: &mut BlockBuilder, node: &Node, names: &Names, _: &[Declared]) -> Outputs {
-    let (tensors, others) = (tensors(names, arg(node, 1)?)?, values(names, arg(node, 2)?)?);
-    let state = Some(Vec::new());
-    OverRows { name: "map", node, body: graph(node, 0)?, state, tensors, others }.run(graphs, builder)
+    OverRows::of(node, names, "map", 1, Some(Vec::new()))?.run(graphs, builder)
 }
 
 /// `scan(body, carried, tensors, additional)`.
@@ -119,9 +117,8 @@ pub fn scan(
     names: &Names,
     _: &[Declared],
 ) -> Outputs {
-    let state = Some(tensors(names, arg(node, 1)?)?);
-    let (tensors, others) = (tensors(names, arg(node, 2)?)?, values(names, arg(node, 3)?)?);
-    OverRows { name: "scan", node, body: graph(node, 0)?, state, tensors, others }.run(graphs, builder)
+    let state = tensors(names, arg(node, 1)?)?;
+    OverRows::of(node, names, "scan", 2, Some(state))?.run(graphs, builder)
 }
 
 /// `associative_scan(body, tensors, additional)`, from the first row to the last.
@@ -132,12 +129,16 @@ pub fn associative_scan(
     names: &Names,
     _: &[Declared],
 ) -> Outputs {
-    let (tensors, others) = (tensors(names, arg(node, 1)?)?, values(names, arg(node, 2)?)?);
-    let looped = OverRows { name: "associative_scan", node, body: graph(node, 0)?, state: None, tensors, others };
-    looped.run(graphs, builder)
+    OverRows::of(node, names, "associative_scan", 1, None)?.run(graphs, builder)
 }
 
-impl OverRows<'_> {
+impl<'n> OverRows<'n> {
+    /// The loop of a node whose first argument is the body, and whose tensors are argument `at`, with what the body takes besides behind them.
+    fn of(node: &'n Node, names: &Names, name: &'static str, at: usize, state: Option<Vec<Expr>>) -> Result<Self> {
+        let (tensors, others) = (tensors(names, arg(node, at)?)?, values(names, arg(node, at + 1)?)?);
+        Ok(OverRows { name, node, body: graph(node, 0)?, state, tensors, others })
+    }
+
     fn run(mut self, graphs: &mut Graphs<'_>, builder: &mut BlockBuilder) -> Outputs {
         let axes = vec![0; self.tensors.len()];
         let mut scope = Scope::new(builder);

@@ -24,7 +24,7 @@ pub const TABLE: Table = &[
 
 /// Which cell it is, as this file's layers have it.
 #[derive(Clone, Copy)]
-struct Form {
+struct CellForm {
     kind: CellKind,
     /// Where its gates lie.
     places: &'static [i64],
@@ -38,23 +38,23 @@ fn lstm(cx: &mut Cx<'_>) -> Outputs {
     if state.len() != 2 {
         return Err(NodeError::invalid(format!("`hx` has {} tensors, not 2", state.len())));
     }
-    layers(cx, Form { kind, places: &[0, 3, 1, 2], functions: FUNCTIONS }, state)
+    layers(cx, CellForm { kind, places: &[0, 3, 1, 2], functions: FUNCTIONS }, state)
 }
 
 fn gru(cx: &mut Cx<'_>) -> Outputs {
     let kind = CellKind::Gru { linear_before_reset: true };
     let state = vec![cx.tensor("hx")?];
-    layers(cx, Form { kind, places: &[1, 0, 2], functions: &[Function("sigmoid"), Function("tanh")] }, state)
+    layers(cx, CellForm { kind, places: &[1, 0, 2], functions: &[Function("sigmoid"), Function("tanh")] }, state)
 }
 
 fn rnn_tanh(cx: &mut Cx<'_>) -> Outputs {
     let state = vec![cx.tensor("hx")?];
-    layers(cx, Form { kind: CellKind::Rnn, places: &[0], functions: &[Function("tanh")] }, state)
+    layers(cx, CellForm { kind: CellKind::Rnn, places: &[0], functions: &[Function("tanh")] }, state)
 }
 
 fn rnn_relu(cx: &mut Cx<'_>) -> Outputs {
     let state = vec![cx.tensor("hx")?];
-    layers(cx, Form { kind: CellKind::Rnn, places: &[0], functions: &[Function("nn.relu")] }, state)
+    layers(cx, CellForm { kind: CellKind::Rnn, places: &[0], functions: &[Function("nn.relu")] }, state)
 }
 
 /// The weights of one direction of one layer.
@@ -87,7 +87,7 @@ fn weights<'a>(params: &'a [Expr], count: usize, biased: bool) -> Result<Vec<Wei
 }
 
 /// All layers: their outputs, and the last state of each.
-fn layers(cx: &mut Cx<'_>, form: Form, state: Vec<Expr>) -> Outputs {
+fn layers(cx: &mut Cx<'_>, form: CellForm, state: Vec<Expr>) -> Outputs {
     if cx.flag("train", false)? && cx.float_or("dropout", 0.0)? > 0.0 {
         return Err(NodeError::unsupported("dropout between layers while training; export the module after `eval()`"));
     }
@@ -135,7 +135,7 @@ fn layers(cx: &mut Cx<'_>, form: Form, state: Vec<Expr>) -> Outputs {
 
 fn one_direction(
     cx: &mut Cx<'_>,
-    form: Form,
+    form: CellForm,
     x: &Expr,
     weights: &Weights<'_>,
     order: Order,

@@ -93,14 +93,26 @@ fn with_dims<T>(value: AnyView<'_>, with: impl FnOnce(&[i64]) -> Result<T, Error
 }
 
 /// What is to be done with one value: a code, and what it needs.
-pub(crate) type Coded = (i64, i64);
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Coded {
+    pub(crate) code: i64,
+    /// An immediate, or a place in the heap.
+    pub(crate) operand: i64,
+}
+
+impl Coded {
+    /// The two arguments from a position on.
+    fn of(args: &Args<'_, '_>, at: usize) -> Result<Coded, Error> {
+        Ok(Coded { code: args.get(at, "code")?, operand: args.get(at + 1, "reg")? })
+    }
+}
 
 /// `(input, heap, size, (code, reg) × size, context)`.
 fn match_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
     let size = args.index(2, "size")?;
     let at = size.checked_mul(2).and_then(|n| n.checked_add(3)).unwrap_or(usize::MAX);
     args.expect_len(at, at.saturating_add(1))?;
-    let coded = |dim: usize| Ok((args.get(3 + dim * 2, "code")?, args.get(4 + dim * 2, "reg")?));
+    let coded = |dim: usize| Coded::of(args, 3 + dim * 2);
     let context = args.view(at, "context").unwrap_or(AnyView::none());
     match_dims(args.view(0, "input")?, args.view(1, "heap")?, size, coded, context)?;
     Ok(Any::none())
@@ -132,7 +144,7 @@ pub(crate) fn match_dims(
 /// `(input, heap, code, reg, context)`.
 fn match_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
     let heap = args.view(1, "heap")?;
-    let coded = (args.get(2, "code")?, args.get(3, "reg")?);
+    let coded = Coded::of(args, 2)?;
     let context = args.view(4, "context").unwrap_or(AnyView::none());
     let found = args.get(0, "input")?;
     match_value(heap_in(&heap)?.as_ref(), coded, found, |expected| mismatch::number(context, found, expected))?;
@@ -143,17 +155,18 @@ fn match_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
 #[inline]
 fn match_value(
     heap: Option<&ShapeHeap<'_>>,
-    (code, reg): Coded,
+    coded: Coded,
     found: i64,
     otherwise: impl FnOnce(i64) -> Error,
 ) -> Result<(), Error> {
+    let Coded { code, operand } = coded;
     match code {
-        match_code::EQUAL_TO_IMMEDIATE if found == reg => Ok(()),
-        match_code::EQUAL_TO_IMMEDIATE => Err(otherwise(reg)),
-        match_code::STORE => heap.ok_or_else(no_heap)?.set(reg, found),
+        match_code::EQUAL_TO_IMMEDIATE if found == operand => Ok(()),
+        match_code::EQUAL_TO_IMMEDIATE => Err(otherwise(operand)),
+        match_code::STORE => heap.ok_or_else(no_heap)?.set(operand, found),
         match_code::NOTHING => Ok(()),
         match_code::EQUAL_TO_STORED => {
-            let stored = heap.ok_or_else(no_heap)?.get(reg)?;
+            let stored = heap.ok_or_else(no_heap)?.get(operand)?;
             if stored == found { Ok(()) } else { Err(otherwise(stored)) }
         }
         _ => Err(no_code(code)),
@@ -161,11 +174,11 @@ fn match_value(
 }
 
 #[inline]
-fn load(heap: Option<&ShapeHeap<'_>>, (code, reg): Coded) -> Result<i64, Error> {
-    match code {
-        make_code::IMMEDIATE => Ok(reg),
-        make_code::LOAD => heap.ok_or_else(no_heap)?.get(reg),
-        _ => Err(no_code(code)),
+fn load(heap: Option<&ShapeHeap<'_>>, coded: Coded) -> Result<i64, Error> {
+    match coded.code {
+        make_code::IMMEDIATE => Ok(coded.operand),
+        make_code::LOAD => heap.ok_or_else(no_heap)?.get(coded.operand),
+        _ => Err(no_code(coded.code)),
     }
 }
 
@@ -174,7 +187,7 @@ fn make_shape(args: &Args<'_, '_>) -> Result<Any, Error> {
     let size = args.index(1, "size")?;
     let len = size.checked_mul(2).and_then(|n| n.checked_add(2)).unwrap_or(usize::MAX);
     args.expect_len(len, len)?;
-    let coded = |dim: usize| Ok((args.get(2 + dim * 2, "code")?, args.get(3 + dim * 2, "reg")?));
+    let coded = |dim: usize| Coded::of(args, 2 + dim * 2);
     let codes = (0..size).map(coded).collect::<Result<Vec<Coded>, Error>>()?;
     with_made_dims(args.view(0, "heap")?, &codes, |dims| Ok(Shape::new(dims).into()))
 }
@@ -210,7 +223,7 @@ pub(crate) fn are_made_dims(heap: AnyView<'_>, codes: &[Coded], dims: &[i64]) ->
 /// `(heap, code, reg)`.
 fn make_prim_value(args: &Args<'_, '_>) -> Result<Any, Error> {
     let heap = args.view(0, "heap")?;
-    load(heap_in(&heap)?.as_ref(), (args.get(1, "code")?, args.get(2, "reg")?)).map(Any::from)
+    load(heap_in(&heap)?.as_ref(), Coded::of(args, 1)?).map(Any::from)
 }
 
 /// `(x)`.

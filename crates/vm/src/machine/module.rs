@@ -38,12 +38,12 @@ impl VirtualMachine {
 }
 
 /// What a function of the module does.
-type Body = fn(&VirtualMachine, &[AnyView<'_>]) -> Result<Any, Error>;
+type ModuleFunction = fn(&VirtualMachine, &[AnyView<'_>]) -> Result<Any, Error>;
 
 /// The functions of the module itself. In WebAssembly nobody calls the machine as a module.
-const FUNCTIONS: &[(&str, Body)] = if cfg!(target_family = "wasm") { &[] } else { ALL_FUNCTIONS };
+const FUNCTIONS: &[(&str, ModuleFunction)] = if cfg!(target_family = "wasm") { &[] } else { ALL_FUNCTIONS };
 
-const ALL_FUNCTIONS: &[(&str, Body)] = &[
+const ALL_FUNCTIONS: &[(&str, ModuleFunction)] = &[
     ("save_function", save_function),
     ("invoke_closure", invoke_closure),
     ("invoke_stateful", |vm, args| vm.invoke_stateful(&argument::<String>(args, 0, "function name")?).map(Any::from)),
@@ -60,7 +60,7 @@ const ALL_FUNCTIONS: &[(&str, Body)] = &[
 ];
 
 /// The functions of the module that only front ends ask for.
-const FRONT_END_FUNCTIONS: &[(&str, Body)] = if FRONT_ENDS {
+const FRONT_END_FUNCTIONS: &[(&str, ModuleFunction)] = if FRONT_ENDS {
     &[
         ("profile", |vm, args| Ok(profile(vm, args)?.to_json().into())),
         ("get_output_names", |vm, args| {

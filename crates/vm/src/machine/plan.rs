@@ -92,8 +92,8 @@ fn immediate(operand: &Operand) -> Option<i64> {
 /// Pairs of immediates; as many as the count in front says.
 fn codes(count: i64, operands: &[Operand]) -> Option<Box<[Coded]>> {
     let (pairs, rest) = operands.as_chunks::<2>();
-    let codes =
-        pairs.iter().map(|[code, reg]| Some((immediate(code)?, immediate(reg)?))).collect::<Option<Box<_>>>()?;
+    let coded = |[code, operand]: &[Operand; 2]| Some(Coded { code: immediate(code)?, operand: immediate(operand)? });
+    let codes = pairs.iter().map(coded).collect::<Option<Box<_>>>()?;
     (rest.is_empty() && usize::try_from(count) == Ok(codes.len())).then_some(codes)
 }
 

@@ -67,7 +67,7 @@ pub(super) enum Decoded {
 
 /// A function of the program.
 #[derive(Debug, Default)]
-pub(super) struct Entry {
+pub(super) struct FunctionEntry {
     /// The first instruction.
     pub(super) start: usize,
     /// The instruction behind the last.
@@ -89,7 +89,7 @@ pub(super) struct Program {
     pub(super) plans: Vec<DecodedBuiltin>,
     operands: Vec<Operand>,
     /// By index in the function table; functions from outside have empty ones.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<FunctionEntry>,
 }
 
 impl Program {
@@ -101,9 +101,9 @@ impl Program {
     ) -> Result<Self, Error> {
         let entries = executable.functions().iter().map(|function| {
             if function.kind == FuncKind::Packed {
-                return Ok(Entry::default());
+                return Ok(FunctionEntry::default());
             }
-            Ok(Entry {
+            Ok(FunctionEntry {
                 start: size(function.start_instr)?,
                 end: size(function.end_instr)?,
                 registers: size(function.register_file_size)?,

@@ -256,11 +256,11 @@ fn quoted(text: &str) -> String {
 }
 
 /// What makes a text of a report.
-type Form = fn(&ProfileReport) -> String;
+type ReportForm = fn(&ProfileReport) -> String;
 
 /// Enters the forms of reports among the global functions.
 pub(crate) fn register() {
-    let forms: [(&str, Form); 4] = [
+    let forms: [(&str, ReportForm); 4] = [
         ("runtime.profiling.AsTable", ProfileReport::to_table),
         ("runtime.profiling.AsCSV", ProfileReport::to_csv),
         ("runtime.profiling.AsJSON", ProfileReport::to_json),

@@ -19,7 +19,7 @@ use relaxide_ffi::{Any, Error};
 
 use super::link::Callee;
 use super::plan::{BuiltinKind, DecodedBuiltin, Dims, Size};
-use super::program::{Decoded, Destination, Entry, Operand, Operands, Program, invalid, number};
+use super::program::{Decoded, Destination, FunctionEntry, Operand, Operands, Program, invalid, number};
 use crate::builtins::{self, Builtin};
 
 /// One instruction, prepared.
@@ -78,7 +78,7 @@ pub(super) fn prepare(program: &mut Program, callees: &[Callee], constants: &[An
     let mut entries = std::mem::take(&mut program.entries);
     let mut uses = Vec::new();
     for entry in entries.iter_mut().filter(|entry| entry.end > entry.start) {
-        let mut function = Function::read(program, entry, &targets, &mut uses);
+        let mut function = ResolvedFunction::read(program, entry, &targets, &mut uses);
         function.join_shapes();
         function.join_storages();
         function.find_sole_writers();
@@ -164,19 +164,24 @@ struct Use {
 }
 
 /// One function while instructions are joined.
-struct Function<'a> {
+struct ResolvedFunction<'a> {
     resolved: &'a mut [ResolvedOp],
     plans: &'a mut [DecodedBuiltin],
-    entry: &'a mut Entry,
+    entry: &'a mut FunctionEntry,
     /// By register, from the first that is not an argument. What arguments hold comes from outside.
     uses: &'a mut Vec<Use>,
     /// Where jumps lead, in the whole program.
     targets: &'a [bool],
 }
 
-impl<'a> Function<'a> {
+impl<'a> ResolvedFunction<'a> {
     /// Counts how registers are used. `uses` is only given so that its memory serves for the next function too.
-    fn read(program: &'a mut Program, entry: &'a mut Entry, targets: &'a [bool], uses: &'a mut Vec<Use>) -> Self {
+    fn read(
+        program: &'a mut Program,
+        entry: &'a mut FunctionEntry,
+        targets: &'a [bool],
+        uses: &'a mut Vec<Use>,
+    ) -> Self {
         uses.clear();
         // As many as there are instructions, at most: the verifier has seen to it.
         uses.resize(entry.registers.saturating_sub(entry.num_args), Use { writes: 0, reads: 0, sole_writer: None });

@@ -15,14 +15,17 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/relay-vm/src/machine/run.rs", "execute"),
     ("crates/vm/src/machine/interpreter.rs", "until_stop"),
     ("bench/growth.py", "families"),
-    ("tests/answers/corpus.py", ""),
     ("tests/exporters/torch_files.py", "networks"),
 ];
+
+/// Files of code: their endings. Functions are counted in the first two languages.
+const CODE: &[&str] =
+    &[".rs", ".py", ".pyi", ".c", ".cc", ".h", ".hpp", ".java", ".js", ".mjs", ".sh", ".html", ".css"];
 
 /// Checks the sources of the crates, the examples and the package.
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for file in files.iter().filter(|file| file.path.ends_with(".rs") || file.path.ends_with(".py")) {
+    for file in files.iter().filter(|file| CODE.iter().any(|ending| file.path.ends_with(ending))) {
         let is_table = |name: &str| TABLES.contains(&(file.path.as_str(), name));
         let lines = file.text.lines().count();
         if lines > FILE && !is_table("") {
@@ -30,10 +33,16 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
                 file.whole(format!("{lines} lines, of which {FILE} are the most: divide it by what it is about")),
             );
         }
-        let long = functions(&file.path, &file.text)
-            .into_iter()
-            .filter(|found| found.lines > FUNCTION && !is_table(found.name));
-        problems.extend(long.map(|found| {
+        let long: Vec<_> =
+            functions(&file.path, &file.text).into_iter().filter(|found| found.lines > FUNCTION).collect();
+        let stale = TABLES.iter().filter(|(path, name)| {
+            *path == file.path
+                && if name.is_empty() { lines <= FILE } else { long.iter().all(|found| found.name != *name) }
+        });
+        problems.extend(stale.map(|(_, name)| {
+            file.whole(format!("{name:?} is no longer long: remove it from the list of tables (xtask, lengths.rs)"))
+        }));
+        problems.extend(long.iter().filter(|found| !is_table(found.name)).map(|found| {
             file.problem(
                 found.at,
                 format!("`{}` has {} lines, of which {FUNCTION} are the most", found.name, found.lines),
@@ -110,5 +119,9 @@ mod tests {
         assert_eq!(check(&[file(format!("fn g() {{\n{body}}}\n"))]).len(), 1);
         assert_eq!(check(&[file(format!("fn g() {{\n{}}}\n", "    f();\n".repeat(FUNCTION - 2)))]).len(), 0);
         assert_eq!(check(&[file("// a\n".repeat(FILE + 1))]).len(), 1);
+        let table = |text: String| check(&[File { path: TABLES[1].0.into(), text }]).len();
+        assert_eq!([table("// a\n".repeat(FILE + 1)), table("// a\n".into())], [0, 1]);
+        let header = File { path: "a.hpp".into(), text: "int a;\n".repeat(FILE + 1) };
+        assert_eq!(check(&[header]).len(), 1);
     }
 }

@@ -11,6 +11,7 @@ mod sources;
 mod targets;
 mod terms;
 mod text;
+mod types;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,7 @@ pub fn check(root: &Path) -> Vec<Problem> {
     problems.extend(terms::check(&files));
     problems.extend(targets::check(&files));
     problems.extend(operators::check(&files));
+    problems.extend(types::check(&files));
     problems
 }
 

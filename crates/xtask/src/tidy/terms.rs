@@ -84,7 +84,9 @@ fn written(files: &[File]) -> Vec<Problem> {
     let words = |file: &'_ File| -> Vec<Problem> {
         let lines = file.text.lines().enumerate();
         let found = lines.flat_map(|(at, line)| {
-            let coined = COINED.iter().filter(move |(coined, _)| has_word(line, coined));
+            let coined = COINED.iter().filter(move |(coined, _)| {
+                has_word(line, coined) || coined.contains(' ') && has_word(line, &coined.replace(' ', "_"))
+            });
             coined.map(move |(coined, standard)| file.problem(at + 1, format!("{coined:?} is written as {standard}")))
         });
         found.collect()
@@ -121,5 +123,6 @@ mod tests {
         assert_eq!(problems(concat!("// the land", "lords of a ten", "ant")), 2);
         assert_eq!(problems(concat!("// lieutenants, sights, is executed, ten", "ants_of")), 1);
         assert_eq!(problems("// Insight"), 0);
+        assert_eq!(problems(concat!("fn is_carried", "_out() {}")), 1);
     }
 }

@@ -127,7 +127,7 @@ class _Categorical(_Here):
 
 
 class MutateUnroll(_Categorical):
-    """Draws another limit up to which loops are written out."""
+    """Draws another limit up to which loops are unrolled."""
 
     def _steps(self, trace):
         return [inst for inst in _kinds(trace, "SampleCategorical") if _uses(trace, inst, "meta_schedule.unroll")]

@@ -2,9 +2,9 @@
 
 /// The functions that one calls by their index, each once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Calls(Vec<u32>);
+pub(super) struct CalledFunctions(Vec<u32>);
 
-impl Calls {
+impl CalledFunctions {
     pub fn add(&mut self, function: u32) {
         if !self.0.contains(&function) {
             self.0.push(function);
@@ -16,7 +16,7 @@ impl Calls {
 pub(super) const TRAP: &[u8] = &[0, 0, 0x0b];
 
 /// For each function whether it is called, from these or from others that are.
-pub(super) fn reached(calls: &[Calls], from: impl IntoIterator<Item = u32>) -> Vec<bool> {
+pub(super) fn reached(calls: &[CalledFunctions], from: impl IntoIterator<Item = u32>) -> Vec<bool> {
     let mut reached = vec![false; calls.len()];
     let mut next: Vec<u32> = from.into_iter().collect();
     while let Some(function) = next.pop() {
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn what_is_called_by_way_of_others_is_reached() {
-        let calls = |functions: &[u32]| Calls(functions.to_vec());
+        let calls = |functions: &[u32]| CalledFunctions(functions.to_vec());
         let all = [calls(&[1]), calls(&[2]), calls(&[0]), calls(&[0])];
         assert_eq!(reached(&all, [1]), [true, true, true, false]);
         assert_eq!(reached(&all, []), [false; 4]);

@@ -6,7 +6,7 @@ use wasmparser::{
     ElementItems, ElementKind, ExternalKind, FuncType, Operator, Parser, Payload, RefType, TableInit, TableType,
 };
 
-use super::reachability::Calls;
+use super::reachability::CalledFunctions;
 use super::{ExportError, malformed, unreadable};
 
 /// How large a page of memory is.
@@ -33,7 +33,7 @@ pub(super) struct Runtime<'a> {
     pub exported: Vec<&'a str>,
     pub bodies: Vec<&'a [u8]>,
     /// What each function calls.
-    pub calls: Vec<Calls>,
+    pub calls: Vec<CalledFunctions>,
     /// The functions in the table.
     pub in_table: Vec<u32>,
 }
@@ -137,7 +137,7 @@ impl<'a> Runtime<'a> {
                 }
             }
             Payload::CodeSectionEntry(body) => {
-                let mut calls = Calls::default();
+                let mut calls = CalledFunctions::default();
                 for operator in body.get_operators_reader()? {
                     match operator? {
                         Operator::Call { function_index }

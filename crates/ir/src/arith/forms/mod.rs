@@ -49,15 +49,15 @@ enum Root {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RuleInTable {
     rule: Rule,
     /// Whether it holds where arithmetic overflows.
     wraps: bool,
 }
 
 /// All rules by what they begin with.
-static TABLE: LazyLock<HashMap<Root, Vec<Entry>>> = LazyLock::new(|| {
-    let mut table: HashMap<Root, Vec<Entry>> = HashMap::new();
+static TABLE: LazyLock<HashMap<Root, Vec<RuleInTable>>> = LazyLock::new(|| {
+    let mut table: HashMap<Root, Vec<RuleInTable>> = HashMap::new();
     for (lines, wraps) in [(rules::INDEX, false), (rules::COMPARISONS, false), (rules::WRAPPING, true)] {
         for rule in lines.iter().flat_map(|line| Rule::parse(line).unwrap_or_else(|error| unreachable!("{}", error.0)))
         {
@@ -67,7 +67,7 @@ static TABLE: LazyLock<HashMap<Root, Vec<Entry>>> = LazyLock::new(|| {
                 Term::Node(Node::IfThenElse, _) => Root::IfThenElse,
                 other => unreachable!("a rule begins with {other:?}"),
             };
-            table.entry(root).or_default().push(Entry { rule, wraps });
+            table.entry(root).or_default().push(RuleInTable { rule, wraps });
         }
     }
     table
@@ -301,7 +301,7 @@ impl Rewriter<'_> {
     }
 
     /// What the first rule among those asked for that fits makes of an expression.
-    fn by_rules(&mut self, root: Root, e: &PrimExpr, asked: fn(&Entry) -> bool) -> Option<PrimExpr> {
+    fn by_rules(&mut self, root: Root, e: &PrimExpr, asked: fn(&RuleInTable) -> bool) -> Option<PrimExpr> {
         let floats = matches!(e, PrimExpr::Binary(n) if n.a.dtype().is_float());
         for entry in TABLE.get(&root).filter(|_| !floats)?.iter().filter(|entry| asked(entry)) {
             if self.steps == 0 {
@@ -325,7 +325,7 @@ impl Rewriter<'_> {
         self.analyzer.atoms.value_is_data(&value)
     }
 
-    fn accepts(&mut self, entry: &Entry, bindings: &Bindings) -> bool {
+    fn accepts(&mut self, entry: &RuleInTable, bindings: &Bindings) -> bool {
         if !entry.wraps {
             let mut fits = |e: &PrimExpr| {
                 let dtype = e.dtype();

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use relaxide_ffi::{DataType, Ref, structural_equal};
+use relaxide_ffi::{DataType, FreeVars, Ref, structural_equal};
 
 use super::poly::{Atom, Poly};
 use crate::prim::{self, Binary, PrimExpr};
@@ -93,7 +93,7 @@ impl Terms {
             self.vars.insert(var.clone(), atom);
             return Some(Poly::atom(atom));
         }
-        let known = self.nodes.iter().find(|(other, _)| structural_equal(other, e, false).is_ok());
+        let known = self.nodes.iter().find(|(other, _)| structural_equal(other, e, FreeVars::Same).is_ok());
         if let Some((_, atom)) = known {
             return Some(Poly::atom(*atom));
         }

@@ -53,40 +53,40 @@ fn literal(e: &PrimExpr) -> Option<Scalar> {
 }
 
 /// An expression over numbered variables.
-enum Node {
+enum Numbered {
     Known(Scalar),
     Slot(usize),
     Cast {
         from: DataType,
         to: DataType,
-        value: Box<Node>,
+        value: Box<Numbered>,
     },
     Binary {
         op: BinaryOp,
         dtype: DataType,
-        a: Box<Node>,
-        b: Box<Node>,
+        a: Box<Numbered>,
+        b: Box<Numbered>,
     },
-    Not(Box<Node>),
+    Not(Box<Numbered>),
     /// Both sides of a `select` are evaluated, of an `if_then_else` one.
     Choice {
         lazy: bool,
-        parts: Box<[Node; 3]>,
+        parts: Box<[Numbered; 3]>,
     },
     Let {
         slot: usize,
-        value: Box<Node>,
-        body: Box<Node>,
+        value: Box<Numbered>,
+        body: Box<Numbered>,
     },
     Load {
         buffer: usize,
-        at: Vec<Node>,
+        at: Vec<Numbered>,
     },
     Intrinsic {
         which: Intrinsic,
         of: DataType,
         dtype: DataType,
-        args: Vec<Node>,
+        args: Vec<Numbered>,
     },
 }
 
@@ -103,10 +103,10 @@ struct Nest {
     /// How many of them are spatial.
     spatial: usize,
     output: usize,
-    at: Vec<Node>,
+    at: Vec<Numbered>,
     /// What an element is before the first value, and how values are combined.
-    reduction: Option<(Node, BinaryOp)>,
-    value: Node,
+    reduction: Option<(Numbered, BinaryOp)>,
+    value: Numbered,
     slots: usize,
     work: i64,
 }
@@ -132,7 +132,7 @@ impl Evaluator {
             return None;
         }
         let program = Program::read(kernel);
-        let mut reader = Reader::default();
+        let mut reader = Numbering::default();
         let mut params = Vec::with_capacity(args.len());
         for ((param, buffer), arg) in kernel.params.iter().zip(&kernel.buffers).zip(args) {
             params.push(match (buffer, arg) {
@@ -213,7 +213,7 @@ impl Array {
 
 /// Brings expressions into their numbered form.
 #[derive(Default)]
-struct Reader {
+struct Numbering {
     known: HashMap<Ref<Var>, Scalar>,
     slots: HashMap<Ref<Var>, usize>,
     buffers: HashMap<Ref<Buffer>, usize>,
@@ -222,7 +222,7 @@ struct Reader {
     nodes: i64,
 }
 
-impl Reader {
+impl Numbering {
     fn array(&mut self, buffer: &Ref<Buffer>, dims: Vec<i64>) -> Option<usize> {
         if !buffer.strides.is_empty() || !buffer.elem_offset.is_int(0) || buffer.dtype.lanes != 1 {
             return None;
@@ -292,49 +292,49 @@ impl Reader {
         *self.slots.entry(var.clone()).or_insert(slot)
     }
 
-    fn boxed(&mut self, e: &PrimExpr) -> Option<Box<Node>> {
+    fn boxed(&mut self, e: &PrimExpr) -> Option<Box<Numbered>> {
         self.node(e).map(Box::new)
     }
 
-    fn node(&mut self, e: &PrimExpr) -> Option<Node> {
+    fn node(&mut self, e: &PrimExpr) -> Option<Numbered> {
         self.nodes += 1;
         if e.dtype().lanes > 1 {
             return None;
         }
         Some(match e {
-            PrimExpr::Int(_) | PrimExpr::Float(_) => Node::Known(literal(e)?),
+            PrimExpr::Int(_) | PrimExpr::Float(_) => Numbered::Known(literal(e)?),
             PrimExpr::Var(var) => match self.known.get(var) {
-                Some(value) => Node::Known(*value),
-                None => Node::Slot(*self.slots.get(var)?),
+                Some(value) => Numbered::Known(*value),
+                None => Numbered::Slot(*self.slots.get(var)?),
             },
-            PrimExpr::Cast(n) => Node::Cast { from: n.value.dtype(), to: n.dtype, value: self.boxed(&n.value)? },
+            PrimExpr::Cast(n) => Numbered::Cast { from: n.value.dtype(), to: n.dtype, value: self.boxed(&n.value)? },
             PrimExpr::Binary(n) => {
-                Node::Binary { op: n.op, dtype: n.a.dtype(), a: self.boxed(&n.a)?, b: self.boxed(&n.b)? }
+                Numbered::Binary { op: n.op, dtype: n.a.dtype(), a: self.boxed(&n.a)?, b: self.boxed(&n.b)? }
             }
-            PrimExpr::Not(n) => Node::Not(self.boxed(&n.a)?),
+            PrimExpr::Not(n) => Numbered::Not(self.boxed(&n.a)?),
             PrimExpr::Select(n) => self.choice(false, &n.condition, &n.true_value, &n.false_value)?,
             PrimExpr::Let(n) => {
                 let value = self.boxed(&n.value)?;
-                Node::Let { slot: self.name(&n.var), value, body: self.boxed(&n.body)? }
+                Numbered::Let { slot: self.name(&n.var), value, body: self.boxed(&n.body)? }
             }
             PrimExpr::Load(n) if n.predicate.is_none() && n.indices.len() == n.buffer.ndim() => {
                 let at = n.indices.iter().map(|i| self.node(i)).collect::<Option<Vec<_>>>()?;
-                Node::Load { buffer: *self.buffers.get(&n.buffer)?, at }
+                Numbered::Load { buffer: *self.buffers.get(&n.buffer)?, at }
             }
             PrimExpr::Call(n) => match (Intrinsic::of_call(&n.op)?, n.args.as_slice()) {
                 (Intrinsic::IfThenElse, [c, t, f]) => self.choice(true, c, t, f)?,
                 (which, args) => {
                     let of = args.first().map_or(n.dtype, PrimExpr::dtype);
                     let args = args.iter().map(|a| self.node(a)).collect::<Option<Vec<_>>>()?;
-                    Node::Intrinsic { which, of, dtype: n.dtype, args }
+                    Numbered::Intrinsic { which, of, dtype: n.dtype, args }
                 }
             },
             _ => return None,
         })
     }
 
-    fn choice(&mut self, lazy: bool, c: &PrimExpr, t: &PrimExpr, f: &PrimExpr) -> Option<Node> {
-        Some(Node::Choice { lazy, parts: Box::new([self.node(c)?, self.node(t)?, self.node(f)?]) })
+    fn choice(&mut self, lazy: bool, c: &PrimExpr, t: &PrimExpr, f: &PrimExpr) -> Option<Numbered> {
+        Some(Numbered::Choice { lazy, parts: Box::new([self.node(c)?, self.node(t)?, self.node(f)?]) })
     }
 }
 
@@ -363,7 +363,7 @@ impl Nest {
     #[allow(clippy::too_many_arguments, reason = "the state of one loop, which nothing else shares")]
     fn reduce(
         &self,
-        init: &Node,
+        init: &Numbered,
         op: BinaryOp,
         inner: &[i64],
         point: &mut [i64],
@@ -407,7 +407,7 @@ fn advance(point: &mut [i64], extents: &[i64]) -> bool {
 /// The place of an element in an array.
 fn position(
     dims: &[i64],
-    at: &[Node],
+    at: &[Numbered],
     arrays: &[Array],
     slots: &mut [Scalar],
     memory: &[Vec<u8>],
@@ -422,18 +422,18 @@ fn position(
     Ok(flat as usize)
 }
 
-impl Node {
+impl Numbered {
     fn eval(&self, arrays: &[Array], slots: &mut [Scalar], memory: &[Vec<u8>]) -> Result<Scalar, InterpError> {
         Ok(match self {
-            Node::Known(value) => *value,
-            Node::Slot(slot) => slots[*slot],
-            Node::Cast { from, to, value } => value.eval(arrays, slots, memory)?.convert(*from, *to),
-            Node::Binary { op, dtype, a, b } => {
+            Numbered::Known(value) => *value,
+            Numbered::Slot(slot) => slots[*slot],
+            Numbered::Cast { from, to, value } => value.eval(arrays, slots, memory)?.convert(*from, *to),
+            Numbered::Binary { op, dtype, a, b } => {
                 let (a, b) = (a.eval(arrays, slots, memory)?, b.eval(arrays, slots, memory)?);
                 interp::binary(*op, *dtype, a, b)?
             }
-            Node::Not(a) => Scalar::Int(i64::from(!a.eval(arrays, slots, memory)?.is_true())),
-            Node::Choice { lazy, parts } => {
+            Numbered::Not(a) => Scalar::Int(i64::from(!a.eval(arrays, slots, memory)?.is_true())),
+            Numbered::Choice { lazy, parts } => {
                 let [condition, t, f] = &**parts;
                 let condition = condition.eval(arrays, slots, memory)?.is_true();
                 let (chosen, other) = if condition { (t, f) } else { (f, t) };
@@ -442,16 +442,16 @@ impl Node {
                 }
                 chosen.eval(arrays, slots, memory)?
             }
-            Node::Let { slot, value, body } => {
+            Numbered::Let { slot, value, body } => {
                 let value = value.eval(arrays, slots, memory)?;
                 slots[*slot] = value;
                 body.eval(arrays, slots, memory)?
             }
-            Node::Load { buffer, at } => {
+            Numbered::Load { buffer, at } => {
                 let flat = position(&arrays[*buffer].dims, at, arrays, slots, memory)?;
                 arrays[*buffer].load(&memory[*buffer], flat)?
             }
-            Node::Intrinsic { which, of, dtype, args } => {
+            Numbered::Intrinsic { which, of, dtype, args } => {
                 let args = args.iter().map(|a| a.eval(arrays, slots, memory)).collect::<Result<Vec<_>, _>>()?;
                 interp::intrinsic(*which, &args, of.element(), dtype.element())?
             }

@@ -158,7 +158,7 @@ impl Fuse {
     fn function(&mut self, func: &Ref<Function>, pattern: &FusionPattern) -> Result<Ref<Function>, BuildError> {
         let values = values_of(func);
         let users = pattern.check.as_ref().map(|_| users_of(func));
-        let mut blocks = Blocks { fuse: self, pattern, values, users: users.unwrap_or_default() };
+        let mut blocks = FusedBlocks { fuse: self, pattern, values, users: users.unwrap_or_default() };
         each_dataflow_block(func, |block| blocks.block(block))
     }
 
@@ -222,14 +222,14 @@ fn users_of(func: &Function) -> HashMap<AnyVar, Vec<AnyVar>> {
     collect.0
 }
 
-struct Blocks<'a> {
+struct FusedBlocks<'a> {
     fuse: &'a mut Fuse,
     pattern: &'a FusionPattern,
     values: VarValues,
     users: HashMap<AnyVar, Vec<AnyVar>>,
 }
 
-impl Blocks<'_> {
+impl FusedBlocks<'_> {
     fn block(&mut self, block: &Ref<BindingBlock>) -> Result<Ref<BindingBlock>, BuildError> {
         let index: HashMap<&AnyVar, usize> = block.bindings.iter().enumerate().map(|(i, b)| (b.var(), i)).collect();
         // A value is shared only if two variables hold one node; the first holds it.

@@ -80,7 +80,7 @@ pub(super) enum Gives {
 }
 
 /// A kernel, and how it is called.
-pub(super) struct Made {
+pub(super) struct LoopKernel {
     pub(super) func: PrimFunc,
     pub(super) name: String,
     pub(super) arguments: Vec<KernelArgument>,
@@ -261,7 +261,7 @@ impl IterationKernel {
     }
 
     /// The kernel.
-    pub(super) fn kernel(&self, module: &IRModule) -> Result<Made, MergeError> {
+    pub(super) fn kernel(&self, module: &IRModule) -> Result<LoopKernel, MergeError> {
         let merged = merge(module, &self.func)?;
         let count = merged.arguments.len();
         let mut parts = KernelUnderConstruction::default();
@@ -329,7 +329,7 @@ impl IterationKernel {
         };
         let results = self.results.iter().map(result).collect();
         let (outputs, span) = (self.outputs.clone(), self.span.clone());
-        Ok(Made { func, name: self.name.clone(), arguments, outputs, states: kept.len(), results, span })
+        Ok(LoopKernel { func, name: self.name.clone(), arguments, outputs, states: kept.len(), results, span })
     }
 
     /// What an iteration does, its rows and its state put away.

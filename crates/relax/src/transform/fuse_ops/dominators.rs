@@ -9,7 +9,7 @@ use crate::op::OpPattern;
 
 /// Where a value's ways meet again.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct Dominator {
     parent: Option<usize>,
     depth: usize,
     /// The least free use on the ways to the parent.
@@ -18,11 +18,11 @@ struct Entry {
 
 /// The post-dominator tree of a graph.
 #[derive(Debug)]
-pub(super) struct Dominators(Vec<Entry>);
+pub(super) struct Dominators(Vec<Dominator>);
 
 impl Dominators {
     pub(super) fn of(graph: &Graph) -> Dominators {
-        let none = Entry { parent: None, depth: 1, pattern: OpPattern::Opaque };
+        let none = Dominator { parent: None, depth: 1, pattern: OpPattern::Opaque };
         let mut tree = Dominators(vec![none; graph.nodes.len()]);
         for (i, node) in graph.nodes.iter().enumerate().rev() {
             if node.escapes {
@@ -37,7 +37,7 @@ impl Dominators {
                 parent = parent.and_then(|p| tree.common(p, other.node, &mut pattern));
             }
             let depth = parent.map_or(1, |p| tree.0[p].depth + 1);
-            tree.0[i] = Entry { parent, depth, pattern };
+            tree.0[i] = Dominator { parent, depth, pattern };
         }
         tree
     }
@@ -62,11 +62,11 @@ impl Dominators {
 
 #[cfg(test)]
 mod tests {
-    use super::super::graph::{Node, Use};
+    use super::super::graph::{BindingNode, Use};
     use super::*;
 
     fn graph(edges: &[(usize, usize, OpPattern)], count: usize, escaping: &[usize]) -> Graph {
-        let node = |i: usize| Node {
+        let node = |i: usize| BindingNode {
             pattern: OpPattern::Elemwise,
             tensors: 0,
             open: 0,

@@ -93,7 +93,7 @@ pub(super) struct Use {
 
 /// A value of the block: one binding.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct BindingNode {
     pub(super) pattern: OpPattern,
     pub(super) uses: Vec<Use>,
     /// How many tensors it takes.
@@ -116,12 +116,12 @@ pub(super) struct Node {
 /// The values of a block in order, by the place of their bindings.
 #[derive(Debug)]
 pub(super) struct Graph {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<BindingNode>,
 }
 
 impl Graph {
     pub(super) fn of(block: &BindingBlock, kernels: &Kernels) -> Graph {
-        let mut nodes: Vec<Node> = Vec::with_capacity(block.bindings.len());
+        let mut nodes: Vec<BindingNode> = Vec::with_capacity(block.bindings.len());
         let mut index: HashMap<AnyVar, usize> = HashMap::new();
         let mut tuples: HashSet<AnyVar> = HashSet::new();
         for (i, binding) in block.bindings.iter().enumerate() {
@@ -164,14 +164,25 @@ impl Graph {
             let widens = pattern <= OpPattern::Broadcast
                 && call.as_ref().is_some_and(|(call, _)| is_widened(call, binding.var().ty()));
             let made = call.as_ref().and_then(|(call, kernel)| made_of_lengths(call, kernel, &args, &nodes));
-            nodes.push(Node { pattern, uses: Vec::new(), tensors, open, escapes, rows, args, lengths, made, widens });
+            nodes.push(BindingNode {
+                pattern,
+                uses: Vec::new(),
+                tensors,
+                open,
+                escapes,
+                rows,
+                args,
+                lengths,
+                made,
+                widens,
+            });
         }
         Graph { nodes }
     }
 }
 
 /// What an element of a kernel's result costs, where all that it is made of is made of lengths and numbers, too.
-fn made_of_lengths(call: &CallTir, kernel: &Kernel, args: &[Option<usize>], nodes: &[Node]) -> Option<i64> {
+fn made_of_lengths(call: &CallTir, kernel: &Kernel, args: &[Option<usize>], nodes: &[BindingNode]) -> Option<i64> {
     let of = |(arg, node): (&Expr, &Option<usize>)| match (arg, node) {
         (Expr::Prim(_) | Expr::Constant(_), _) => Some(0),
         (_, Some(node)) => nodes[*node].made,

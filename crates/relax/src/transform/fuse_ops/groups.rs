@@ -23,7 +23,7 @@ use indexmap::IndexSet;
 
 use super::back_to_back::Chain;
 use super::dominators::Dominators;
-use super::graph::{Graph, Node, Rows};
+use super::graph::{BindingNode, Graph, Rows};
 use crate::op::OpPattern::{self, *};
 use crate::op::divide::MOST_OPEN;
 
@@ -56,7 +56,7 @@ const MAX_TENSORS: usize = 128;
 const MAX_REDUCTIONS: usize = 16;
 
 impl Size {
-    fn of(node: &Node) -> Size {
+    fn of(node: &BindingNode) -> Size {
         let reductions = usize::from(node.pattern == Reduce);
         Size { nodes: 1, tensors: node.tensors, open: node.open, reductions }
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
-use relaxide_ffi::{DataType, Ref, structural_equal, structural_hash};
+use relaxide_ffi::{DataType, FreeVars, Ref, structural_equal, structural_hash};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::span::Span;
 use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
@@ -20,13 +20,13 @@ const MAX_NAME: usize = 255;
 pub(super) struct Outliner {
     pub(super) module: IRModule,
     /// By structural hash.
-    made: HashMap<u64, Vec<Made>>,
+    made: HashMap<u64, Vec<OutlinedFunction>>,
     /// Whether constants of one element go inside.
     keep_scalars: bool,
 }
 
 /// A function that was made, and its name.
-type Made = (Ref<Function>, Ref<GlobalVar>);
+type OutlinedFunction = (Ref<Function>, Ref<GlobalVar>);
 
 impl Outliner {
     pub(super) fn new(module: IRModule, keep_scalars: bool) -> Outliner {
@@ -81,8 +81,9 @@ impl Outliner {
     /// Adds a function, or finds the one that is equal to it.
     fn add(&mut self, func: Function, name: &str) -> Ref<GlobalVar> {
         let func = Ref::new(func);
-        let alike = self.made.entry(structural_hash(&func, true)).or_default();
-        if let Some((_, var)) = alike.iter().find(|(known, _)| structural_equal(known, &func, true).is_ok()) {
+        let alike = self.made.entry(structural_hash(&func, FreeVars::Mapped)).or_default();
+        if let Some((_, var)) = alike.iter().find(|(known, _)| structural_equal(known, &func, FreeVars::Mapped).is_ok())
+        {
             return var.clone();
         }
         let var = GlobalVar::typed(self.module.fresh_name(name), func.ty());

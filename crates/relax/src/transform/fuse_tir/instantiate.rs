@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::{Ref, structural_equal};
+use relaxide_ffi::{FreeVars, Ref, structural_equal};
 use relaxide_ir::prim::{self, Let, PrimExpr, PrimMutator, VarMap};
 use relaxide_ir::{Buffer, Var};
 use relaxide_tir::stmt::{BufferRegion, MatchBufferRegion, SBlock};
@@ -51,7 +51,7 @@ impl Instantiate<'_> {
         for region in &real {
             let region = self.remake_region(region);
             // Two parameters may be one buffer here.
-            if !made.iter().any(|known| structural_equal(known, &region, false).is_ok()) {
+            if !made.iter().any(|known| structural_equal(known, &region, FreeVars::Same).is_ok()) {
                 made.push(region);
             }
         }

@@ -99,11 +99,11 @@ pub(in crate::transform) struct Merged {
 
 /// What a variable of the function stands for.
 #[derive(Clone, Debug)]
-enum Value {
+enum FusedValue {
     Buffer(Ref<Buffer>),
     Scalar(PrimExpr),
     Literal(PrimExpr),
-    Tuple(Vec<Value>),
+    Tuple(Vec<FusedValue>),
     /// A shape, which calls do not take.
     Shape,
 }
@@ -111,7 +111,7 @@ enum Value {
 /// The kernel under construction.
 #[derive(Default)]
 struct Merger {
-    values: HashMap<AnyVar, Value>,
+    values: HashMap<AnyVar, FusedValue>,
     inputs: Vec<(Ref<Var>, Option<Ref<Buffer>>)>,
     arguments: Vec<Argument>,
     /// Dimensions of shape parameters, and where they come from.
@@ -143,7 +143,7 @@ pub(in crate::transform) fn merge(module: &IRModule, func: &Function) -> Result<
 
 impl Merger {
     /// What a parameter, or a field of one, stands for.
-    fn param(&mut self, param: &Ref<Var>, ty: &Type, index: usize, path: &[usize]) -> Result<Value, MergeError> {
+    fn param(&mut self, param: &Ref<Var>, ty: &Type, index: usize, path: &[usize]) -> Result<FusedValue, MergeError> {
         let argument = || Argument::Field { param: index, path: path.to_vec() };
         match ty {
             Type::Tensor(tensor) => {
@@ -151,14 +151,14 @@ impl Merger {
                 let buffer = self.buffer(&hint, tensor)?;
                 self.inputs.push((handle(&buffer), Some(buffer.clone())));
                 self.arguments.push(argument());
-                Ok(Value::Buffer(buffer))
+                Ok(FusedValue::Buffer(buffer))
             }
             Type::Tuple(tuple) => {
                 let field = |(i, ty): (usize, &Type)| {
                     let path: Vec<usize> = path.iter().copied().chain([i]).collect();
                     self.param(param, ty, index, &path)
                 };
-                Ok(Value::Tuple(tuple.fields.iter().enumerate().map(field).collect::<Result<_, _>>()?))
+                Ok(FusedValue::Tuple(tuple.fields.iter().enumerate().map(field).collect::<Result<_, _>>()?))
             }
             Type::Shape(shape) if path.is_empty() => {
                 for (dim, value) in shape.values.iter().flatten().enumerate() {
@@ -166,12 +166,12 @@ impl Merger {
                         self.dims.push((var.clone(), Argument::Dim { param: index, dim }));
                     }
                 }
-                Ok(Value::Shape)
+                Ok(FusedValue::Shape)
             }
             Type::Prim(_) if path.is_empty() => {
                 self.inputs.push((param.clone(), None));
                 self.arguments.push(argument());
-                Ok(Value::Scalar(PrimExpr::from(param)))
+                Ok(FusedValue::Scalar(PrimExpr::from(param)))
             }
             _ => Err(MergeError::Type(param.name.clone())),
         }
@@ -183,16 +183,16 @@ impl Merger {
     }
 
     /// What an operand stands for.
-    fn value(&mut self, e: &Expr) -> Result<Value, MergeError> {
+    fn value(&mut self, e: &Expr) -> Result<FusedValue, MergeError> {
         match e {
-            Expr::Prim(p) => Ok(Value::Scalar(p.value.clone())),
+            Expr::Prim(p) => Ok(FusedValue::Scalar(p.value.clone())),
             Expr::Constant(c) => match as_scalar(&c.value) {
-                Some(literal) => Ok(Value::Literal(literal)),
-                None => self.constant(e, c).map(Value::Buffer),
+                Some(literal) => Ok(FusedValue::Literal(literal)),
+                None => self.constant(e, c).map(FusedValue::Buffer),
             },
-            Expr::Tuple(t) => Ok(Value::Tuple(t.fields.iter().map(|f| self.value(f)).collect::<Result<_, _>>()?)),
+            Expr::Tuple(t) => Ok(FusedValue::Tuple(t.fields.iter().map(|f| self.value(f)).collect::<Result<_, _>>()?)),
             Expr::TupleGetItem(t) => match self.value(&t.tuple)? {
-                Value::Tuple(fields) => {
+                FusedValue::Tuple(fields) => {
                     let field = usize::try_from(t.index).ok().and_then(|i| fields.get(i).cloned());
                     field.ok_or_else(|| MergeError::NotAKernel(format!("field {}", t.index)))
                 }
@@ -219,7 +219,7 @@ impl Merger {
     }
 
     /// What a binding's variable stands for; statements of a kernel are added.
-    fn bound(&mut self, module: &IRModule, bound: &VarBinding) -> Result<Value, MergeError> {
+    fn bound(&mut self, module: &IRModule, bound: &VarBinding) -> Result<FusedValue, MergeError> {
         let name = bound.var.name();
         let Expr::Call(call) = &bound.value else { return self.value(&bound.value) };
         let not_a_kernel = || MergeError::NotAKernel(name.to_string());
@@ -241,7 +241,7 @@ impl Merger {
                     let Type::Tensor(tensor) = ty else { return Err(MergeError::Type(name.to_string())) };
                     let buffer = self.buffer(name, tensor)?;
                     made.push(buffer.clone());
-                    passed.push(Value::Buffer(buffer.clone()));
+                    passed.push(FusedValue::Buffer(buffer.clone()));
                     buffer
                 }
             });
@@ -249,15 +249,15 @@ impl Merger {
         // Behind what the kernel itself allocates.
         self.instantiate(&callee.name, &kernel, &passed)?;
         self.scratch.extend(made);
-        let mut values: Vec<Value> = outputs.into_iter().map(Value::Buffer).collect();
+        let mut values: Vec<FusedValue> = outputs.into_iter().map(FusedValue::Buffer).collect();
         match &call.ty {
-            Type::Tuple(_) => Ok(Value::Tuple(values)),
+            Type::Tuple(_) => Ok(FusedValue::Tuple(values)),
             _ => values.pop().ok_or_else(not_a_kernel),
         }
     }
 
-    fn overwrite(&mut self, kernel: &str, arg: Option<&Value>) -> Result<Ref<Buffer>, MergeError> {
-        let Some(Value::Buffer(buffer)) = arg else {
+    fn overwrite(&mut self, kernel: &str, arg: Option<&FusedValue>) -> Result<Ref<Buffer>, MergeError> {
+        let Some(FusedValue::Buffer(buffer)) = arg else {
             return Err(misfit(kernel, Misfit::Overwritten));
         };
         self.overwritten.insert(buffer.clone());
@@ -265,7 +265,7 @@ impl Merger {
     }
 
     /// Adds the statements of a kernel over some arguments.
-    fn instantiate(&mut self, name: &str, kernel: &PrimFunc, args: &[Value]) -> Result<(), MergeError> {
+    fn instantiate(&mut self, name: &str, kernel: &PrimFunc, args: &[FusedValue]) -> Result<(), MergeError> {
         if args.len() != kernel.params.len() {
             return Err(misfit(name, Misfit::Count { wanted: kernel.params.len(), found: args.len() }));
         }
@@ -280,7 +280,7 @@ impl Merger {
     }
 
     /// The kernel that writes a result.
-    fn finish(mut self, result: &Value) -> Result<Merged, MergeError> {
+    fn finish(mut self, result: &FusedValue) -> Result<Merged, MergeError> {
         let mut outputs = Vec::new();
         let mut inplace = Vec::new();
         for buffer in results(result)? {
@@ -340,16 +340,16 @@ impl Merger {
 }
 
 /// Puts an argument in the place of a kernel's parameter; the error says why it does not fit.
-fn give(copy: &mut Instantiate, param: &Ref<Var>, own: Option<&Ref<Buffer>>, arg: &Value) -> Result<(), Misfit> {
+fn give(copy: &mut Instantiate, param: &Ref<Var>, own: Option<&Ref<Buffer>>, arg: &FusedValue) -> Result<(), Misfit> {
     match (own, arg) {
-        (None, Value::Scalar(e) | Value::Literal(e)) => {
+        (None, FusedValue::Scalar(e) | FusedValue::Literal(e)) => {
             copy.vars.insert(param.clone(), prim::cast(param.dtype(), e));
         }
-        (Some(own), Value::Literal(e)) => {
+        (Some(own), FusedValue::Literal(e)) => {
             own.shape.iter().filter_map(PrimExpr::as_var).for_each(|dim| bind(&mut copy.vars, dim, &1.into()));
             copy.literals.insert(own.clone(), prim::cast(own.dtype, e));
         }
-        (Some(own), Value::Buffer(given)) => {
+        (Some(own), FusedValue::Buffer(given)) => {
             let differs = |what| Misfit::Differs { param: own.name.clone(), given: given.name.clone(), what };
             if own.dtype != given.dtype || own.ndim() != given.ndim() {
                 return Err(differs("type"));
@@ -369,10 +369,10 @@ fn give(copy: &mut Instantiate, param: &Ref<Var>, own: Option<&Ref<Buffer>>, arg
 }
 
 /// The buffers of a result, tuples opened.
-fn results(value: &Value) -> Result<Vec<Ref<Buffer>>, MergeError> {
+fn results(value: &FusedValue) -> Result<Vec<Ref<Buffer>>, MergeError> {
     match value {
-        Value::Buffer(buffer) => Ok(vec![buffer.clone()]),
-        Value::Tuple(fields) => {
+        FusedValue::Buffer(buffer) => Ok(vec![buffer.clone()]),
+        FusedValue::Tuple(fields) => {
             let fields = fields.iter().map(results).collect::<Result<Vec<_>, _>>()?;
             Ok(fields.into_iter().flatten().collect())
         }

@@ -71,17 +71,17 @@ fn run(module: IRModule) -> PassResult {
     for (name, one) in &merged {
         module.insert(name.clone(), Ref::new(one.kernel.clone()));
     }
-    let mut module = rewrite_module(PASS.name, module, &mut Calls { merged: &merged })?;
+    let mut module = rewrite_module(PASS.name, module, &mut PrimitiveCalls { merged: &merged })?;
     drop_uncalled(&mut module, &used);
     Ok(module)
 }
 
 /// Puts calls of kernels in the place of calls of primitive functions.
-struct Calls<'a> {
+struct PrimitiveCalls<'a> {
     merged: &'a HashMap<String, Merged>,
 }
 
-impl Rewrite for Calls<'_> {
+impl Rewrite for PrimitiveCalls<'_> {
     fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let Expr::Call(call) = &value else { return Ok(Action::Bind(value)) };
         let Expr::Global(callee) = &call.op else { return Ok(Action::Bind(value)) };

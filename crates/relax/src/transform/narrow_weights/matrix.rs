@@ -7,7 +7,7 @@ use relaxide_tir::te;
 
 use super::notes::Stays;
 use super::stored::{PAIR, Stored, constant, stored};
-use super::{Along, Form};
+use super::{Along, NarrowForm};
 use crate::blocks::{Panels, Widths};
 use crate::*;
 
@@ -27,7 +27,7 @@ pub struct Matrix {
 
 impl Matrix {
     /// A matrix in fewer bits, or why it stays. Its columns are the rows of what is given, or the columns.
-    pub fn new(host: &[f32], [height, width]: [i64; 2], form: Form, along: Along) -> Result<Matrix, Stays> {
+    pub fn new(host: &[f32], [height, width]: [i64; 2], form: NarrowForm, along: Along) -> Result<Matrix, Stays> {
         let stride = width as usize;
         let (rows, columns) = if along == Along::Rows { (width, height) } else { (height, width) };
         let stored = match along {

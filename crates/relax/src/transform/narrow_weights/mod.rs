@@ -54,7 +54,7 @@ const MIN_ELEMENTS: usize = 4096;
 pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "Constant matrices of products and lookups are kept in fewer bits.", |module, _, args| {
         let dtype = args.dtype("dtype").unwrap_or(DataType::int(8));
-        let form = Form::new(dtype, args.bool("products").unwrap_or(false))?;
+        let form = NarrowForm::new(dtype, args.bool("products").unwrap_or(false))?;
         run(module, form, &WeightNotes::default())
     })
     .params(&[
@@ -69,14 +69,14 @@ pub(super) const PASS: PassInfo =
 
 /// What matrices become.
 #[derive(Clone, Copy)]
-struct Form {
+struct NarrowForm {
     dtype: DataType,
     /// Whether what is multiplied with them is of that type, too.
     products: bool,
 }
 
-impl Form {
-    fn new(dtype: DataType, products: bool) -> Result<Form, PassError> {
+impl NarrowForm {
+    fn new(dtype: DataType, products: bool) -> Result<NarrowForm, PassError> {
         if ![DataType::int(4), DataType::int(8), DataType::float(16), DataType::bfloat16()].contains(&dtype) {
             return Err(PassError::new(NAME, format!("dtype is int4, int8, float16 or bfloat16, not {dtype}")));
         }
@@ -84,17 +84,17 @@ impl Form {
             let message = format!("products are computed in bfloat16 or int8 only, and dtype is {dtype}");
             return Err(PassError::new(NAME, message));
         }
-        Ok(Form { dtype, products })
+        Ok(NarrowForm { dtype, products })
     }
 }
 
 /// The pass with parameters, which leaves notes of what became of the matrices.
 pub fn narrow_weights(dtype: DataType, products: bool, notes: WeightNotes) -> Result<Pass, PassError> {
-    let form = Form::new(dtype, products)?;
+    let form = NarrowForm::new(dtype, products)?;
     Ok(Pass::new(NAME, move |module, _| run(module, form, &notes)))
 }
 
-fn run(module: IRModule, form: Form, notes: &WeightNotes) -> PassResult {
+fn run(module: IRModule, form: NarrowForm, notes: &WeightNotes) -> PassResult {
     let mut b = BlockBuilder::with_module(module);
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     let mut made = HashMap::new();
@@ -119,12 +119,12 @@ enum Along {
 }
 
 /// Matrices that were looked at: those that stay have none.
-type Made = HashMap<(Ref<Constant>, Along), Use>;
+type NarrowedMatrices = HashMap<(Ref<Constant>, Along), Use>;
 
 struct Narrow<'a> {
-    form: Form,
+    form: NarrowForm,
     values: HashMap<AnyVar, Expr>,
-    made: &'a mut Made,
+    made: &'a mut NarrowedMatrices,
     changed: bool,
     function: String,
     notes: &'a WeightNotes,
@@ -256,7 +256,7 @@ fn is_swap(permute: &Call) -> bool {
 }
 
 /// A matrix in fewer bits, or why it stays.
-fn narrowed(matrix: &Tensor, form: Form, along: Along) -> Use {
+fn narrowed(matrix: &Tensor, form: NarrowForm, along: Along) -> Use {
     let dtype = form.dtype;
     let [rows, columns] = *matrix.shape() else { return Err(Stays::Kind) };
     if matrix.dtype() != DataType::float(32) {
@@ -282,13 +282,14 @@ mod tests {
     #[test]
     fn what_does_not_fit_stays() {
         let matrix = |value: f32| Tensor::from_slice(&vec![value; MIN_ELEMENTS], &[64, 64]).unwrap();
-        let narrow =
-            |value, dtype: DataType| narrowed(&matrix(value), Form { dtype, products: false }, Along::Rows).is_ok();
+        let narrow = |value, dtype: DataType| {
+            narrowed(&matrix(value), NarrowForm { dtype, products: false }, Along::Rows).is_ok()
+        };
         assert!(narrow(1e5, DataType::bfloat16()) && narrow(1e5, DataType::int(8)));
         assert!(!narrow(1e5, DataType::float(16)) && !narrow(f32::NAN, DataType::int(8)));
         assert!(!narrow(f32::INFINITY, DataType::bfloat16()));
         let small = Tensor::from_slice(&[1f32; 4], &[2, 2]).unwrap();
-        let bytes = Form { dtype: DataType::int(8), products: false };
+        let bytes = NarrowForm { dtype: DataType::int(8), products: false };
         assert_eq!(narrowed(&small, bytes, Along::Rows).err(), Some(Stays::Size));
     }
 }

@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use relaxide_ffi::{DataType, Tensor};
 use relaxide_ir::workers;
 
-use super::Form;
+use super::NarrowForm;
 use super::notes::Stays;
 use super::quantize::{BLOCK, quantized, rounded};
 use crate::Expr;
@@ -31,7 +31,7 @@ pub enum Stored {
 /// A matrix of so many rows and columns, whose elements are read by row and column, in fewer bits; or why it stays.
 pub fn stored(
     [rows, columns]: [i64; 2],
-    form: Form,
+    form: NarrowForm,
     element: impl Fn(usize, usize) -> f32 + Sync,
 ) -> Result<Stored, Stays> {
     let panels = Panels::new(columns, Widths::LONGEST).ok_or(Stays::Size)?;

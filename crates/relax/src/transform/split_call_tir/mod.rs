@@ -147,7 +147,7 @@ fn run(module: IRModule, patterns: &[Ref<PrimFunc>], codegen: &LibraryCodegen) -
             taken.insert(name.to_string(), Taken { library: library(name, &code.source), cut });
         }
     }
-    let mut calls = Calls { taken };
+    let mut calls = LibraryCalls { taken };
     let mut module = rewrite_module(NAME, module, &mut calls)?;
     put_in_place(&mut module, calls.taken);
     Ok(module)
@@ -208,11 +208,11 @@ struct Taken {
     cut: Cut,
 }
 
-struct Calls {
+struct LibraryCalls {
     taken: HashMap<String, Taken>,
 }
 
-impl Rewrite for Calls {
+impl Rewrite for LibraryCalls {
     fn value(&mut self, b: &mut BlockBuilder, _: &AnyVar, value: Expr) -> Result<Action, BuildError> {
         let (Expr::Call(call), Some(tir)) = (&value, CallTir::of(&value)) else { return Ok(Action::Bind(value)) };
         let Some(Taken { library, cut }) = self.taken.get(&tir.func.name) else { return Ok(Action::Bind(value)) };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
 use indexmap::IndexSet;
-use relaxide_ffi::{DataType, Ref, structural_equal, structural_hash};
+use relaxide_ffi::{DataType, FreeVars, Ref, structural_equal, structural_hash};
 use relaxide_ir::prim::{PrimExpr, VarMap, cast, free_vars, load, substitute};
 use relaxide_ir::{Attrs, Buffer, Var};
 use relaxide_tir::{PrimFunc, Stmt};
@@ -15,7 +15,7 @@ struct Key(PrimExpr);
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        structural_equal(&self.0, &other.0, false).is_ok()
+        structural_equal(&self.0, &other.0, FreeVars::Same).is_ok()
     }
 }
 
@@ -23,7 +23,7 @@ impl Eq for Key {}
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        structural_hash(&self.0, false).hash(state);
+        structural_hash(&self.0, FreeVars::Same).hash(state);
     }
 }
 

@@ -30,10 +30,10 @@ impl Graph {
              viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"ui-monospace, monospace\" font-size=\"12\">{DARK}"
         );
         for (edge, bends) in self.edges.iter().zip(&layout.bends) {
-            let _ = writeln!(out, "{}", edge_path(&layout, *edge, bends));
+            let _ = writeln!(out, "{}", edge_path(&layout, edge.0, edge.1, bends));
         }
         for (node, place) in self.nodes.iter().zip(&layout.nodes) {
-            out.push_str(&node_box(node, *place));
+            out.push_str(&node_box(node, place.0, place.1));
         }
         out.push_str("</svg>\n");
         out
@@ -58,7 +58,7 @@ fn width(node: &Node) -> f64 {
 }
 
 /// A curve through the bends of an edge.
-fn edge_path(layout: &Layout, (from, to): (usize, usize), bends: &[(f64, f64)]) -> String {
+fn edge_path(layout: &Layout, from: usize, to: usize, bends: &[(f64, f64)]) -> String {
     let at = |i: usize| layout.nodes.get(i).copied().unwrap_or_default();
     let (start, end) = (at(from), at(to));
     let mut path = format!(
@@ -76,7 +76,7 @@ fn edge_path(layout: &Layout, (from, to): (usize, usize), bends: &[(f64, f64)]) 
     path
 }
 
-fn node_box(node: &Node, (x, y): (f64, f64)) -> String {
+fn node_box(node: &Node, x: f64, y: f64) -> String {
     let width = width(node);
     let (class, fill) = match (node.kind, node.share) {
         (_, Some(share)) => {

@@ -71,7 +71,7 @@ pub struct Comparison {
     pub incumbent: f64,
     /// The median of the other.
     pub candidate: f64,
-    /// In what share of the turns the other was faster.
+    /// In what share of the rounds the other was faster.
     pub wins: f64,
     /// Whether both computed the same.
     pub agrees: bool,
@@ -80,7 +80,7 @@ pub struct Comparison {
 impl Comparison {
     /// A smaller gain is noise.
     const GAIN: f64 = 0.97;
-    /// A gain that shows in fewer turns is noise.
+    /// A gain that shows in fewer rounds is noise.
     const WINS: f64 = 0.75;
 
     /// Whether the candidate is right, and faster by more than the noise.

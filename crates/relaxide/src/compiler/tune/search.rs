@@ -59,7 +59,7 @@ enum Outcome {
 pub struct Tuner<'o, 'p> {
     options: &'o mut CompileOptions<'p>,
     target: String,
-    candidates: Vec<State>,
+    candidates: Vec<TunedKernel>,
     folder: tempfile::TempDir,
     random: Random,
     /// How many libraries were made.
@@ -69,7 +69,7 @@ pub struct Tuner<'o, 'p> {
 }
 
 /// A kernel, and the best that is known of it.
-struct State {
+struct TunedKernel {
     kernel: Kernel,
     decisions: Vec<Override>,
     note: KernelNote,
@@ -119,7 +119,7 @@ impl<'o, 'p> Tuner<'o, 'p> {
                 Err(error) => return Err(error),
             };
             let found = Tuned { kernel: kernel.name.clone(), speedup: 1.0, changed: Vec::new(), trials: 0, wrong: 0 };
-            candidates.push(State { kernel, decisions, note, library, tried: Vec::new(), times: None, found });
+            candidates.push(TunedKernel { kernel, decisions, note, library, tried: Vec::new(), times: None, found });
         }
         Ok(Tuner { options, target, candidates, folder, random: Random::new(seed as i64), made, stale })
     }
@@ -223,7 +223,7 @@ impl<'o, 'p> Tuner<'o, 'p> {
     }
 }
 
-impl State {
+impl TunedKernel {
     /// All changes of one parameter that were not tried yet.
     fn changes(&self, kernel: usize) -> Vec<Change> {
         let mut all = Vec::new();

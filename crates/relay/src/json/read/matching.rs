@@ -3,10 +3,10 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::Span;
 
-use super::{JsonError, Reader};
+use super::{GraphReader, JsonError};
 use crate::*;
 
-impl Reader<'_> {
+impl GraphReader<'_> {
     pub(super) fn matching(&mut self, id: usize, span: Option<Ref<Span>>) -> Result<Expr, JsonError> {
         let data = self.field_expr(id, "data")?;
         let mut clauses = Vec::new();

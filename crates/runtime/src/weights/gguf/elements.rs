@@ -15,7 +15,7 @@ use relaxide_ffi::DataType;
 
 /// How elements are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum GgufKind {
     /// As numbers.
     Plain(DataType),
     /// In blocks of 32, 4 bits with a scale.
@@ -30,36 +30,36 @@ pub enum Kind {
     Q6K,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for GgufKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Plain(dtype) => write!(f, "{dtype}"),
-            Kind::Q4_0 => f.write_str("Q4_0"),
-            Kind::Q4_1 => f.write_str("Q4_1"),
-            Kind::Q8_0 => f.write_str("Q8_0"),
-            Kind::Q4K => f.write_str("Q4_K"),
-            Kind::Q6K => f.write_str("Q6_K"),
+            GgufKind::Plain(dtype) => write!(f, "{dtype}"),
+            GgufKind::Q4_0 => f.write_str("Q4_0"),
+            GgufKind::Q4_1 => f.write_str("Q4_1"),
+            GgufKind::Q8_0 => f.write_str("Q8_0"),
+            GgufKind::Q4K => f.write_str("Q4_K"),
+            GgufKind::Q6K => f.write_str("Q6_K"),
         }
     }
 }
 
-impl Kind {
+impl GgufKind {
     /// The kind by its number in files.
-    pub fn of(number: u32) -> Option<Kind> {
+    pub fn of(number: u32) -> Option<GgufKind> {
         Some(match number {
-            0 => Kind::Plain(DataType::float(32)),
-            1 => Kind::Plain(DataType::float(16)),
-            2 => Kind::Q4_0,
-            3 => Kind::Q4_1,
-            8 => Kind::Q8_0,
-            12 => Kind::Q4K,
-            14 => Kind::Q6K,
-            24 => Kind::Plain(DataType::int(8)),
-            25 => Kind::Plain(DataType::int(16)),
-            26 => Kind::Plain(DataType::int(32)),
-            27 => Kind::Plain(DataType::int(64)),
-            28 => Kind::Plain(DataType::float(64)),
-            30 => Kind::Plain(DataType::bfloat16()),
+            0 => GgufKind::Plain(DataType::float(32)),
+            1 => GgufKind::Plain(DataType::float(16)),
+            2 => GgufKind::Q4_0,
+            3 => GgufKind::Q4_1,
+            8 => GgufKind::Q8_0,
+            12 => GgufKind::Q4K,
+            14 => GgufKind::Q6K,
+            24 => GgufKind::Plain(DataType::int(8)),
+            25 => GgufKind::Plain(DataType::int(16)),
+            26 => GgufKind::Plain(DataType::int(32)),
+            27 => GgufKind::Plain(DataType::int(64)),
+            28 => GgufKind::Plain(DataType::float(64)),
+            30 => GgufKind::Plain(DataType::bfloat16()),
             _ => return None,
         })
     }
@@ -67,7 +67,7 @@ impl Kind {
     /// The type of a tensor of such elements: their own, or float32.
     pub fn dtype(self) -> DataType {
         match self {
-            Kind::Plain(dtype) => dtype,
+            GgufKind::Plain(dtype) => dtype,
             _ => DataType::float(32),
         }
     }
@@ -75,33 +75,33 @@ impl Kind {
     /// Elements of a block.
     pub fn elements(self) -> u64 {
         match self {
-            Kind::Plain(_) => 1,
-            Kind::Q4_0 | Kind::Q4_1 | Kind::Q8_0 => 32,
-            Kind::Q4K | Kind::Q6K => 256,
+            GgufKind::Plain(_) => 1,
+            GgufKind::Q4_0 | GgufKind::Q4_1 | GgufKind::Q8_0 => 32,
+            GgufKind::Q4K | GgufKind::Q6K => 256,
         }
     }
 
     /// Bytes of a block.
     pub fn bytes(self) -> u64 {
         match self {
-            Kind::Plain(dtype) => u64::from(dtype.bits / 8),
-            Kind::Q4_0 => 18,
-            Kind::Q4_1 => 20,
-            Kind::Q8_0 => 34,
-            Kind::Q4K => 144,
-            Kind::Q6K => 210,
+            GgufKind::Plain(dtype) => u64::from(dtype.bits / 8),
+            GgufKind::Q4_0 => 18,
+            GgufKind::Q4_1 => 20,
+            GgufKind::Q8_0 => 34,
+            GgufKind::Q4K => 144,
+            GgufKind::Q6K => 210,
         }
     }
 
     /// The numbers that whole blocks stand for; none where elements are numbers themselves.
     pub fn numbers(self, bytes: &[u8]) -> Option<Vec<f32>> {
         let block: fn(&[u8], &mut Vec<f32>) = match self {
-            Kind::Plain(_) => return None,
-            Kind::Q4_0 => q4_0,
-            Kind::Q4_1 => q4_1,
-            Kind::Q8_0 => q8_0,
-            Kind::Q4K => q4_k,
-            Kind::Q6K => q6_k,
+            GgufKind::Plain(_) => return None,
+            GgufKind::Q4_0 => q4_0,
+            GgufKind::Q4_1 => q4_1,
+            GgufKind::Q8_0 => q8_0,
+            GgufKind::Q4K => q4_k,
+            GgufKind::Q6K => q6_k,
         };
         let size = self.bytes() as usize;
         let mut numbers = Vec::with_capacity(bytes.len() / size * self.elements() as usize);

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::elements::Kind;
+use super::elements::GgufKind;
 
 const MAGIC: &[u8; 4] = b"GGUF";
 /// Versions whose lengths have 64 bits.
@@ -26,9 +26,9 @@ const LEAST_ENTRY: u64 = 24;
 
 /// A tensor of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct GgufEntry {
     /// How its elements are stored.
-    pub kind: Kind,
+    pub kind: GgufKind,
     /// Its dimensions, the outermost first.
     pub shape: Vec<i64>,
     /// Where its bytes are in the file.
@@ -81,13 +81,13 @@ pub enum GgufError {
         /// Which.
         name: String,
         /// What is wrong.
-        why: EntryError,
+        why: GgufEntryError,
     },
 }
 
 /// What the header says of a tensor that does not make sense, or is not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EntryError {
+pub enum GgufEntryError {
     /// There is another of that name.
     #[error("is there twice")]
     Twice,
@@ -103,7 +103,7 @@ pub enum EntryError {
     )]
     Shape {
         /// The type.
-        kind: Kind,
+        kind: GgufKind,
         /// The dimensions.
         shape: Vec<u64>,
         /// Elements of a block.
@@ -121,7 +121,7 @@ pub enum EntryError {
     #[error("of type {kind} and shape {shape:?} takes {size} bytes from offset {offset} of the data, which has {data}")]
     Outside {
         /// The type.
-        kind: Kind,
+        kind: GgufKind,
         /// The dimensions.
         shape: Vec<i64>,
         /// Bytes that it takes.
@@ -134,8 +134,8 @@ pub enum EntryError {
 }
 
 /// Reads the header of a file. Every range that it gives lies inside of `bytes` and is as long as type and shape say.
-pub fn read_gguf_header(bytes: &[u8]) -> Result<HashMap<String, Entry>, GgufError> {
-    let mut reader = Reader { bytes, at: 0 };
+pub fn read_gguf_header(bytes: &[u8]) -> Result<HashMap<String, GgufEntry>, GgufError> {
+    let mut reader = GgufReader { bytes, at: 0 };
     if reader.take("the beginning", 4).map_or(true, |magic| magic != MAGIC) {
         return Err(GgufError::Magic);
     }
@@ -167,7 +167,7 @@ pub fn read_gguf_header(bytes: &[u8]) -> Result<HashMap<String, Entry>, GgufErro
         let placed = claim.place(start, data, alignment);
         let placed = placed.map_err(|why| GgufError::Tensor { name: claim.name.clone(), why })?;
         if entries.insert(claim.name.clone(), placed).is_some() {
-            return Err(GgufError::Tensor { name: claim.name, why: EntryError::Twice });
+            return Err(GgufError::Tensor { name: claim.name, why: GgufEntryError::Twice });
         }
     }
     Ok(entries)
@@ -183,11 +183,11 @@ struct Claim {
 }
 
 impl Claim {
-    fn place(&self, start: u64, data: u64, alignment: u64) -> Result<Entry, EntryError> {
-        let kind = Kind::of(self.kind).ok_or(EntryError::Kind(self.kind))?;
+    fn place(&self, start: u64, data: u64, alignment: u64) -> Result<GgufEntry, GgufEntryError> {
+        let kind = GgufKind::of(self.kind).ok_or(GgufEntryError::Kind(self.kind))?;
         let unfit = || {
             let shape = self.dims.iter().rev().copied().collect();
-            EntryError::Shape { kind, shape, block: kind.elements() }
+            GgufEntryError::Shape { kind, shape, block: kind.elements() }
         };
         let shape = self.dims.iter().rev().map(|dim| i64::try_from(*dim)).collect::<Result<Vec<_>, _>>();
         let shape = shape.map_err(|_| unfit())?;
@@ -200,23 +200,23 @@ impl Claim {
             .ok_or_else(unfit)?;
         let offset = self.offset;
         if !offset.is_multiple_of(alignment) {
-            return Err(EntryError::Offset { offset, alignment });
+            return Err(GgufEntryError::Offset { offset, alignment });
         }
         if offset.checked_add(size).is_none_or(|end| end > data) {
-            return Err(EntryError::Outside { kind, shape, size, offset, data });
+            return Err(GgufEntryError::Outside { kind, shape, size, offset, data });
         }
         // Data begins and ends in the file, whose length is that of memory.
         let begin = (start + offset) as usize;
-        Ok(Entry { kind, shape, range: begin..begin + size as usize })
+        Ok(GgufEntry { kind, shape, range: begin..begin + size as usize })
     }
 }
 
-struct Reader<'a> {
+struct GgufReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> GgufReader<'a> {
     fn take(&mut self, what: &'static str, count: u64) -> Result<&'a [u8], GgufError> {
         let left = (self.bytes.len() - self.at) as u64;
         if count > left {
@@ -288,7 +288,7 @@ impl<'a> Reader<'a> {
         let name = self.text("the name of a tensor")?;
         let count = self.u32("the dimensions of a tensor")?;
         if count > MOST_DIMS {
-            return Err(GgufError::Tensor { name, why: EntryError::Dims(count) });
+            return Err(GgufError::Tensor { name, why: GgufEntryError::Dims(count) });
         }
         let dims = (0..count).map(|_| self.u64("the shape of a tensor")).collect::<Result<_, _>>()?;
         let (kind, offset) = (self.u32("the type of a tensor")?, self.u64("the offset of a tensor")?);

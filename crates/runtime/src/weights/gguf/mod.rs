@@ -3,7 +3,7 @@
 //! [`GgufFile::open`] maps the file and checks its header; [`GgufFile::tensor`] gives a tensor out of it by name. Numbers keep their type;
 //! what is stored in blocks of a few bits becomes float32. The file is untrusted: its [header](header) is read within bounds.
 //!
-//! What is not here: the model that the file describes, and types of blocks that are rare ([`Kind::of`] has those that are known).
+//! What is not here: the model that the file describes, and types of blocks that are rare ([`GgufKind::of`] has those that are known).
 
 mod elements;
 mod header;
@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use memmap2::MmapMut;
 use relaxide_ffi::{Error, ErrorKind, Tensor};
 
-pub use elements::Kind;
-pub use header::{Entry, EntryError, GgufError, read_gguf_header};
+pub use elements::GgufKind;
+pub use header::{GgufEntry, GgufEntryError, GgufError, read_gguf_header};
 
 /// A GGUF file, mapped into memory.
 #[derive(Debug)]
 pub struct GgufFile {
     path: PathBuf,
     content: MmapMut,
-    entries: HashMap<String, Entry>,
+    entries: HashMap<String, GgufEntry>,
 }
 
 impl GgufFile {
@@ -37,7 +37,7 @@ impl GgufFile {
     }
 
     /// The tensors of the file by name, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &GgufEntry)> {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 

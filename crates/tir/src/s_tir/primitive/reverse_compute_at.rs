@@ -16,7 +16,7 @@ use relaxide_ffi::Ref;
 use super::moving::{Way, move_block};
 use crate::s_tir::instruction::{InstructionKind, Param, Results};
 use crate::s_tir::step::{Call, loop_operand, operand};
-use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, Value};
+use crate::s_tir::{LoopRV, SBlockRV, Schedule, ScheduleError, StepError, UnitLoops, Value};
 
 pub(in crate::s_tir) static KIND: InstructionKind = InstructionKind {
     name: "ReverseComputeAt",
@@ -33,16 +33,16 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
 }
 
 impl Schedule {
-    /// Moves a block under a loop around all of its producers. Loops over one element are left out on request; `index` is
+    /// Moves a block under a loop around all of its producers. `index` is
     /// the place among the loop's statements, -1 the last and -2 the first that is right.
     pub fn reverse_compute_at(
         &mut self,
         block: &Ref<SBlockRV>,
         loop_: &Ref<LoopRV>,
-        preserve_unit_loops: bool,
+        unit_loops: UnitLoops,
         index: i64,
     ) -> Result<(), StepError> {
-        let attrs = vec![preserve_unit_loops.into(), index.into()];
+        let attrs = vec![(unit_loops == UnitLoops::Kept).into(), index.into()];
         self.step_only(&KIND, vec![operand(block), loop_operand(loop_)], attrs)
     }
 }

@@ -12,7 +12,7 @@
 //! the processor does not guess what comes next. A block's accumulators stay in the first-level cache; four terms share one
 //! visit there. Terms are combined in their order.
 //!
-//! Parameters: a block of 512 elements is long enough for the processor to read ahead, and leaves rows of a thousand for two
+//! Parameters: a block of 512 elements is long enough for the processor to prefetch it, and leaves rows of a thousand for two
 //! threads. A row times a matrix that is used once is such a sum, too, of products: its blocks are twice as long, and its steps eight
 //! rows. Roof: memory bandwidth.
 
@@ -63,7 +63,7 @@ impl Blocks {
             name: "block",
             value: if is_of_products { BLOCK_OF_PRODUCTS } else { BLOCK },
             domain: Domain::powers_of_two(64, 4096),
-            reason: "long enough for the processor to read ahead, and rows of a thousand are left for two threads",
+            reason: "long enough for the processor to prefetch it, and rows of a thousand are left for two threads",
             limit: "a block is whole vectors, and accumulators of larger ones leave the first-level cache",
         });
         let step = choices.choose(Guess {

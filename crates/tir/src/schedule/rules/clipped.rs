@@ -34,7 +34,7 @@ pub struct Clipped {
 impl Clipped {
     /// Takes apart the guard of a reduction's terms, for a row of outputs along `x`.
     pub fn of(stage: &Stage, reduction: &Reduction, x: &Ref<Var>) -> Clipped {
-        let whole = || Clipped { value: stage.value.clone(), along: (None, None), taps: HashMap::new() };
+        let whole = || Clipped { value: stage.value.clone(), along: Interval::default(), taps: HashMap::new() };
         let Some((condition, term, otherwise)) = choice(&stage.value) else { return whole() };
         let changes_nothing = match reduction.op {
             BinaryOp::Max | BinaryOp::Min => same(otherwise, &reduction.init),
@@ -61,7 +61,7 @@ impl Clipped {
             .into_iter()
             .filter_map(|(axis, conditions)| Some((axis.clone(), interval(&axis, &conditions)?)))
             .collect();
-        let along = taps.remove(x).unwrap_or((None, None));
+        let along = taps.remove(x).unwrap_or_default();
         let value = match all_of(&rest) {
             Some(rest) => call(term.dtype(), "tirx.if_then_else", vec![rest, term.clone(), otherwise.clone()]),
             None => term.clone(),
@@ -76,12 +76,12 @@ impl Clipped {
         for axis in reduce {
             let var = Var::dim(axis.var.name.clone());
             let counter = PrimExpr::from(&var);
-            let Some((low, high)) = self.taps.get(&axis.var) else {
+            let Some(within) = self.taps.get(&axis.var) else {
                 map.insert(axis.var.clone(), counter);
                 axes.push(Axis { var, extent: axis.extent.clone() });
                 continue;
             };
-            let (first, extent) = part(&mut binds, low, high, &axis.extent);
+            let (first, extent) = part(&mut binds, within, &axis.extent);
             map.insert(axis.var.clone(), add(counter, first));
             axes.push(Axis { var, extent });
         }
@@ -90,12 +90,8 @@ impl Clipped {
 }
 
 /// An interval within `0 .. extent`: where it begins and how long it is, by names.
-pub fn part(
-    binds: &mut Vec<Stmt>,
-    low: &Option<PrimExpr>,
-    high: &Option<PrimExpr>,
-    extent: &PrimExpr,
-) -> (PrimExpr, PrimExpr) {
+pub fn part(binds: &mut Vec<Stmt>, within: &Interval, extent: &PrimExpr) -> (PrimExpr, PrimExpr) {
+    let Interval { low, high } = within;
     let mut named = |name: &str, value: PrimExpr| {
         if value.as_int().is_some() {
             return value;

@@ -1,4 +1,4 @@
-//! Rows whose neighbours come from few rows in turn: growing an image by a whole factor, transposed convolution.
+//! Rows whose neighbours come from few rows in turn: enlarging an image by a whole factor, transposed convolution.
 //!
 //! Matches injective stages that use their contiguous axis `x` as `x // c` and `x % c` for one small constant `c`, and those whose
 //! contiguous axis has but so many elements and lies behind another one (depth to space, channels last of an image in colours): the

@@ -205,7 +205,7 @@ impl Found<'_> {
         let at = VarMap::from([(self.y.axis.var.clone(), int(0))]);
         let mut group = |base: i64, vectors: i64, mask: Option<Mask>| -> Result<(), Refusal> {
             let (tile, rows) = (Tile { base: int(base), vectors, mask }, Rows::full(int(0), 1));
-            let tile = self.tile(lanes, (None, &rows), &tile, &at);
+            let tile = self.tile(lanes, None, &rows, &tile, &at);
             let place = |_, j: i64, lane: i64| {
                 let at = base + j * lanes + lane;
                 (at < all).then_some((at / self.width, at % self.width))
@@ -263,7 +263,7 @@ impl Found<'_> {
             let (t, none) = (Var::dim("line"), VarMap::new());
             let line = add(PrimExpr::from(&t), int(low));
             let rows = Rows::full(line.clone(), 1);
-            let kernel = self.tile(lanes, (Some(&self.y.axis.var), &rows), tile, &none);
+            let kernel = self.tile(lanes, Some(&self.y.axis.var), &rows, tile, &none);
             let base = tile.base.as_int().unwrap_or(0);
             let place = |_, j: i64, lane: i64| self.column(base + j * lanes + lane).map(|x| (0, x));
             let inner = self.sums(cx, &kernel, Some(&line), &place)?;
@@ -275,7 +275,7 @@ impl Found<'_> {
     /// A part of some rows.
     fn lines(&self, cx: &mut Cx, lanes: i64, tile: &Tile, first: i64, count: i64) -> Result<Stmt, Refusal> {
         let (rows, none) = (Rows::full(int(first), count), VarMap::new());
-        let kernel = self.tile(lanes, (Some(&self.y.axis.var), &rows), tile, &none);
+        let kernel = self.tile(lanes, Some(&self.y.axis.var), &rows, tile, &none);
         let base = tile.base.as_int().unwrap_or(0);
         let place = |i: i64, j: i64, lane: i64| self.column(base + j * lanes + lane).map(|x| (first + i, x));
         self.sums(cx, &kernel, None, &place)
@@ -290,7 +290,8 @@ impl Found<'_> {
     fn tile<'a>(
         &'a self,
         lanes: i64,
-        (row_axis, rows): (Option<&'a Ref<Var>>, &'a Rows),
+        row_axis: Option<&'a Ref<Var>>,
+        rows: &'a Rows,
         tile: &'a Tile,
         at: &'a VarMap,
     ) -> RegisterTile<'a> {

@@ -356,13 +356,12 @@ fn columns(
     let outer: Vec<Axis> = stage.spatial.iter().filter(|a| a.var != x.var).cloned().collect();
     let clipped = Clipped::of(stage, reduction, &x.var);
     let columns = Columns { reduce, reduction, x: &x.var, lanes, clipped: &clipped };
-    if let (None, None) = clipped.along {
+    if clipped.along.is_open() {
         let body = columns.emit(cx, int(0), &x.extent, vectors, true)?;
         return Ok(over(cx, reduce, &outer, body));
     }
     let mut list = Vec::new();
-    let (low, high) = &clipped.along;
-    let (first, length) = part(&mut list, low, high, &x.extent);
+    let (first, length) = part(&mut list, &clipped.along, &x.extent);
     let behind = add(&first, &length);
     let rest = sub(&x.extent, &behind);
     list.push(columns.emit(cx, int(0), &first, 1, false)?);

@@ -106,9 +106,9 @@ impl Row<'_> {
             }
             _ => {
                 let origin = int(0);
-                let before = side(cx, &before, interval.0.as_ref().map(|low| [&origin, low]))?;
+                let before = side(cx, &before, interval.low.as_ref().map(|low| [&origin, low]))?;
                 let inside = self.emit(cx, &inside.start, &inside.extent, t)?;
-                let behind = side(cx, &behind, interval.1.as_ref().map(|high| [high, self.length]))?;
+                let behind = side(cx, &behind, interval.high.as_ref().map(|high| [high, self.length]))?;
                 vec![before, Some(inside), behind]
             }
         };
@@ -117,7 +117,8 @@ impl Row<'_> {
 
     /// The part of a row where conditions hold, and what is left of it on both sides, if anything can be. `fixed` is a condition
     /// for the whole row: without it the part is empty.
-    fn parts(&self, (low, high): &Interval, fixed: Option<&PrimExpr>, start: &PrimExpr, extent: &PrimExpr) -> Parts {
+    fn parts(&self, limits: &Interval, fixed: Option<&PrimExpr>, start: &PrimExpr, extent: &PrimExpr) -> Parts {
+        let Interval { low, high } = limits;
         let end = add(start, extent);
         let mut binds = Vec::new();
         let mut bind = |name: &str, value: PrimExpr| {
@@ -180,7 +181,7 @@ impl Row<'_> {
 
 /// Where conditions hold, as first value and first value behind, if each is an inequality that is linear in the axis.
 pub fn interval(axis: &Ref<Var>, conditions: &[PrimExpr]) -> Option<Interval> {
-    let (mut low, mut high): Interval = (None, None);
+    let (mut low, mut high) = (None, None);
     let both = |known: Option<PrimExpr>, more: PrimExpr, join: fn(PrimExpr, PrimExpr) -> PrimExpr| match known {
         Some(known) => Some(join(known, more)),
         None => Some(more),
@@ -203,11 +204,22 @@ pub fn interval(axis: &Ref<Var>, conditions: &[PrimExpr]) -> Option<Interval> {
             s => high = both(high, floordiv(rest, int(s.checked_neg()?)) + 1, min),
         }
     }
-    Some((low, high))
+    Some(Interval { low, high })
 }
 
 /// Where conditions hold: the first place and the first behind it, where there is a limit.
-pub type Interval = (Option<PrimExpr>, Option<PrimExpr>);
+#[derive(Default)]
+pub struct Interval {
+    pub low: Option<PrimExpr>,
+    pub high: Option<PrimExpr>,
+}
+
+impl Interval {
+    /// Whether neither end has a limit.
+    pub fn is_open(&self) -> bool {
+        self.low.is_none() && self.high.is_none()
+    }
+}
 
 /// A part of a row.
 struct Part {

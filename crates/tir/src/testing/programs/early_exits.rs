@@ -4,10 +4,10 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Buffer, Var};
 
-use super::{Counter, Writer};
+use super::{Counter, ProgramWriter};
 use crate::stmt::*;
 
-impl Writer<'_> {
+impl ProgramWriter<'_> {
     /// An early exit out of the innermost loop, as a node or as the call that stands for it.
     fn loop_exit(&mut self) -> Stmt {
         let void = DataType::void();

@@ -4,12 +4,12 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::Var;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr};
 
-use super::{Dim, Known, Writer};
+use super::{Dim, Known, ProgramWriter};
 
 /// How deep elements are indices of elements.
 const MAX_DATA_INDICES: usize = 3;
 
-impl Writer<'_> {
+impl ProgramWriter<'_> {
     /// An index into a dimension.
     pub(super) fn index_into(&mut self, dim: &Dim) -> PrimExpr {
         let index = self.right_index(dim);

@@ -81,13 +81,13 @@ fn off_by(dtype: DataType, a: Scalar, b: Scalar) -> f64 {
 /// A random program.
 pub fn program(random: &mut Random, options: ProgramOptions) -> Program {
     let index = if random.one_in(2) { DataType::int(32) } else { DataType::int(64) };
-    let mut writer = Writer {
+    let mut writer = ProgramWriter {
         random,
         index,
         dims: Vec::new(),
         readable: Vec::new(),
         scalars: Vec::new(),
-        scope: Scope::default(),
+        scope: ProgramScope::default(),
         names: 0,
         data_indices: 0,
         mistake: false,
@@ -114,7 +114,7 @@ struct Counter {
 
 /// What may be used at a place of the program.
 #[derive(Clone, Debug, Default)]
-struct Scope {
+struct ProgramScope {
     counters: Vec<Counter>,
     /// Names of values.
     values: Vec<Ref<Var>>,
@@ -124,7 +124,7 @@ struct Scope {
     writing: Option<Ref<Buffer>>,
 }
 
-struct Writer<'r> {
+struct ProgramWriter<'r> {
     random: &'r mut Random,
     /// The type of counters.
     index: DataType,
@@ -133,7 +133,7 @@ struct Writer<'r> {
     readable: Vec<Known>,
     /// Scalar parameters and their values.
     scalars: Vec<(Ref<Var>, i64)>,
-    scope: Scope,
+    scope: ProgramScope,
     names: usize,
     /// How many elements the one at hand is an index of, by way of others.
     data_indices: usize,
@@ -159,7 +159,7 @@ const DTYPES: [DataType; 13] = [
     DataType::bfloat16(),
 ];
 
-impl Writer<'_> {
+impl ProgramWriter<'_> {
     fn choose_dims(&mut self) {
         const SIZES: [i64; 9] = [1, 2, 3, 4, 5, 7, 8, 16, 17];
         for i in 0..3 {

@@ -4,7 +4,7 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr};
 use relaxide_ir::{Buffer, Var};
 
-use super::{Counter, Dim, Known, Writer};
+use super::{Counter, Dim, Known, ProgramWriter};
 use crate::stmt::*;
 
 /// One loop: counter, first value, extent, kind.
@@ -24,7 +24,7 @@ struct Nest {
     guard: PrimExpr,
 }
 
-impl Writer<'_> {
+impl ProgramWriter<'_> {
     /// A statement that gives every element a value.
     pub(super) fn fill(&mut self, known: &Known) -> Stmt {
         let outer = self.scope.clone();

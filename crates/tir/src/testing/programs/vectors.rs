@@ -6,7 +6,7 @@ use relaxide_ir::prim::{self, BinaryOp, BufferLoad, PrimExpr};
 
 use super::expressions::convert;
 use super::nests::view_of;
-use super::{Known, Writer};
+use super::{Known, ProgramWriter};
 use crate::stmt::*;
 
 /// Where a vector of elements lies.
@@ -22,7 +22,7 @@ struct Lanes {
     predicate: Option<PrimExpr>,
 }
 
-impl Writer<'_> {
+impl ProgramWriter<'_> {
     /// All elements, some at a time.
     pub(super) fn vectors(&mut self, known: &Known) -> Stmt {
         let count = *self.random.pick(&[4, 8, 2, 16, 3]).unwrap_or(&4);

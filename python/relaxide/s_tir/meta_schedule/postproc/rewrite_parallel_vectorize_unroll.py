@@ -10,7 +10,7 @@ _KEYS = ("meta_schedule.parallel", "meta_schedule.vectorize", "meta_schedule.unr
 
 class RewriteParallelVectorizeUnroll(_Plain):
     """Takes the hints of :class:`~relaxide.s_tir.meta_schedule.schedule_rule.ParallelizeVectorizeUnroll` from the roots, and makes loops of
-    their blocks parallel, loops of vectors, and loops to be written out."""
+    their blocks parallel, loops of vectors, and loops to be unrolled."""
 
     def apply(self, sch):
         """Carry the hints out."""

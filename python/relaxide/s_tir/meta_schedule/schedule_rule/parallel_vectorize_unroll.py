@@ -1,4 +1,4 @@
-"""The rule that says how much of a kernel may run in parallel, in vectors, and written out."""
+"""The rule that says how much of a kernel may run in parallel, in vectors, and unrolled."""
 
 from ._blocks import cores_of, is_root, is_spatial_kernel
 from .schedule_rule import _Copied
@@ -14,9 +14,9 @@ class ParallelizeVectorizeUnroll(_Copied):
     max_vectorize_extent : int
         The longest vector; -1 for none.
     unroll_max_steps : list of int, optional
-        The limits up to which loops are written out that are tried.
+        The limits up to which loops are unrolled that are tried.
     unroll_explicit : bool
-        Whether they are written out in the program, or by what compiles it.
+        Whether they are unrolled in the program, or by what compiles it.
     """
 
     def __init__(self, max_jobs_per_core=16, max_vectorize_extent=16, unroll_max_steps=None, unroll_explicit=True):

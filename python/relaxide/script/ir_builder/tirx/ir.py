@@ -271,7 +271,7 @@ def _counted(kind, what):
 serial = _counted(ForKind.SERIAL, "that is executed in order")
 parallel = _counted(ForKind.PARALLEL, "whose iterations threads share")
 vectorized = _counted(ForKind.VECTORIZED, "that becomes vectors")
-unroll = _counted(ForKind.UNROLLED, "that is written out")
+unroll = _counted(ForKind.UNROLLED, "that is unrolled")
 serial.__name__, parallel.__name__, vectorized.__name__, unroll.__name__ = "serial", "parallel", "vectorized", "unroll"
 
 

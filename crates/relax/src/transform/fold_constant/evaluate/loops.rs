@@ -10,15 +10,15 @@
 use relaxide_tir::interp::{InterpError, Scalar};
 use relaxide_tir::{ForKind, SBlockRealize, Stmt};
 
-use super::{Array, Node, Reader, position};
+use super::{Array, Numbered, Numbering, position};
 
 /// A statement.
 pub(super) enum Step {
     Loop { slot: usize, first: i64, count: i64, body: Box<Step> },
     Several(Vec<Step>),
-    Choice { condition: Node, then: Box<Step>, other: Option<Box<Step>> },
-    Store { buffer: usize, at: Vec<Node>, value: Node },
-    Name { slot: usize, value: Node },
+    Choice { condition: Numbered, then: Box<Step>, other: Option<Box<Step>> },
+    Store { buffer: usize, at: Vec<Numbered>, value: Numbered },
+    Name { slot: usize, value: Numbered },
 }
 
 /// Loops, ready to be executed.
@@ -30,7 +30,7 @@ pub(super) struct Loops {
 
 impl Loops {
     /// Reads a statement; `None` where it is not made of such loops.
-    pub(super) fn of(reader: &mut Reader, stmt: &Stmt) -> Option<Loops> {
+    pub(super) fn of(reader: &mut Numbering, stmt: &Stmt) -> Option<Loops> {
         reader.slots.clear();
         let (body, work) = reader.step(stmt)?;
         Some(Loops { body, slots: reader.slots.len(), work })
@@ -41,7 +41,7 @@ impl Loops {
     }
 }
 
-impl Reader {
+impl Numbering {
     /// A statement, and about how many operations it takes.
     fn step(&mut self, stmt: &Stmt) -> Option<(Step, i64)> {
         match stmt {
@@ -109,7 +109,7 @@ impl Reader {
     }
 
     /// What is read, and about how many operations it takes.
-    fn counted<T>(&mut self, read: impl FnOnce(&mut Reader) -> Option<T>) -> Option<(T, i64)> {
+    fn counted<T>(&mut self, read: impl FnOnce(&mut Numbering) -> Option<T>) -> Option<(T, i64)> {
         self.nodes = 0;
         let read = read(self)?;
         Some((read, self.nodes + 4))

@@ -23,6 +23,7 @@ use super::super::super::nest::Tile;
 use super::super::super::{Axis, Cx, Refusal, nest};
 use super::super::register_tile::{self, MOST_ROWS, RegisterTile, Rows, Shape, apart_if_long};
 use super::super::window::{Window, Windowed, Workspace};
+use super::chunks::ChunkNumber;
 use super::decide::{Nest, Products};
 use super::panels;
 use super::{Part, divides};
@@ -44,7 +45,7 @@ pub(super) struct Block<'a> {
     pub(super) count: &'a PrimExpr,
     pub(super) most: &'a PrimExpr,
     /// How many chunks its pixels are divided into, and the number of the one at hand.
-    pub(super) chunk: (i64, &'a PrimExpr),
+    pub(super) chunk: ChunkNumber<'a>,
     pub(super) decided: &'a Nest,
 }
 

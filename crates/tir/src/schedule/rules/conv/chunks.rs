@@ -37,7 +37,8 @@ pub(super) fn decide(
     window: &Windowed,
     block: BlockRows,
     pixels: i64,
-    (parts, least): (i64, i64),
+    parts: i64,
+    least: i64,
     choices: &mut Choices<'_>,
 ) -> i64 {
     let extent = window.x.axis.extent.as_int();
@@ -70,6 +71,20 @@ fn tiles(extent: i64, most: i64) -> i64 {
     ((extent + most - 1) / most).max(1)
 }
 
+/// Which of the chunks of a block one is: its number, and how many there are.
+#[derive(Clone, Copy)]
+pub(super) struct ChunkNumber<'a> {
+    pub(super) chunks: i64,
+    pub(super) number: &'a PrimExpr,
+}
+
+/// How many rows a block has, and how many at most.
+#[derive(Clone, Copy)]
+pub(super) struct RowsOfBlock<'a> {
+    pub(super) count: &'a PrimExpr,
+    pub(super) most: &'a PrimExpr,
+}
+
 /// One chunk.
 pub(super) struct Chunk {
     /// Its first row, counted from the block's; how many it has, and how many one has at most.
@@ -97,13 +112,14 @@ fn share(count: &PrimExpr, chunks: i64, number: &PrimExpr, list: &mut Vec<Stmt>)
 }
 
 impl Chunk {
-    /// The chunk of that number of a block of `count` rows, `most` at most; tiles have `tile` pixels at most. And what names its bounds.
+    /// One chunk of a block of rows; tiles have `tile` pixels at most. And what names its bounds.
     pub(super) fn of(
         window: &Windowed,
-        (count, most): (&PrimExpr, &PrimExpr),
+        rows: RowsOfBlock<'_>,
         tile: i64,
-        (chunks, number): (i64, &PrimExpr),
+        which: ChunkNumber<'_>,
     ) -> (Vec<Stmt>, Chunk) {
+        let (RowsOfBlock { count, most }, ChunkNumber { chunks, number }) = (rows, which);
         let (extent, mut binds) = (&window.x.axis.extent, Vec::new());
         let all = Chunk {
             first_line: int(0),

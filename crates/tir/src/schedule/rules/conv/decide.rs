@@ -127,7 +127,7 @@ impl Nest {
         let is_divided = parts > 1 || has_chunks || division == Division::Images;
         let block = BlockRows::decide(machine, window, &pitch, division, is_divided, choices);
         let chunks = match &panels {
-            Some(panels) if has_chunks => chunks::decide(window, block, panels.pixels, (parts, least_chunks), choices),
+            Some(panels) if has_chunks => chunks::decide(window, block, panels.pixels, parts, least_chunks, choices),
             _ => 1,
         };
         let is_copied = panels.as_ref().is_none_or(|panels| panels.image == panels::ImageForm::Copied);

@@ -35,6 +35,7 @@ use super::rule::Rule;
 use super::window::{Windowed, Workspace};
 use crate::Stmt;
 use block::{Block, MOST_VECTORS};
+use chunks::ChunkNumber;
 use decide::{Decided, Nest};
 
 /// Taps of a kernel's row that are unrolled at most: machine code, and the time to make it, grow with them.
@@ -167,7 +168,7 @@ impl Blocks<'_> {
         body.push(Stmt::bind(y0, mul(PrimExpr::from(&block), most)));
         body.push(Stmt::bind(count, lines));
         let (space, decided) = (self.space, self.decided);
-        let chunk = (decided.chunks, &PrimExpr::from(&chunk.var));
+        let chunk = ChunkNumber { chunks: decided.chunks, number: &PrimExpr::from(&chunk.var) };
         let products = Block { window, part, space, y0: &first, count: &count_name, most, chunk, decided }.emit(cx)?;
         let (machine, image) = (cx.machine.clone(), (&first, &count_name));
         let alloc = Stmt::alloc(&self.space.buffer);

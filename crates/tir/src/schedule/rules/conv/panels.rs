@@ -22,7 +22,7 @@ use relaxide_ir::prim::{BufferLoad, PrimExpr, VarMap, add, floordiv, int, load, 
 use relaxide_ir::{Buffer, Var};
 
 use super::block::Block;
-use super::chunks::Chunk;
+use super::chunks::{Chunk, RowsOfBlock};
 use super::tiles::Tiles;
 use crate::Stmt;
 use crate::schedule::affine::{ceil_div, coefficient, flat_index, loads, product, same};
@@ -208,7 +208,8 @@ pub(super) fn emit(cx: &mut Cx, block: &Block<'_>, decided: &Decided) -> Result<
     let Some(((weights, _), depth)) = Weights::of(window, part.channel).zip(window.channels.first()) else {
         return Err(Refusal::new("weights do not lie in panels"));
     };
-    let (mut list, chunk) = Chunk::of(window, (block.count, block.most), decided.pixels, block.chunk);
+    let (mut list, chunk) =
+        Chunk::of(window, RowsOfBlock { count: block.count, most: block.most }, decided.pixels, block.chunk);
     let width = decided.width;
     let sums = Buffer::new("sums", window.c.reduce.stage.output.dtype, [mul(chunk.most(), int(width))]);
     let tiles = (decided.image == ImageForm::InTiles).then(|| Tiles::of(window, depth, &chunk));

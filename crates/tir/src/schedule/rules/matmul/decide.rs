@@ -5,9 +5,7 @@ use super::depth::DepthBlocks;
 use crate::schedule::Machine;
 use crate::schedule::affine::product;
 use crate::schedule::parameters::{Choices, Domain, Guess};
-use crate::schedule::rules::register_tile::{
-    self, MOST_ROWS_OF_PRODUCT, ONE_ROW_VECTORS, Shape, TileGuess,
-};
+use crate::schedule::rules::register_tile::{self, MOST_ROWS_OF_PRODUCT, ONE_ROW_VECTORS, Shape, TileGuess};
 use crate::schedule::rules::rule;
 
 /// Columns from which a chunk has four panels.

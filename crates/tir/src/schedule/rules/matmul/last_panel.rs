@@ -9,20 +9,18 @@
 use relaxide_ir::prim::int;
 
 use super::super::contraction::Contraction;
-use crate::schedule::quotients::Quotients;
-use crate::schedule::{Axis, Reduce};
+use crate::schedule::{Axis, Reduce, column_panels};
 
 /// The sums of full panels, which are an axis, and those of the last panel's columns; none where there is no such panel.
-pub(super) fn apart(reduce: &Reduce) -> Option<(Reduce, Reduce)> {
-    let c = Contraction::of_numbers_or_words(reduce).ok()?;
-    let quotients = Quotients::of(&c.column, &c.x.var, "panel", true)?;
+pub(super) fn apart(c: &Contraction) -> Option<(Reduce, Reduce)> {
+    let (reduce, quotients) = (&c.reduce, column_panels::of(c)?);
     let (width, columns) = (quotients.by()?, c.x.extent.as_int()?);
     let (full, left) = (columns / width, columns % width);
     if full == 0 || left == 0 {
         return None;
     }
     // As if it were full.
-    let mut padded = reduce.clone();
+    let mut padded = (*reduce).clone();
     with_extent(&mut padded, &c.x, (full + 1) * width);
     let panels = quotients.split(&padded)?;
     let at = reduce.stage.spatial.iter().position(|axis| axis.var == c.x.var)?;

@@ -80,10 +80,9 @@ fn has_long_rows(c: &Contraction) -> bool {
 }
 
 impl Found {
-    fn of(machine: &Machine, reduce: &Reduce) -> Result<Found, Refusal> {
-        let mut c = Contraction::of_numbers_or_words(reduce)?;
-        let lanes = machine.lanes(reduce.stage.output.dtype);
-        let in_sums = machine.sum_lanes(reduce.stage.output.dtype);
+    fn of(machine: &Machine, mut c: Contraction) -> Result<Found, Refusal> {
+        let lanes = machine.lanes(c.reduce.stage.output.dtype);
+        let in_sums = machine.sum_lanes(c.reduce.stage.output.dtype);
         if c.has_one_row() && !c.column_is_contiguous() && c.has_rows_of_terms(in_sums) {
             return Err(Refusal::new("each element of the matrix is used once, and its rows are what is summed"));
         }
@@ -116,13 +115,13 @@ impl Rule for MatrixProduct {
     type Decided = Nests;
 
     fn find(machine: &Machine, reduce: &Reduce) -> Result<Found, Refusal> {
-        let columns = Contraction::of_numbers_or_words(reduce)?.x.extent.as_int();
-        if columns.is_some_and(|n| n < machine.sum_lanes(reduce.stage.output.dtype) / 2) {
+        let c = Contraction::of_numbers_or_words(reduce)?;
+        if c.x.extent.as_int().is_some_and(|n| n < machine.sum_lanes(reduce.stage.output.dtype) / 2) {
             return Err(Refusal::new("rows are shorter than half a vector"));
         }
-        let Some((full, last)) = last_panel::apart(reduce) else { return Found::of(machine, reduce) };
-        let rest = Some(Box::new(Found::of(machine, &last)?));
-        Ok(Found { rest, ..Found::of(machine, &full)? })
+        let Some((full, last)) = last_panel::apart(&c) else { return Found::of(machine, c) };
+        let of = |reduce: &Reduce| Found::of(machine, Contraction::of_numbers_or_words(reduce)?);
+        Ok(Found { rest: Some(Box::new(of(&last)?)), ..of(&full)? })
     }
 
     fn decide(machine: &Machine, found: &Found, choices: &mut Choices<'_>) -> Result<Nests, Refusal> {
