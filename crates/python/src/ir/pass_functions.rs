@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use relaxide::ffi::{Any, Array, Error, ErrorKind, Object, Ref};
 use relaxide::ir::pass::{Pass, PassError};
 use relaxide::ir::{Buffer, PrimExpr, Type, Var};
-use relaxide::relax::op::{KernelForm, OpError, TypeRule};
+use relaxide::relax::op::{OpError, TypeRule};
 use relaxide::relax::transform::{
     CustomGradient, CustomLowering, GradientOptions, LegalizeOptions, LibraryCode, MatchResult, ParallelMatmul, Symbol,
     bind_symbols, combine_parallel_matmul, gradient_with, legalize_ops, note_lowering, split_call_tir_by_pattern,

@@ -6,7 +6,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use relaxide::ffi::Ref;
 use relaxide::relax::builder::BuildError;
-use relaxide::relax::dpl::{Matches, Pattern, Rewriter};
+use relaxide::relax::dpl::{Matches, Pattern};
+use relaxide::relax::transform::Rewriter;
 use relaxide::relax::{Expr, Function, symbols};
 
 use super::dpl::{expr, node, out, parts};

@@ -12,7 +12,7 @@
 //! twice must stand for one value. [`rewrite_call`](rewrite::rewrite_call) replaces every match by what a closure makes of
 //! it. A [`PatternContext`](graph::PatternContext) holds several patterns and who uses whom, which is matched on a whole
 //! dataflow block; [`rewrite_bindings`](rewrite::rewrite_bindings) replaces what it finds. A
-//! [`Rewriter`](rewriter::Rewriter) is a set of rules, each of which may be two functions: what is matched, and what takes
+//! [`Rewriter`](crate::transform::Rewriter) is a set of rules, each of which may be two functions: what is matched, and what takes
 //! its place.
 //!
 //! Patterns have a text form, which is what they print as and what the command line takes.
@@ -21,8 +21,7 @@ pub mod graph;
 pub mod matcher;
 pub mod pattern;
 pub mod rewrite;
-pub mod rewriter;
-mod rule;
+pub(crate) mod rule;
 pub mod text;
 
 pub use graph::{PatternContext, PatternSeq};
@@ -33,7 +32,6 @@ pub use pattern::{
     wildcard,
 };
 pub use rewrite::{rewrite_bindings, rewrite_call};
-pub use rewriter::Rewriter;
 pub use text::parse_pattern;
 
 #[cfg(test)]

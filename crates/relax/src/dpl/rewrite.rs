@@ -12,10 +12,10 @@ use crate::rewrite::{Action, Rewrite, rewrite_function};
 use crate::*;
 
 /// Rewriting that never comes to rest ends here: after so many walks …
-pub(super) const MAX_ROUNDS: usize = 1000;
+pub(crate) const MAX_ROUNDS: usize = 1000;
 
 /// … or when each expression was rewritten so often on average.
-pub(super) const MAX_REWRITES: usize = 100;
+pub(crate) const MAX_REWRITES: usize = 100;
 
 /// Replaces every match of a pattern by what `rewriter` makes of it, until nothing changes. The rewriter gets the matched
 /// expression and what the parts stand for, and returns the expression that takes its place, or the same one to keep it.
@@ -181,7 +181,7 @@ fn bind_parts(
 }
 
 /// Bindings in an order in which each stands behind what it uses, otherwise as they were.
-pub(super) fn in_order(bindings: Vec<Binding>) -> Result<Vec<Binding>, BuildError> {
+pub(crate) fn in_order(bindings: Vec<Binding>) -> Result<Vec<Binding>, BuildError> {
     let mut waiting: HashSet<AnyVar> = bindings.iter().map(|b| b.var().clone()).collect();
     let mut rest: Vec<Binding> = bindings;
     let mut out = Vec::with_capacity(rest.len());

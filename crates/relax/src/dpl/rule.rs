@@ -27,7 +27,7 @@ const REPLACEMENT: &str = "replacement";
 
 /// A rule that is two functions.
 #[derive(Clone)]
-pub(super) struct Rule {
+pub(crate) struct Rule {
     /// What is matched: one value, or each of several in one block.
     pub parts: Vec<Pattern>,
     /// Whether the result is a tuple of the parts.

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use relaxide_ffi::{Any, Array, FreeVars, Function, Ref, register_global, structural_equal};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal, parse_value};
 use relaxide_ir::{AttrValue, Attrs, IRModule, Target};
-use relaxide_relax::dpl::Rewriter;
+use relaxide_relax::transform::Rewriter;
 use relaxide_relax::{BuildError, ExecMode, transform, wellformed};
 use relaxide_script::{ParseOptions, PrintOptions, parse_module, parse_module_with, print_module, print_module_with};
 use relaxide_tir::{PrimFunc, lower, schedule};

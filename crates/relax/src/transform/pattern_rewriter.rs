@@ -22,15 +22,14 @@ use std::sync::Arc;
 use relaxide_ffi::{FreeVars, Ref, structural_equal};
 use relaxide_ir::{BaseFunc, GlobalVar, IRModule};
 
-use super::matcher::{Matches, VarValues, match_expr, values_of};
-use super::pattern::{Pattern, is_tuple};
-use super::rewrite::{MAX_REWRITES, MAX_ROUNDS, in_order};
-use super::rule::Rule;
+use super::{canonicalize_function, drop_uncalled, inline_body, remove_unused};
 use crate::builder::is_pure;
+use crate::dpl::rewrite::{MAX_REWRITES, MAX_ROUNDS, in_order};
+use crate::dpl::rule::Rule;
+use crate::dpl::{Matches, Pattern, VarValues, is_tuple, match_expr, values_of};
 use crate::functor::{bound_names, used_vars};
 use crate::rewrite::{Action, Rewrite, rewrite_function};
 use crate::shape::same_type;
-use crate::transform::{canonicalize_function, drop_uncalled, inline_body, remove_unused};
 use crate::*;
 
 /// What makes the expression that takes the place of a match; the same expression keeps it.
