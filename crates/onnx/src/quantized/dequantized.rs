@@ -77,7 +77,8 @@ pub(super) fn is_served(scope: &Scope, node: &Node, a: &Dequantized, w: &Dequant
     };
     let is_scaled = a.is_whole(scope)? && a.is_single(scope) && w.is_single(scope);
     let along = if node.op() == "Conv" { 0 } else { weight.shape().len() as i64 - 1 };
-    let is_by_column = node.op() == "Gemm" || w.is_whole(scope)? || w.axis.rem_euclid(weight.shape().len() as i64) == along;
+    let is_by_column =
+        node.op() == "Gemm" || w.is_whole(scope)? || w.axis.rem_euclid(weight.shape().len() as i64) == along;
     Ok(weight.dtype().bits == 8 && terms <= MOST_TERMS && is_scaled && is_by_column)
 }
 
