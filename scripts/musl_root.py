@@ -6,6 +6,9 @@ Debian has musl and a compiler for it, but no Python. Its sources of Python (wit
 
 import shutil
 
+#: The folder of a root in which lines of a shell run.
+WORK = "work"
+
 #: What the root that builds has.
 NEEDS = ["gcc", "make", "musl-tools", "musl", "dpkg-dev", "linux-libc-dev", "busybox-static", "xz-utils", "python3"]
 #: The version of Debian bookworm.
@@ -25,17 +28,17 @@ sed -n "s/^deb /deb-src /p" /etc/apt/sources.list >/etc/apt/sources.list.d/sourc
 apt-get update -qq
 apt-get source -qq libffi zlib python{PYTHON}
 export CFLAGS="-O1 -fPIC"
-cd /work/zlib-*/ && CC=cc-musl ./configure --static --prefix=/opt/musl && make -s install
-cd /work/libffi-*/ && ./configure --quiet CC=cc-musl --disable-shared --with-pic --disable-docs --disable-multi-os-directory --prefix=/opt/musl && make -s install
-cd /work && mkdir python && tar -C python --strip-components 1 -xf python{PYTHON}_*.orig.tar.* && cd python
+cd /{WORK}/zlib-*/ && CC=cc-musl ./configure --static --prefix=/opt/musl && make -s install
+cd /{WORK}/libffi-*/ && ./configure --quiet CC=cc-musl --disable-shared --with-pic --disable-docs --disable-multi-os-directory --prefix=/opt/musl && make -s install
+cd /{WORK} && mkdir python && tar -C python --strip-components 1 -xf python{PYTHON}_*.orig.tar.* && cd python
 export PKG_CONFIG=false LIBFFI_INCLUDEDIR=/opt/musl/include
 export CPPFLAGS=-I/opt/musl/include LDFLAGS=-L/opt/musl/lib
 ./configure --quiet CC=cc-musl --prefix=/usr/local --without-ensurepip --disable-test-modules
 make -s -j2
-make -s install DESTDIR=/work/out
+make -s install DESTDIR=/{WORK}/out
 sed "s/^deb \\([^ ]*\\) .*/deb \\1 {MUSL} main/" /etc/apt/sources.list >/etc/apt/sources.list.d/musl.list
 apt-get update -qq
-cd /work && apt-get download -qq musl/{MUSL} && dpkg-deb -x musl_*.deb musl
+cd /{WORK} && apt-get download -qq musl/{MUSL} && dpkg-deb -x musl_*.deb musl
 """
 
 
@@ -44,8 +47,8 @@ def build(maker, root, inside):
     compiler = maker / "usr/local/bin/cc-musl"
     compiler.write_text(COMPILER)
     compiler.chmod(0o755)
-    (maker / "work/build.sh").write_text("set -e\n" + BUILD)
-    inside("sh /work/build.sh")
+    (maker / WORK / "build.sh").write_text("set -e\n" + BUILD)
+    inside(f"sh /{WORK}/build.sh")
     lay_out(maker, root)
 
 
