@@ -343,7 +343,8 @@ mod tests {
     }
 
     fn noise(row: usize, column: usize) -> f32 {
-        let bits = (row as u32 * 2_654_435_761).wrapping_add(column as u32 * 40_503).wrapping_mul(2_246_822_519);
+        let (row, column) = ((row as u32).wrapping_mul(2_654_435_761), (column as u32).wrapping_mul(40_503));
+        let bits = row.wrapping_add(column).wrapping_mul(2_246_822_519);
         (bits >> 8) as f32 / (1 << 23) as f32 - 1.0
     }
 
