@@ -177,3 +177,49 @@ def test_modules_share_more_than_devices():
     fewer = Module.clone()
     fewer.update_global_info("mine", [relax.DummyGlobalInfo()])
     assert not tvm.ir.structural_equal(fewer, Module)
+
+
+@pytest.mark.parametrize("loop", ["serial", "parallel", "vectorized", "unroll"])
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32"])
+def test_a_counter_of_another_type_is_refused_in_python_too(loop, dtype):
+    with pytest.raises(ValueError, match='must be "int32" or "uint32"'):
+        getattr(T, loop)(4, dtype=dtype)
+    getattr(T, loop)(4, dtype="uint32")
+
+
+@pytest.mark.parametrize("make", [lambda: T.thread_binding(0, 8, "threadIdx.x", dtype="int32"), lambda: T.alloc_buffer((1,), name="b")])
+def test_arguments_that_are_not_there_are_refused_in_python_too(make):
+    with pytest.raises(TypeError):
+        make()
+
+
+def test_a_kind_of_types_stands_for_a_result():
+    tvm.ir.assert_structural_equal(R.Callable([R.Tensor((2,))], R.Tuple), R.Callable([R.Tensor((2,))], R.Tuple()))
+
+
+def test_a_symbol_that_is_not_the_name_is_no_form():
+    mod = tvm.script.from_source(
+        "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2,))):\n        return x\n"
+    )
+    assert relax.analysis.check_well_formed(mod)
+    mod["main"] = mod["main"].with_attr("global_symbol", "other")
+    assert not relax.analysis.check_well_formed(mod)
+    with pytest.raises(ValueError, match="has the symbol `other`"):
+        relax.analysis.well_formed(mod)
+    relax.analysis.well_formed(relax.transform.NormalizeGlobalVar()(mod))
+
+
+def test_a_view_is_told_its_type_by_name():
+    x = relax.Var("x", R.Tensor((8,), "float32"))
+    call = relax.op.memory.view(x, [2, 4], "int32")
+    assert call.args[2].value == "int32" and [int(dim) for dim in call.args[1].values] == [2, 4]
+    assert len(relax.op.memory.view(x).args[1].fields) == 0
+
+
+@pytest.mark.parametrize("value", ["tuple", "constant"])
+def test_a_checkpoint_is_about_what_is_computed(value):
+    x = relax.Var("x", R.Tensor((2,), "float32"))
+    given = {"tuple": (x, x), "constant": relax.const(1.0)}[value]
+    with pytest.raises(TypeError, match="a variable, or a call"):
+        relax.op.grad.start_checkpoint(given)
+    relax.op.grad.end_checkpoint(x + x)

@@ -258,7 +258,7 @@ fn remake_stmt(mutator: &mut dyn StmtMutator, stmt: &Stmt) -> Stmt {
         }
         Stmt::Attr(n) => {
             let (value, body) = (mutator.mutate_prim(&n.value), mutator.mutate_stmt(&n.body));
-            Ref::new(AttrStmt { key: n.key.clone(), value, body }).into()
+            Ref::new(AttrStmt { node: n.node.clone(), key: n.key.clone(), value, body }).into()
         }
         Stmt::Decl(n) => {
             let data = mutator.mutate_prim(&n.data);

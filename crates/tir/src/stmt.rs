@@ -192,12 +192,39 @@ impl AssertStmt {
 #[derive(Object, Debug)]
 #[object(key = "tirx.AttrStmt")]
 pub struct AttrStmt {
+    /// How the threads' values are combined, of `reduce_scope`. Other attributes are about the statement.
+    pub node: Option<Ref<CommReducer>>,
     /// The attribute.
     pub key: String,
     /// Its value.
     pub value: PrimExpr,
     /// What it holds for.
     pub body: Stmt,
+}
+
+/// How values are combined, in any order: several at once, each pair by an expression over all of them.
+#[derive(Object, Debug)]
+#[object(key = "tirx.CommReducer")]
+pub struct CommReducer {
+    /// What stands for the values so far.
+    #[field(def)]
+    pub lhs: Vec<Ref<Var>>,
+    /// What stands for the values that come next.
+    #[field(def)]
+    pub rhs: Vec<Ref<Var>>,
+    /// The values with those that come next.
+    pub result: Vec<PrimExpr>,
+    /// What changes nothing.
+    pub identity_element: Vec<PrimExpr>,
+}
+
+impl CommReducer {
+    /// Values combined with others.
+    pub fn combine(&self, lhs: &[PrimExpr], rhs: &[PrimExpr]) -> Vec<PrimExpr> {
+        let vars = self.lhs.iter().chain(&self.rhs).cloned();
+        let map: prim::VarMap = vars.zip(lhs.iter().chain(rhs).cloned()).collect();
+        self.result.iter().map(|e| prim::substitute(e, &map)).collect()
+    }
 }
 
 /// A buffer over memory that exists, for the statements behind it.

@@ -111,6 +111,20 @@ class Node(Object):
 
     __str__ = __repr__
 
+    def __reduce__(self):
+        return load_json, (save_json(self),)
+
+    def __getstate__(self):
+        return {"handle": save_json(self)}
+
+    def __setstate__(self, state):
+        """Become the node of a state. Nodes do not change: one that is made already takes the state of an equal one only."""
+        made = load_json(state["handle"])
+        if self.__chandle__() == 0:
+            self.__init_handle_by_constructor__(lambda: made)
+        elif not _equal(self, made, map_free_vars=True):
+            raise TypeError("a node does not change: make a new one")
+
 
 @register_object("ir.Span")
 class Span(Node):

@@ -350,7 +350,16 @@ def _problems(obj):
     if isinstance(obj, Function):
         return _core.well_formed_alone(obj) + _of_operators([("main", obj)])
     module = obj if isinstance(obj, IRModule) else IRModule.from_expr(obj)
-    return _core.well_formed(module) + _of_operators([(var.name_hint, func) for var, func in module.functions_items()])
+    functions = [(var.name_hint, func) for var, func in module.functions_items()]
+    return _core.well_formed(module) + list(_of_symbols(functions)) + _of_operators(functions)
+
+
+def _of_symbols(functions):
+    """Functions that are exported by another name than they have."""
+    for name, func in functions:
+        symbol = (getattr(func, "attrs", None) or {}).get("global_symbol")
+        if symbol is not None and str(symbol) != name:
+            yield f"function `{name}` has the symbol `{symbol}`: NormalizeGlobalVar makes the two one"
 
 
 def _of_operators(functions):

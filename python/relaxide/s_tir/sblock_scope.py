@@ -76,6 +76,10 @@ class StmtSRef:
         """Stands for no block or loop: a block is to stay where it is."""
         return _ROOT
 
+    def _follow(self, reuse):
+        """Refer to what took the place of the block, by pairs of old and new ones."""
+        self._stmt = next((new for old, new in reuse if _same(old, self._stmt)), self._stmt)
+
     def same_as(self, other):
         """Whether the other refers to the same block or loop."""
         return self == other

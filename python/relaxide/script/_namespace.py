@@ -27,3 +27,15 @@ class Inert:
         return Inert(f"({self._name} ...)")
 
     __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = __add__
+
+
+class Signature(Inert):
+    """Stands for a name of TVMScript whose arguments are known: a call in Python is checked, as where it is read."""
+
+    def __init__(self, name, check):
+        super().__init__(name)
+        self._check = check
+
+    def __call__(self, *args, **kwargs):
+        self._check(*args, **kwargs)
+        return super().__call__(*args, **kwargs)

@@ -88,6 +88,7 @@ def _module(cls, frame, extra_vars=None, check_well_formed=True):
     surroundings = Surroundings([*of_class(cls, frame), extra_vars or {}])
     text, line = _with_type_vars(text, line, surroundings)
     module = _read(_core.parse_script_in, text, path, line, surroundings, check_well_formed)
+    module.__name__ = cls.__name__
     if not any(base.__name__ == "BasePyModule" for base in cls.__mro__):
         return module
     from ..relax.base_py_module import ModuleFactory

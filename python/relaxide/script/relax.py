@@ -64,6 +64,8 @@ def Tuple(*fields):
 def Callable(params=None, ret=None, purity=None, derive_func=None):
     """The type of functions."""
     try:
+        # A kind of types without more said of it: `R.Tuple`.
+        ret = ret() if callable(ret) and not isinstance(ret, Inert) else ret
         if params is None:
             return FuncType.opaque_func(ret=ret, derive_func=derive_func, purity=bool(purity))
         ret = AnyType() if ret is None else ret

@@ -5,7 +5,7 @@ import re
 from .. import tirx as _tirx
 from ..tirx.layout import R, S, Axis, ComposeLayout, Iter, TileLayout
 from . import tile
-from ._namespace import Inert
+from ._namespace import Inert, Signature
 from ._specialize import Optional, constexpr, jit
 from .entry import prim_func, script_macro as macro
 from .ir import meta_var
@@ -51,9 +51,37 @@ def target(target_config, host=None):
     return str(made if host is None else made.with_host(host))
 
 
+def _loop(start, stop=None, *, annotations=None, step=None, unroll=None, dtype=None):
+    if dtype is not None and str(dtype) not in ("int32", "uint32"):
+        raise ValueError(f'the dtype of a loop\'s counter must be "int32" or "uint32", got "{dtype}"')
+
+
+def _threads(start, stop=None, thread=None, *, annotations=None):
+    pass
+
+
+def _memory(
+    shape, dtype="float32", data=None, strides=None, elem_offset=None, byte_offset=None, scope="global", align=-1,
+    offset_factor=0, layout="default", allocated_addr=None, annotations=None,
+):  # fmt: skip
+    pass
+
+
+def _scalar_memory(dtype="float32"):
+    pass
+
+
+#: What is written in kernels and takes known arguments: calls in Python are checked.
+_SIGNATURES = dict.fromkeys(("serial", "parallel", "vectorized", "unroll"), _loop)
+_SIGNATURES |= {"thread_binding": _threads, "local_scalar": _scalar_memory}
+_SIGNATURES |= dict.fromkeys(("alloc_buffer", "alloc_local", "alloc_shared"), _memory)
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _SIGNATURES:
+        return Signature(f"T.{name}", _SIGNATURES[name])
     if _DTYPE.fullmatch(name):
         return _element(name)
     name = _SMALL.get(name, name)

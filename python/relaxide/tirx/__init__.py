@@ -21,7 +21,7 @@ from .device_intrinsic import *  # noqa: F403
 from .intrinsic import *  # noqa: F403
 from .op import *  # noqa: F403
 from .op import abs, all, any, max, min, pow, round
-from .stmt import AllocBuffer, AssertStmt, AttrStmt, Bind, Break, BufferStore, Continue, DeclBuffer, Evaluate, For, ForKind
+from .stmt import AllocBuffer, AssertStmt, AttrStmt, Bind, Break, BufferStore, CommReducer, Continue, DeclBuffer, Evaluate, For, ForKind
 from .stmt import IfThenElse, LetStmt, Return, SeqStmt, Stmt, While, stmt_list, stmt_seq
 from .tile_primitive import LambdaExpr, ScopeIdDefStmt, TilePrimitiveCall
 from ..ir.expr import Call, Expr, ExprWithOp, Range, Var

@@ -173,10 +173,22 @@ class AssertStmt(Stmt):
         return [StringImm(self.message)] if self.message else []
 
 
+@register_object("tirx.CommReducer")
+class CommReducer(Node):
+    """How values are combined in any order: ``result`` are expressions over the variables ``lhs`` (the values so far) and ``rhs`` (those
+    that come next), and ``identity_element`` is what changes nothing."""
+
+    def __init__(self, lhs, rhs, result, identity_element, span=None):
+        if not len(lhs) == len(rhs) == len(result) == len(identity_element):
+            raise ValueError("lhs, rhs, result and identity_element have one entry for each value that is combined")
+        self.__init_handle_by_constructor__(_api.tirx.CommReducer, list(lhs), list(rhs), list(result), list(identity_element))
+
+
 @register_object("tirx.AttrStmt")
 class AttrStmt(Stmt):
-    """A statement under an attribute. Attributes are about the statement: ``node`` is ``None`` or a number. With an axis of threads
-    and the key ``"thread_extent"`` it is the loop that is bound to them, over ``value`` threads."""
+    """A statement under an attribute. Attributes are about the statement: ``node`` is ``None`` or a number, and of the key
+    ``"reduce_scope"`` a :class:`CommReducer`. With an axis of threads and the key ``"thread_extent"`` it is the loop that is bound to
+    them, over ``value`` threads."""
 
     def __new__(cls, node=None, attr_key="", value=None, body=None, span=None):
         if attr_key == "thread_extent" and getattr(node, "thread_tag", None):
@@ -184,14 +196,10 @@ class AttrStmt(Stmt):
         return super().__new__(cls)
 
     def __init__(self, node, attr_key, value, body, span=None):
-        if not isinstance(getattr(node, "value", node), (int, type(None))):
+        reducer = node if isinstance(node, CommReducer) else None
+        if reducer is None and not isinstance(getattr(node, "value", node), (int, type(None))):
             raise NotImplementedError("attributes are about statements: give None for node")
-        self.__init_handle_by_constructor__(_api.tirx.AttrStmt, attr_key, _scalar(value), body)
-
-    @property
-    def node(self):
-        """What it is about: the statement."""
-        return None
+        self.__init_handle_by_constructor__(_api.tirx.AttrStmt, attr_key, _scalar(value), body, reducer)
 
     @property
     def attr_key(self):
@@ -254,7 +262,7 @@ def stmt_list(stmt):
     return [part for one in stmt.seq for part in stmt_list(one)]
 
 
-__all__ = ["AllocBuffer", "AssertStmt", "AttrStmt", "Bind", "Break", "BufferStore", "Continue", "DeclBuffer", "Evaluate"]
+__all__ = ["AllocBuffer", "AssertStmt", "AttrStmt", "Bind", "Break", "BufferStore", "CommReducer", "Continue", "DeclBuffer", "Evaluate"]
 __all__ += ["For", "ForKind", "IfThenElse", "LetStmt", "Return", "SeqStmt", "Stmt", "While", "stmt_list", "stmt_seq"]
 
 

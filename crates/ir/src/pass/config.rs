@@ -214,7 +214,7 @@ pub static CONFIG: &[ConfigOption] = &[
     row("tirx.instrument_bound_checkers", ConfigKind::Bool, "Accesses of kernels outside of their buffers become errors."),
     row("tirx.instrument_lwp", ConfigKind::Bool, NOT_READ),
     row("tirx.is_entry_func", ConfigKind::Bool, NOT_READ),
-    row("tirx.merge_static_smem", ConfigKind::Bool, NOT_READ),
+    row("tirx.merge_static_smem", ConfigKind::Bool, "MergeSharedMemoryAllocations merges memory of fixed size, too."),
     row("tirx.noalias", ConfigKind::Bool, NOT_READ),
     row("tirx.s_tir.ldg32", ConfigKind::Bool, NOT_READ),
     row("tirx.use_async_copy", ConfigKind::Bool, NOT_READ),

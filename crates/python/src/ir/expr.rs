@@ -85,6 +85,7 @@ pub(super) fn enter() {
     tir::Evaluate::type_index();
     tir::AssertStmt::type_index();
     tir::AttrStmt::type_index();
+    tir::CommReducer::type_index();
     tir::DeclBuffer::type_index();
     tir::Break::type_index();
     tir::Continue::type_index();

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use relaxide::ffi::{Any, Array, DataType, Error, ErrorKind, Ref};
+use relaxide::ffi::{Any, DataType, Error, ErrorKind, Ref};
 use relaxide::ir::prim::{self, PrimExpr};
 use relaxide::ir::{Attrs, Type, Var};
 use relaxide::relax::compute::{Tensors, tensors_of};
@@ -18,7 +18,7 @@ fn kind_of_arg(arg: &ArgDef) -> &'static str {
         ArgKind::Tensor => "Expr",
         ArgKind::TensorOrScalar => "Expr | int | float | bool",
         ArgKind::Tensors => "Expr | list[Expr]",
-        ArgKind::Shape => "Expr | list[int | PrimExpr]",
+        ArgKind::Shape | ArgKind::ShapeOrNone => "Expr | list[int | PrimExpr]",
         ArgKind::Scalar => "Expr | int | float",
         ArgKind::Scalars => "Expr | list[int | PrimExpr]",
         ArgKind::DType => "str",
@@ -190,7 +190,7 @@ fn arranged(def: &'static OpDef, given: Vec<Any>) -> Result<(&'static OpDef, Vec
     let values = slots.into_iter().map(|slot| match slot {
         op::Slot::Given(value) => value,
         op::Slot::Int(number) => Any::from(number),
-        op::Slot::Nothing => Any::from(Array::empty()),
+        op::Slot::Nothing => Any::from(Expr::tuple(Vec::<Expr>::new())),
     });
     Ok((op::lookup(name).ok_or_else(missing)?, values.collect()))
 }
@@ -226,7 +226,7 @@ fn operand(kind: Option<ArgKind>, value: &Any, dtype: impl Fn() -> DataType) -> 
     let is_number = matches!(view.type_index(), index::INT | index::FLOAT | index::BOOL);
     match kind {
         Some(ArgKind::Tensor | ArgKind::TensorOrScalar) if is_number => number(value, dtype()),
-        Some(ArgKind::Shape) => match args::prims(view) {
+        Some(ArgKind::Shape | ArgKind::ShapeOrNone) => match args::prims(view) {
             Ok(dims) if value.as_object().is_none_or(|object| PrimExpr::try_from(object.clone()).is_err()) => {
                 Ok(Expr::shape(dims))
             }

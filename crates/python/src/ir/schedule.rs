@@ -10,7 +10,8 @@ use relaxide::ffi::{Any, Array, Error, Field, FromAny, Object, Ref};
 use relaxide::ir::PrimExpr;
 use relaxide::ir::attrs::AttrValue;
 use relaxide::tir::s_tir::instruction::{Instruction, kind};
-use relaxide::tir::s_tir::{LoopRV, Mark, Rv, SBlockRV, Schedule, ScheduleError, StepError, Trace};
+use relaxide::tir::s_tir::{LoopRV, Mark, Replacement, Rv, SBlockRV, Schedule, ScheduleError, StepError, Trace};
+use relaxide::tir::{For, SBlock, SBlockRealize, Stmt};
 
 use super::module::IRModule;
 use crate::{convert, error};
@@ -187,6 +188,34 @@ impl PySchedule {
     fn _mark(&self, rv: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
         let mark = object::<LoopRV>(rv).map(|rv| Ok::<_, PyErr>(self.lock()?.mark(&rv))).transpose()?.flatten();
         Ok(mark.map(|mark| if mark == Mark::Root { "root" } else { "inline" }))
+    }
+
+    /// Puts a loop or a block in the place of another; pairs of blocks say which took whose place.
+    fn _replace(
+        &self,
+        old: &Bound<'_, PyAny>,
+        new: &Bound<'_, PyAny>,
+        reuse: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+    ) -> PyResult<()> {
+        let of_block = |block: Ref<SBlock>| {
+            let predicate = relaxide::ir::prim::int_of(relaxide::ir::DataType::bool(), 1);
+            Stmt::Block(Ref::new(SBlockRealize { iter_values: Vec::new(), predicate, block }))
+        };
+        let statement = |given: &Bound<'_, PyAny>| {
+            let of_loop = object::<For>(given).map(Stmt::For);
+            of_loop.or_else(|| object::<SBlockRealize>(given).map(Stmt::Block))
+        };
+        let place = statement(old).or_else(|| object::<SBlock>(old).map(of_block));
+        let place = place.ok_or_else(|| PyTypeError::new_err("what is replaced is a loop or a block"))?;
+        let new = match (object::<SBlock>(new), statement(new)) {
+            (Some(block), _) => Replacement::Block(block),
+            (None, Some(stmt)) => Replacement::Stmt(stmt),
+            _ => return Err(PyTypeError::new_err("what takes the place is a loop, a block or an executed block")),
+        };
+        let pair = |(old, new): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| object::<SBlock>(old).zip(object::<SBlock>(new));
+        let reuse: Option<Vec<_>> = reuse.iter().map(pair).collect();
+        let reuse = reuse.ok_or_else(|| PyTypeError::new_err("what is reused is a map from blocks to blocks"))?;
+        self.lock()?.replace(&place, new, &reuse).map_err(not_there)
     }
 
     /// Whether a block can be taken apart in what pads and what copies, in front of a loop.

@@ -5,9 +5,9 @@ use relaxide::ir::layout::Placement;
 use relaxide::ir::prim::{PrimExpr, PrimMutator, PrimVisitor, StringImm};
 use relaxide::ir::{Buffer, Type, Var};
 use relaxide::tir::{
-    AllocBuffer, AssertStmt, AttrStmt, Bind, Break, BufferRegion, BufferStore, Continue, DeclBuffer, Evaluate, For,
-    ForKind, IfThenElse, IterKind, IterVar, MatchBufferRegion, PrimFunc, Range, Return, SBlock, SBlockRealize, SeqStmt,
-    Stmt, StmtMutator, StmtVisitor, While,
+    AllocBuffer, AssertStmt, AttrStmt, Bind, Break, BufferRegion, BufferStore, CommReducer, Continue, DeclBuffer,
+    Evaluate, For, ForKind, IfThenElse, IterKind, IterVar, MatchBufferRegion, PrimFunc, Range, Return, SBlock,
+    SBlockRealize, SeqStmt, Stmt, StmtMutator, StmtVisitor, While,
 };
 
 use super::args::prim_expr;
@@ -25,8 +25,13 @@ pub(super) const TABLE: &[Row] = &[
     ("tirx.BufferStore", store),
     ("tirx.AllocBuffer", |args| Ok(Ref::new(AllocBuffer { buffer: args.get(0)?, annotations: args.attrs(1)? }).into())),
     ("tirx.AttrStmt", |args| {
-        let (key, value, body) = (text(args, 0)?, args.prim(1)?, args.get(2)?);
-        Ok(Ref::new(AttrStmt { key, value, body }).into())
+        let (key, value, body, node) = (text(args, 0)?, args.prim(1)?, args.get(2)?, args.optional(3)?);
+        Ok(Ref::new(AttrStmt { node, key, value, body }).into())
+    }),
+    ("tirx.CommReducer", |args| {
+        let (lhs, rhs) = (args.get(0)?, args.get(1)?);
+        let (result, identity_element) = (args.prims(2)?.unwrap_or_default(), args.prims(3)?.unwrap_or_default());
+        Ok(Ref::new(CommReducer { lhs, rhs, result, identity_element }).into())
     }),
     ("tirx.SeqStmt", |args| Ok(Ref::new(SeqStmt { seq: args.get(0)? }).into())),
     ("tirx.IfThenElse", |args| {

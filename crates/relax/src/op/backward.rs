@@ -18,11 +18,28 @@ const fn mark(name: &'static str, doc: &'static str) -> OpDef {
     OpDef::decomposed(name, VALUE, &[], |cx| cx.ty(0), argument, doc)
 }
 
+const fn checkpoint(name: &'static str, doc: &'static str) -> OpDef {
+    OpDef::decomposed(name, VALUE, &[], checkpointed, argument, doc)
+}
+
+/// The type of a value that a checkpoint is about: one that is computed, so no tuple of several and no constant.
+fn checkpointed(cx: &CallCx) -> Result<Type, OpError> {
+    match cx.arg(0)? {
+        Expr::Tuple(_) | Expr::Constant(_) => {
+            Err(OpError::argument(cx.name(), "input", "a variable, or a call that gets one", &cx.ty(0)?))
+        }
+        _ => cx.ty(0),
+    }
+}
+
 /// The rows.
 pub static TABLE: &[OpDef] = &[
     mark("grad.no_grad", "Its argument; no gradient flows through it."),
-    mark("grad.start_checkpoint", "Its argument; what lies behind it is computed again for the gradient, not kept."),
-    mark("grad.end_checkpoint", "Its argument; what lies behind it is kept again."),
+    checkpoint(
+        "grad.start_checkpoint",
+        "Its argument; what lies behind it is computed again for the gradient, not kept.",
+    ),
+    checkpoint("grad.end_checkpoint", "Its argument; what lies behind it is kept again."),
     OpDef::compute(
         "grad.take_backward",
         &[GRAD, ArgDef::tensor("x", "What was indexed."), ArgDef::tensor("indices", "The indices.")],

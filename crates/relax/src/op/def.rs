@@ -247,6 +247,8 @@ pub enum ArgKind {
     Tensors,
     /// A shape; a tuple of scalars is converted.
     Shape,
+    /// A shape, or an empty tuple where there is none; a tuple of scalars is converted.
+    ShapeOrNone,
     /// A scalar.
     Scalar,
     /// A tuple of scalars.
@@ -404,6 +406,11 @@ impl ArgDef {
     /// A shape argument.
     pub const fn shape(name: &'static str, doc: &'static str) -> ArgDef {
         ArgDef::new(name, ArgKind::Shape, doc)
+    }
+
+    /// An argument that is a shape or an empty tuple.
+    pub const fn shape_or_none(name: &'static str, doc: &'static str) -> ArgDef {
+        ArgDef::new(name, ArgKind::ShapeOrNone, doc)
     }
 
     /// A scalar argument.

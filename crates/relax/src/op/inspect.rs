@@ -78,8 +78,8 @@ pub static TABLE: &[OpDef] = &[
         "memory.view",
         &[
             ArgDef::tensor("data", "The tensor."),
-            ArgDef::any("shape", "Other dimensions; an empty tuple keeps them."),
-            ArgDef::any("dtype", "Another element type; an empty tuple keeps it."),
+            ArgDef::shape_or_none("shape", "Other dimensions; an empty tuple keeps them."),
+            ArgDef::dtype("dtype", "Another element type; an empty tuple keeps it."),
             ArgDef::any(
                 "relative_byte_offset",
                 "Where the view begins, in bytes behind the tensor's; an empty tuple is zero.",
@@ -185,6 +185,11 @@ pub(crate) fn view_args(cx: &CallCx, b: &mut BlockBuilder) -> Result<Vec<Expr>, 
     let plain = |e| OpError::of_build(cx.name(), e);
     let x = cx.arg(0)?.clone();
     let shape = match cx.arg(1)? {
+        arg if absent(arg)
+            && let Some(dims) = &cx.tensor(0)?.dims =>
+        {
+            Expr::shape(dims.iter().cloned())
+        }
         arg if absent(arg) => b.op("shape_of", [x.clone()], Attrs::new()).map_err(plain)?,
         arg => arg.clone(),
     };

@@ -176,6 +176,9 @@ fn check_args(def: &OpDef, args: Vec<Expr>) -> Result<Vec<Expr>, OpError> {
         .enumerate()
         .map(|(i, arg)| match def.args.get(i).map(|a| a.kind) {
             Some(ArgKind::Shape) => shape_from_tuple(arg),
+            Some(ArgKind::ShapeOrNone) if !matches!(&arg, Expr::Tuple(t) if t.fields.is_empty()) => {
+                shape_from_tuple(arg)
+            }
             Some(ArgKind::DType) => dtype_from_text(arg),
             _ => arg,
         })

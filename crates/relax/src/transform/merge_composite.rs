@@ -165,20 +165,27 @@ impl Merge {
         name
     }
 
-    /// The body with a local function in front of each call of a composite function. Nothing in it is a dataflow block: a
+    /// The body with each composite function as a local one in front of its first call. Nothing in it is a dataflow block: a
     /// local function is no value of one.
     fn with_locals(&self, body: &Ref<SeqExpr>) -> Ref<SeqExpr> {
         let mut bindings = Vec::new();
         let mut plain = functor::VarReplacer::default();
-        for (i, binding) in body.blocks.iter().flat_map(|b| &b.bindings).enumerate() {
+        let mut locals: HashMap<&str, Ref<Var>> = HashMap::new();
+        for binding in body.blocks.iter().flat_map(|b| &b.bindings) {
             let Binding::Var(bound) = binding else { continue };
             let mut value = plain.mutate_expr(&bound.value);
             if let Expr::Call(call) = &value
                 && let Expr::Global(g) = &call.op
-                && let Some(func) = self.composites.get(&g.name)
+                && let Some((name, func)) = self.composites.get_key_value(&g.name)
             {
-                let var = Var::new(if i == 0 { "local_func".into() } else { format!("local_func{i}") }, func.ty());
-                bindings.push(Ref::new(VarBinding { var: var.clone().into(), value: local(func) }).into());
+                let count = locals.len();
+                let var = locals.entry(name).or_insert_with(|| {
+                    let own = if count == 0 { "local_func".into() } else { format!("local_func{count}") };
+                    let var = Var::new(own, func.ty());
+                    bindings.push(Ref::new(VarBinding { var: var.clone().into(), value: local(func) }).into());
+                    var
+                });
+                let var = var.clone();
                 value = Ref::new(call.rebuilt(var.into(), call.args.clone())).into();
             }
             let var = match &bound.var {

@@ -310,7 +310,8 @@ impl<'a> Check<'a> {
             return;
         }
         let place = if self.dataflow { "a dataflow block" } else { "a pure function" };
-        self.report(Code::Impure, format!("an impure call stands in {place}"));
+        let what = call.op_name().map(|name| format!(" of `R.{name}`")).unwrap_or_default();
+        self.report(Code::Impure, format!("an impure call{what} stands in {place}"));
     }
 
     /// How the arguments of a call contradict what the callee takes.

@@ -26,6 +26,7 @@ mod layout;
 mod limits;
 mod macros;
 mod module;
+mod reducer;
 mod relax;
 mod relax_call;
 mod relax_operators;

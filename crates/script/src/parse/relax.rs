@@ -1,6 +1,7 @@
 //! Relax functions: signatures, bindings, blocks, choices.
 
 mod blocks;
+mod nested;
 
 use std::collections::HashMap;
 
@@ -135,12 +136,13 @@ impl Parser<'_> {
         Ok(params)
     }
 
+    /// What a signature says of its result. `R.Tuple` is a tuple of no one knows what: what the body gives says it.
+    fn declared_result<'d>(&self, def: &'d ast::StmtFunctionDef) -> Option<&'d Expr> {
+        def.returns.as_deref().filter(|annotation| self.path(annotation).as_deref() != Some("R.Tuple"))
+    }
+
     fn returns(&mut self, def: &ast::StmtFunctionDef) -> Parsed<Option<Type>> {
-        let Some(annotation) = &def.returns else { return Ok(None) };
-        // A tuple of no one knows what: what the body gives says it.
-        if self.path(annotation).as_deref() == Some("R.Tuple") {
-            return Ok(None);
-        }
+        let Some(annotation) = self.declared_result(def) else { return Ok(None) };
         self.defining = true;
         let ty = self.ty(annotation);
         self.defining = false;
@@ -458,25 +460,6 @@ impl Parser<'_> {
         self.frame().open.push(binding);
         self.define(name, Value::Relax(var.clone().into()));
         Ok(var)
-    }
-
-    fn local_function(&mut self, def: &ast::StmtFunctionDef) -> Parsed<()> {
-        let FunctionKind::Relax { pure, .. } = self.kind(def)? else {
-            return Err(self.error(
-                Code::Structure,
-                "a kernel stands in the module, not in a function",
-                def.name.range,
-            ));
-        };
-        // The function may call itself: its variable exists while the body is read.
-        let ty = self.signature_type(def, pure)?;
-        let var = Ref::new(Var { name: def.name.to_string(), ty, span: self.span(def.name.range) });
-        self.define(&def.name, Value::Relax(var.clone().into()));
-        let func = self.relax_function(def, pure, None)?;
-        let value = Relax::Function(Ref::new(func));
-        let var = AnyVar::Var(var);
-        self.frame().open.push(Binding::Var(Ref::new(VarBinding { var, value })));
-        Ok(())
     }
 
     /// A name for a binding that the text does not name.

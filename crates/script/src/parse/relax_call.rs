@@ -547,7 +547,7 @@ impl Parser<'_> {
                 let dtype = before.iter().find_map(|v| tensor_dtype(&v.ty())).unwrap_or(DataType::float(32));
                 self.number_constant(&value, dtype, e.range())
             }
-            (ArgKind::Shape, Value::List(items) | Value::Tuple(items)) => {
+            (ArgKind::Shape | ArgKind::ShapeOrNone, Value::List(items) | Value::Tuple(items)) => {
                 let dims = items.iter().map(|v| self.scalar(v, e.range())).collect::<Parsed<Vec<_>>>()?;
                 Ok(Relax::shape(dims))
             }

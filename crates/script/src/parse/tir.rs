@@ -4,7 +4,7 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim;
 use relaxide_ir::{Attrs, Buffer, PrimExpr, Type, Var};
 use relaxide_tir::tile::DEVICE_ENTRY;
-use relaxide_tir::{AssertStmt, AttrStmt, Evaluate, For, ForKind, PrimFunc, Stmt, While};
+use relaxide_tir::{AssertStmt, AttrStmt, CommReducer, Evaluate, For, ForKind, PrimFunc, Stmt, While};
 use ruff_python_ast::{self as ast, Expr, Stmt as Py};
 use ruff_text_size::Ranged;
 
@@ -164,7 +164,7 @@ impl Parser<'_> {
             let path = self.call_path(e);
             if path.as_deref() == Some("T.device_entry") {
                 let rest = body.get(at + 1..).unwrap_or_default();
-                return self.under_attrs(vec![(DEVICE_ENTRY.to_string(), prim::boolean(true))], rest);
+                return self.under_attrs(None, vec![(DEVICE_ENTRY.to_string(), prim::boolean(true))], rest);
             }
             if let (Expr::Call(call), Some("T.launch_thread" | "T.attr")) = (e, path.as_deref()) {
                 let rest = body.get(at + 1..).unwrap_or_default();
@@ -361,10 +361,16 @@ impl Parser<'_> {
         }
     }
 
-    fn under_attrs(&mut self, pairs: Vec<(String, PrimExpr)>, body: &[Py]) -> Parsed<()> {
+    fn under_attrs(
+        &mut self,
+        node: Option<Ref<CommReducer>>,
+        pairs: Vec<(String, PrimExpr)>,
+        body: &[Py],
+    ) -> Parsed<()> {
         let body = self.tir_body(body)?;
         let nest = pairs.into_iter().rev();
-        let nest = nest.fold(body, |body, (key, value)| Ref::new(AttrStmt { key, value, body }).into());
+        let under = |body, (key, value)| Ref::new(AttrStmt { node: node.clone(), key, value, body }).into();
+        let nest = nest.fold(body, under);
         self.push(nest);
         Ok(())
     }
@@ -396,9 +402,10 @@ impl Parser<'_> {
         {
             return self.thread_attr(call, args, body);
         }
+        let node = self.reducer(first)?;
         let pairs = self.attr_pairs(first, &mut args)?;
         args.finish(self)?;
-        self.under_attrs(pairs, body)
+        self.under_attrs(node, pairs, body)
     }
 
     /// `T.attr(T.iter_var(v, range, "ThreadIndex", "threadIdx.x"), "thread_extent", extent)`: `v` is launched, and is the loop's

@@ -164,6 +164,9 @@ impl Parser<'_> {
             Some(e) => self.dims(e)?,
             None => source.region.iter().map(|range| range.extent.clone()).collect(),
         };
+        if let Some(problem) = misfit(&shape, &source) {
+            return Err(self.error(Code::Type, format!("the sub-buffer `{name}` {problem}"), args.range));
+        }
         let dtype = match has_dtype.or_else(|| args.take("dtype")) {
             Some(e) => self.element_dtype(e)?,
             None => source.buffer.dtype,
@@ -306,4 +309,20 @@ impl Parser<'_> {
         self.push(Ref::new(BufferStore { buffer, value, indices, predicate }));
         Ok(())
     }
+}
+
+/// Why dimensions are not those of a region: its last ones, behind others of one element.
+fn misfit(shape: &[PrimExpr], source: &BufferRegion) -> Option<String> {
+    let Some(left_out) = source.region.len().checked_sub(shape.len()) else {
+        return Some(format!("has {} dimensions, and its region {}", shape.len(), source.region.len()));
+    };
+    let ones = std::iter::repeat_n(1, left_out).map(Some);
+    let wanted = ones.chain(shape.iter().map(PrimExpr::as_int));
+    let mut pairs = wanted.zip(source.region.iter().map(|range| range.extent.as_int()));
+    let at = pairs.position(|pair| matches!(pair, (Some(own), Some(there)) if own != there))?;
+    let there = source.region[at].extent.clone();
+    Some(match at.checked_sub(left_out) {
+        Some(own) => format!("has {} elements along dimension {own}, and its region {there}", shape[own]),
+        None => format!("leaves out a dimension of which its region has {there} elements"),
+    })
 }

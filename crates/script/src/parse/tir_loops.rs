@@ -66,6 +66,10 @@ impl Parser<'_> {
         }
         let thread_tag = match (kind, args.take("thread")) {
             (ForKind::ThreadBinding, Some(e)) => self.text(e)?,
+            (ForKind::ThreadBinding, None) => {
+                let error = self.error(Code::Structure, "a loop over threads says which", n.iter.range());
+                return Err(error.with_help("write `T.thread_binding(8, \"threadIdx.x\")`").into());
+            }
             _ => String::new(),
         };
         let mut annotations = match args.keyword("annotations") {

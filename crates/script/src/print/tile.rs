@@ -4,7 +4,7 @@ use relaxide_ffi::{Any, Array, DataType, FreeVars, Ref, structural_equal};
 use relaxide_ir::PrimExpr;
 use relaxide_ir::layout::{Placement, ScopeKind};
 use relaxide_tir::tile::{Default, LambdaExpr, Parameter, ScopeIdDefStmt, TILE_PREFIX, TilePrimitiveCall, primitive};
-use relaxide_tir::{AttrStmt, BufferRegion, Stmt};
+use relaxide_tir::{AttrStmt, BufferRegion, CommReducer, Stmt};
 
 use super::Printer;
 use crate::number::quoted;
@@ -94,6 +94,19 @@ impl Printer<'_> {
             Ok(scalar) => self.prim(&scalar),
             Err(_) => quoted(object.type_key()),
         }
+    }
+
+    /// `T.comm_reducer(lambda x, y: x + y, [T.float32(0.0)])`.
+    pub(super) fn reducer(&mut self, reducer: &CommReducer) -> String {
+        self.names.push();
+        let vars = reducer.lhs.iter().chain(&reducer.rhs);
+        let names: Vec<_> = vars.map(|var| self.names.define(var.clone().into(), &var.name)).collect();
+        let result = match reducer.result.as_slice() {
+            [one] => self.prim(one),
+            several => format!("({})", self.prims(several)),
+        };
+        self.names.pop();
+        format!("T.comm_reducer(lambda {}: {result}, [{}])", names.join(", "), self.prims(&reducer.identity_element))
     }
 
     /// A region that keeps its ranges of one element.

@@ -228,11 +228,15 @@ impl Printer<'_> {
         }
     }
 
-    /// `with T.attr({key: value}):`.
+    /// `with T.attr({key: value}):`, or `with T.attr(reducer, key, value):`.
     fn attr_block(&mut self, n: &Ref<AttrStmt>) {
-        let value = self.prim(&n.value);
+        let (key, value) = (quoted(&n.key), self.prim(&n.value));
+        let said = match &n.node {
+            None => format!("{{{key}: {value}}}"),
+            Some(reducer) => format!("{}, {key}, {value}", self.reducer(reducer)),
+        };
         self.mark_next(|| Stmt::Attr(n.clone()));
-        self.line(format!("with T.attr({{{}: {value}}}):", quoted(&n.key)));
+        self.line(format!("with T.attr({said}):"));
         self.nested_stmt(&n.body);
     }
 

@@ -235,7 +235,7 @@ impl Name {
             }
             Stmt::Attr(n) => {
                 let body = inner(self, 0, &n.body);
-                Ref::new(AttrStmt { key: n.key.clone(), value: n.value.clone(), body }).into()
+                Ref::new(AttrStmt { node: n.node.clone(), key: n.key.clone(), value: n.value.clone(), body }).into()
             }
             Stmt::Block(n) => {
                 let (iter_values, predicate) = (self.mutate_prims(&n.iter_values), self.mutate_prim(&n.predicate));

@@ -138,7 +138,7 @@ mod tests {
         let loop_ = Stmt::each("i", PrimExpr::from(&n), |i| {
             let from = if named { PrimExpr::from(&place) } else { i.clone() };
             let body = Stmt::store(&b, [int(0)], load(&a, [from]) * constant(F32, 2.0));
-            let ahead: Stmt = Ref::new(AttrStmt { key: SCOPE.into(), value: int(1), body }).into();
+            let ahead: Stmt = Ref::new(AttrStmt { node: None, key: SCOPE.into(), value: int(1), body }).into();
             let used = Stmt::store(&c, [i.clone()], load(&b, [int(0)]) + constant(F32, 1.0));
             Stmt::seq([Stmt::alloc(&b), Stmt::bind(place.clone(), i.clone()), ahead, used])
         });

@@ -262,7 +262,7 @@ impl StmtMutator for Simplify {
                 let other = self.under(&prim::not(condition.clone()), |this| this.mutate_stmt(other));
                 Stmt::if_else(condition, then_case, other)
             }
-            Stmt::Store(n) if writes_what_is_there(n) => Stmt::nop(),
+            Stmt::Store(n) if writes_what_is_there(n, same) => Stmt::nop(),
             Stmt::Bind(n) => {
                 let value = self.mutate_prim(&n.value);
                 self.bind(&n.var, &value);
@@ -287,8 +287,8 @@ impl StmtMutator for Simplify {
     }
 }
 
-/// Whether a store writes the element that it reads.
-pub(super) fn writes_what_is_there(n: &BufferStore) -> bool {
+/// Whether a store writes the element that it reads, where two indices are said to be equal or not.
+pub(super) fn writes_what_is_there(n: &BufferStore, mut same: impl FnMut(&PrimExpr, &PrimExpr) -> bool) -> bool {
     let PrimExpr::Load(load) = &n.value else { return false };
     let same_place = load.indices.iter().zip(&n.indices).all(|(a, b)| same(a, b));
     load.buffer == n.buffer && load.predicate.is_none() && same_place && load.indices.iter().all(is_lasting)
@@ -347,7 +347,7 @@ fn without_hint(condition: &PrimExpr) -> &PrimExpr {
 }
 
 /// Whether an expression has the same value wherever it stands: it is made of names and literals.
-fn is_lasting(e: &PrimExpr) -> bool {
+pub(super) fn is_lasting(e: &PrimExpr) -> bool {
     struct Lasts(bool);
     impl PrimVisitor for Lasts {
         fn visit_prim(&mut self, e: &PrimExpr) {

@@ -161,7 +161,7 @@ impl Splitter {
             }
             Stmt::Attr(n) if !self.touches(&[&n.value]) => {
                 let body = self.host(&n.body)?;
-                Ref::new(AttrStmt { key: n.key.clone(), value: n.value.clone(), body }).into()
+                Ref::new(AttrStmt { node: n.node.clone(), key: n.key.clone(), value: n.value.clone(), body }).into()
             }
             Stmt::Alloc(n) if is_shared(&n.buffer) => {
                 let name = &n.buffer.name;

@@ -144,7 +144,7 @@ impl Order {
             Stmt::Seq(n) => Stmt::seq(n.seq.iter().map(|stmt| self.stmt(stmt))),
             Stmt::Attr(n) => {
                 let (key, value) = (n.key.clone(), n.value.clone());
-                Ref::new(AttrStmt { key, value, body: self.stmt(&n.body) }).into()
+                Ref::new(AttrStmt { node: n.node.clone(), key, value, body: self.stmt(&n.body) }).into()
             }
             Stmt::For(n) if n.kind == ForKind::ThreadBinding => {
                 let outside = self.threads.len();

@@ -210,7 +210,7 @@ impl Vectorize<'_> {
             }
             Stmt::Attr(n) => {
                 let (value, body) = (self.scalar(&n.value)?, self.stmt(&n.body)?);
-                Some(Ref::new(AttrStmt { key: n.key.clone(), value, body }).into())
+                Some(Ref::new(AttrStmt { node: n.node.clone(), key: n.key.clone(), value, body }).into())
             }
             Stmt::While(_) | Stmt::Alloc(_) | Stmt::Evaluate(_) | Stmt::Assert(_) | Stmt::Block(_) => None,
             // Lanes cannot go on at different places.

@@ -289,9 +289,13 @@ impl Copies<'_> {
                 }
             }
             Stmt::Alloc(_) => stmt.clone(),
-            Stmt::Attr(n) if agreed(&n.value) => {
-                Ref::new(AttrStmt { key: n.key.clone(), value: n.value.clone(), body: self.stmt(&n.body) }).into()
-            }
+            Stmt::Attr(n) if agreed(&n.value) => Ref::new(AttrStmt {
+                node: n.node.clone(),
+                key: n.key.clone(),
+                value: n.value.clone(),
+                body: self.stmt(&n.body),
+            })
+            .into(),
             _ => Stmt::seq((0..self.count).map(|number| self.copy(stmt, number))),
         }
     }

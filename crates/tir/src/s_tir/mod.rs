@@ -76,6 +76,15 @@ pub struct Schedule {
     checked: bool,
 }
 
+/// What takes the place of a loop or a block; see [`Schedule::replace`].
+#[derive(Clone, Debug)]
+pub enum Replacement {
+    /// A block, executed as the one was whose place it takes.
+    Block(Ref<SBlock>),
+    /// A loop, or a block with what it is executed for.
+    Stmt(Stmt),
+}
+
 impl Schedule {
     /// A schedule of a module that has done nothing yet. It works on `main`, or on the only kernel.
     pub fn new(module: IRModule) -> Schedule {
@@ -222,6 +231,40 @@ impl Schedule {
     ) -> Result<(), ScheduleError> {
         let old = self.func(name)?;
         self.commit_func(name, old.with_body(body), reuse)
+    }
+
+    /// Puts a statement in the place of a loop or a block, as the program says: whether results stay is not asked.
+    ///
+    /// A block takes the place of a block, which is executed for the same values. `reuse` is as for [`Schedule::commit`].
+    pub fn replace(
+        &mut self,
+        old: &Stmt,
+        new: Replacement,
+        reuse: &[(Ref<SBlock>, Ref<SBlock>)],
+    ) -> Result<(), ScheduleError> {
+        let kernels: Vec<String> = self.module.functions_of::<PrimFunc>().map(|(name, _)| name.to_string()).collect();
+        for name in kernels {
+            let func = self.func(&name)?;
+            let tree = Tree::of(&func.body);
+            let found = match old {
+                Stmt::For(n) => tree.find_loop(&n.var),
+                Stmt::Block(n) => tree.find_block(&n.block),
+                _ => None,
+            };
+            let Some(node) = found else { continue };
+            let there = tree.node(node).stmt.clone();
+            let new = match (&there, new) {
+                (Stmt::Block(n), Replacement::Block(block)) => state::with_block(n, block).into(),
+                (Stmt::For(_), Replacement::Stmt(stmt @ (Stmt::For(_) | Stmt::Block(_)))) => stmt,
+                (Stmt::Block(_), _) => return Err(ScheduleError::Operand("a block takes the place of a block".into())),
+                _ => {
+                    return Err(ScheduleError::Operand("a loop or an executed block takes the place of a loop".into()));
+                }
+            };
+            let body = state::replace(&func.body, &[(there, new)]);
+            return self.commit(&name, body, reuse);
+        }
+        Err(ScheduleError::Expired { what: if matches!(old, Stmt::For(_)) { "loop" } else { "block" } })
     }
 
     /// Puts a new function in the place of one; see [`Schedule::commit`].

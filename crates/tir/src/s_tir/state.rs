@@ -259,7 +259,7 @@ pub fn replace(body: &Stmt, changes: &[(Stmt, Stmt)]) -> Stmt {
             if inner == n.body {
                 return body.clone();
             }
-            Ref::new(AttrStmt { key: n.key.clone(), value: n.value.clone(), body: inner }).into()
+            Ref::new(AttrStmt { node: n.node.clone(), key: n.key.clone(), value: n.value.clone(), body: inner }).into()
         }
         _ => body.clone(),
     }

@@ -23,7 +23,7 @@ pub const OUTLINED: &str = "relaxide.outlined";
 
 /// A statement as a function of its own.
 pub fn outlined(body: Stmt) -> Stmt {
-    Ref::new(AttrStmt { key: OUTLINED.into(), value: int(1), body }).into()
+    Ref::new(AttrStmt { node: None, key: OUTLINED.into(), value: int(1), body }).into()
 }
 
 /// A parallel loop over `0 .. extent`, serial where the whole costs less than threads do.
@@ -45,7 +45,7 @@ pub fn parallel(machine: &Machine, var: Ref<Var>, extent: PrimExpr, work: PrimEx
         Some(_) => parallel(var, extent, body),
         None => {
             let body = parallel(var, extent, body);
-            Ref::new(AttrStmt { key: PARALLEL_IF.into(), value: gt(work, int(threshold)), body }).into()
+            Ref::new(AttrStmt { node: None, key: PARALLEL_IF.into(), value: gt(work, int(threshold)), body }).into()
         }
     }
 }

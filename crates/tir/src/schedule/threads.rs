@@ -196,7 +196,7 @@ fn bind_one(stmt: &Stmt) -> Stmt {
         Stmt::Attr(n) if n.key == PARALLEL_IF => bind_one(&n.body),
         Stmt::Attr(n) => {
             let body = Stmt::seq(bind_list(std::slice::from_ref(&n.body)));
-            Ref::new(AttrStmt { key: n.key.clone(), value: n.value.clone(), body }).into()
+            Ref::new(AttrStmt { node: n.node.clone(), key: n.key.clone(), value: n.value.clone(), body }).into()
         }
         Stmt::Seq(n) => Stmt::seq(bind_list(&n.seq)),
         Stmt::If(n) => {

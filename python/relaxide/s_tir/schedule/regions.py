@@ -97,7 +97,11 @@ class RegionSteps:
         return self._can_decompose_padding(self._untraced_block(block), loop)
 
     def fuse_reduction_epilogue(self, reduction_block, epilogue_block):
-        """Let a sum begin with what a block behind it adds. One that clips is fused only with ``enable_check=False``."""
+        """Let a sum begin with what a block behind it adds.
+
+        A block that clips (``max(sum + bias, 0)``, ``min(max(sum, lower), upper)``) is executed at each step of the sum then,
+        which gives other results wherever a part of the sum is clipped. ``reverse_compute_at`` keeps results.
+        """
         self._only("FuseReductionEpilogue", (self._block(reduction_block), self._block(epilogue_block)))
 
     def rfactor(self, loop, factor_axis):

@@ -1,6 +1,7 @@
 """The state of a schedule: its module, references to blocks and loops, and what flows between blocks."""
 
 import enum
+import weakref
 from collections import namedtuple
 
 from ..sblock_scope import SBlockScope, StmtSRef
@@ -26,11 +27,12 @@ class ScheduleState:
         from .schedule import Schedule
 
         self._schedule = Schedule(mod, debug_mask=debug_mask, enable_check=enable_check)
+        self._known = []
 
     @classmethod
     def _of(cls, schedule):
         state = cls.__new__(cls)
-        state._schedule = schedule
+        state._schedule, state._known = schedule, []
         return state
 
     #: Checks of the state itself: there are none to switch on.
@@ -49,7 +51,32 @@ class ScheduleState:
     def get_sref(self, stmt):
         """A reference to a block or a loop; None where it is not in the module."""
         reference = StmtSRef(self._schedule, stmt)
-        return reference if reference.stmt is not None else None
+        if reference.stmt is None:
+            return None
+        self._known.append(weakref.ref(reference))
+        return reference
+
+    def replace(self, src_sref, tgt_stmt, block_sref_reuse=None):
+        """Put a statement in the place of a block or a loop.
+
+        A block takes the place of a block, a loop or a block with what it is executed for (``SBlockRealize``) that of a loop. Whether
+        the kernel still computes the same is not asked. The module is a new one; who holds the old one keeps it as it was.
+
+        Parameters
+        ----------
+        src_sref : StmtSRef
+            What is replaced.
+        tgt_stmt : SBlock | For | SBlockRealize
+            What takes its place.
+        block_sref_reuse : dict[SBlock, SBlock] | None
+            Which blocks take the place of others: references to those follow.
+        """
+        reuse = list((block_sref_reuse or {}).items())
+        self._schedule._replace(src_sref._stmt, tgt_stmt, reuse)
+        self._known = [known for known in self._known if known() is not None]
+        for known in self._known:
+            if (reference := known()) is not None:
+                reference._follow(reuse)
 
     def get_sblock_scope(self, block_sref):
         """What flows between the blocks directly inside of a block."""

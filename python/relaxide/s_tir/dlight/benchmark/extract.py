@@ -135,7 +135,7 @@ def _literal(args):
             dims, dtype = arg.values, None
         else:
             dims, dtype = (arg.shape.values, arg.dtype) if isinstance(arg, TensorType) else arg
-        dims = tuple(dim if isinstance(dim, int) else int(dim.value) if hasattr(dim, "value") else dim.name for dim in dims)
+        dims = tuple(dim if isinstance(dim, (int, str)) else int(dim.value) if hasattr(dim, "value") else dim.name for dim in dims)
         shown.append(f"tvm.relax.ShapeType([tvm.tirx.Var({dims[0]!r}, 'int64')])" if dtype is None else repr((dims, str(dtype))))
     return "[" + ", ".join(shown) + "]"
 
