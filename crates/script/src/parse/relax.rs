@@ -16,7 +16,6 @@ use ruff_python_ast::{self as ast, Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::args::Args;
-use super::module::FunctionKind;
 use super::value::Value;
 use super::{Language, Parsed, Parser};
 use crate::print::print_type;
