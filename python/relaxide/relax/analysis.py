@@ -355,9 +355,9 @@ def _problems(obj):
 
 
 def _of_symbols(functions):
-    """Functions that are exported by another name than they have."""
+    """Functions of Relax that are exported by another name than they have."""
     for name, func in functions:
-        symbol = (getattr(func, "attrs", None) or {}).get("global_symbol")
+        symbol = (func.attrs or {}).get("global_symbol") if isinstance(func, Function) else None
         if symbol is not None and str(symbol) != name:
             yield f"function `{name}` has the symbol `{symbol}`: NormalizeGlobalVar makes the two one"
 

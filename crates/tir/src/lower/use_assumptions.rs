@@ -162,20 +162,20 @@ mod tests {
 
     use super::*;
 
-    const F32: DataType = DataType::float(32);
+    const WORD: DataType = DataType::int(32);
 
     /// `B[i] = if i >= 5 { other } else { value(A[i]) }`, where `A[i]` is taken to be `padding` from 5 on.
-    fn kernel(padding: f64, other: f64, value: impl FnOnce(PrimExpr) -> PrimExpr) -> String {
-        let (a, b) = (Buffer::new("A", F32, [8i64]), Buffer::new("B", F32, [8i64]));
+    fn kernel(padding: i64, other: i64, value: impl FnOnce(PrimExpr) -> PrimExpr) -> String {
+        let (a, b) = (Buffer::new("A", WORD, [8i64]), Buffer::new("B", WORD, [8i64]));
         let place = |i: &PrimExpr| prim::ge(i, 5i64);
         let granted = Stmt::each("i", 8i64, |i| {
-            let equal = prim::eq(prim::load(&a, [i.clone()]), prim::float_of(F32, padding));
+            let equal = prim::eq(prim::load(&a, [i.clone()]), prim::int_of(WORD, padding));
             let fact = prim::or(prim::not(place(i)), equal);
             Stmt::evaluate(prim::call(DataType::bool(), "tirx.assume", vec![fact]))
         });
         let computed = Stmt::each("i", 8i64, |i| {
             let value = value(prim::load(&a, [i.clone()]));
-            Stmt::store(&b, [i.clone()], prim::if_then_else(place(i), prim::float_of(F32, other), value))
+            Stmt::store(&b, [i.clone()], prim::if_then_else(place(i), prim::int_of(WORD, other), value))
         });
         let func = PrimFunc::over_buffers(&[a, b], &[], Stmt::seq([granted, computed]));
         use_assumptions(&func).unwrap().to_string()
@@ -183,16 +183,16 @@ mod tests {
 
     #[test]
     fn what_gives_the_padding_anyway_is_computed_everywhere() {
-        let text = kernel(0.0, 0.0, |a| a * prim::float_of(F32, 2.0));
+        let text = kernel(0, 0, |a| a * prim::int_of(WORD, 2));
         assert!(!text.contains("if_then_else"), "{text}");
     }
 
     #[test]
     fn what_gives_something_else_in_the_padding_keeps_its_choice() {
         for text in [
-            kernel(0.0, 0.0, |a| a + prim::float_of(F32, 1.0)),
-            kernel(1.0, 0.0, |a| a * prim::float_of(F32, 2.0)),
-            kernel(0.0, 1.0, |a| a),
+            kernel(0, 0, |a| a + prim::int_of(WORD, 1)),
+            kernel(1, 0, |a| a * prim::int_of(WORD, 2)),
+            kernel(0, 1, |a| a),
         ] {
             assert!(text.contains("if_then_else"), "{text}");
         }

@@ -399,7 +399,7 @@ class memory:
     def kill_tensor(tensor: Expr) -> Call:
         """The tensor is not used from here on."""
     @staticmethod
-    def view(data: Expr, shape: Expr | None = None, dtype: Expr | None = None, relative_byte_offset: Expr | None = None) -> Call:
+    def view(data: Expr, shape: Expr | Sequence[int | PrimExpr] | None = None, dtype: str | None = None, relative_byte_offset: Expr | None = None) -> Call:
         """The same memory as another tensor: nothing is copied, and the view must not reach beyond the tensor."""
 class nn:
     @staticmethod
