@@ -76,7 +76,7 @@ fn step_by_step(b: &mut BlockBuilder, bn: &Call) -> Result<Option<Expr>, BuildEr
 }
 
 /// The shape that a tensor holds, its dimensions under names, where their number is known.
-fn named_dims(b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
+pub(super) fn named_dims(b: &mut BlockBuilder, call: &Call) -> Result<Option<Expr>, BuildError> {
     let ([tensor], Type::Shape(ty)) = (call.args.as_slice(), &call.ty) else { return Ok(None) };
     if ty.ndim < 0 || b.in_dataflow() {
         return Ok(None);

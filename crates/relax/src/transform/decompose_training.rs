@@ -7,12 +7,13 @@
 //!     →  (x - mean(x)) / sqrt(variance(x) + epsilon) * gamma + beta
 //! ```
 //!
-//! A `batch_norm` with `training=False` is left to `DecomposeOpsForInference`. (TVM takes every `batch_norm` for one in training.)
+//! A shape that a tensor holds has dimensions with names, as for inference. A `batch_norm` with `training=False` is left to `DecomposeOpsForInference`. (TVM takes every `batch_norm` for one in training.)
 
 use relaxide_ir::pass::{ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::constant;
 use relaxide_ir::{Attrs, DataType};
 
+use super::decompose_inference::named_dims;
 use crate::constant::scalar_constant;
 use crate::rewrite::{Action, Rewrite, rewrite_named};
 use crate::*;
@@ -32,6 +33,7 @@ impl Rewrite for Decompose {
         let new = match value.as_op_call() {
             Some((call, "nn.batch_norm")) if call.attrs.bool("training") != Some(false) => batch_norm(b, call)?,
             Some((call, "nn.layer_norm")) => layer_norm(b, call)?,
+            Some((call, "tensor_to_shape")) => named_dims(b, call)?,
             _ => None,
         };
         Ok(Action::Bind(new.unwrap_or(value)))

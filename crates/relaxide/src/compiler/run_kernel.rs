@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use relaxide_codegen::CodegenError;
 use relaxide_ffi::{
     Any, AnyView, Error, ErrorKind, FreeVars, Function, ObjectRef, Ref, SavedBytes, structural_equal, structural_hash,
 };
@@ -54,7 +55,7 @@ enum NotRun {
     #[error(transparent)]
     Lower(#[from] relaxide_tir::lower::LowerError),
     #[error(transparent)]
-    Compile(#[from] relaxide_codegen::CodegenError),
+    Compile(#[from] CodegenError),
     #[error(transparent)]
     Library(#[from] std::io::Error),
     #[error(transparent)]
@@ -63,12 +64,19 @@ enum NotRun {
     Missing,
 }
 
-/// A kernel as a function of this process.
+/// A kernel as a function of this process: what a program's constants become must not depend on the machine that compiles it, if its processor
+/// allows that.
 fn compile(kernel: &PrimFunc) -> Result<Function, NotRun> {
-    let target = Target::default();
-    let scheduled = schedule::apply(kernel, &target)?;
+    match compile_for(kernel, &Target::default().with("deterministic", true)) {
+        Err(NotRun::Compile(CodegenError::NoFusedMultiplyAdd { .. })) => compile_for(kernel, &Target::default()),
+        other => other,
+    }
+}
+
+fn compile_for(kernel: &PrimFunc, target: &Target) -> Result<Function, NotRun> {
+    let scheduled = schedule::apply(kernel, target)?;
     let lowered = lower_with(&scheduled.func, LowerOptions::default())?;
-    let library = relaxide_codegen::compile(&[Ref::new(lowered)], &target)?;
+    let library = relaxide_codegen::compile(&[Ref::new(lowered)], target)?;
     let file = tempfile::Builder::new().prefix("relaxide-").suffix(".so").tempfile()?;
     relaxide_codegen::export_library(&SavedBytes::default(), &library, file.path())?;
     let module = crate::load_module(file.path())?;
