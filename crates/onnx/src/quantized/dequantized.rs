@@ -51,18 +51,23 @@ impl Dequantized {
 
     /// Whether there is one scale, and one zero point.
     fn is_whole(&self, scope: &Scope) -> Result<bool> {
-        let is_one = |value: &Value| Ok::<_, NodeError>(scope.value_dims(value)?.iter().all(|n| n.is_int(1)));
-        Ok(is_one(&self.scale)? && self.zero.as_ref().map_or(Ok(true), is_one)?)
+        is_one_step(scope, &self.scale, self.zero.as_ref())
     }
+}
 
-    /// Whether scales are float32.
-    fn is_single(&self, scope: &Scope) -> bool {
-        let float = DataType::float(32);
-        match &self.scale {
-            Value::Constant(tensor) => tensor.dtype() == float,
-            Value::Computed(expr) => scope.dtype(expr) == float,
-            _ => false,
-        }
+/// Whether there is one scale, and one zero point.
+pub(super) fn is_one_step(scope: &Scope, scale: &Value, zero: Option<&Value>) -> Result<bool> {
+    let is_one = |value: &Value| Ok::<_, NodeError>(scope.value_dims(value)?.iter().all(|n| n.is_int(1)));
+    Ok(is_one(scale)? && zero.map_or(Ok(true), is_one)?)
+}
+
+/// Whether scales are float32.
+pub(super) fn is_single(scope: &Scope, scale: &Value) -> bool {
+    let float = DataType::float(32);
+    match scale {
+        Value::Constant(tensor) => tensor.dtype() == float,
+        Value::Computed(expr) => scope.dtype(expr) == float,
+        _ => false,
     }
 }
 
@@ -75,7 +80,7 @@ pub(super) fn is_served(scope: &Scope, node: &Node, a: &Dequantized, w: &Dequant
         (_, [rows, _]) => *rows,
         _ => return Ok(false),
     };
-    let is_scaled = a.is_whole(scope)? && a.is_single(scope) && w.is_single(scope);
+    let is_scaled = a.is_whole(scope)? && is_single(scope, &a.scale) && is_single(scope, &w.scale);
     let along = if node.op() == "Conv" { 0 } else { weight.shape().len() as i64 - 1 };
     let is_by_column =
         node.op() == "Gemm" || w.is_whole(scope)? || w.axis.rem_euclid(weight.shape().len() as i64) == along;

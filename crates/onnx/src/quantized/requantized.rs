@@ -12,7 +12,7 @@
 use relaxide_ffi::DataType;
 use relaxide_relax::Expr;
 
-use super::dequantized::{Dequantized, is_served};
+use super::dequantized::{Dequantized, is_one_step, is_served, is_single};
 use super::integer;
 use crate::constant;
 use crate::error::NodeError;
@@ -77,8 +77,7 @@ impl Product {
     fn fits(&self, scope: &Scope, node: &Node) -> Result<bool> {
         let plain = node.int_or("block_size", 0)? == 0 && node.int_or("output_dtype", 0)? == 0;
         let (scale, zero) = (node.input(1)?, node.optional(2));
-        let is_one = |value: &Value| Ok::<_, NodeError>(scope.value_dims(value)?.iter().all(|n| n.is_int(1)));
-        if !plain || !is_one(scale)? || !zero.map_or(Ok(true), is_one)? || !is_single(scope, scale) {
+        if !plain || !is_one_step(scope, scale, zero)? || !is_single(scope, scale) {
             return Ok(false);
         }
         let (dtype, least) = match zero.map(|zero| (zero, zero.constant())) {
@@ -90,15 +89,6 @@ impl Product {
         let lowest = if dtype == DataType::int(8) { -128 } else { 0 };
         let is_byte = [DataType::int(8), DataType::uint(8)].contains(&dtype);
         Ok(is_byte && (!self.clipped || least == Some(lowest)))
-    }
-}
-
-/// Whether a value is float32.
-fn is_single(scope: &Scope, value: &Value) -> bool {
-    match value {
-        Value::Constant(tensor) => tensor.dtype() == DataType::float(32),
-        Value::Computed(expr) => scope.dtype(expr) == DataType::float(32),
-        _ => false,
     }
 }
 
