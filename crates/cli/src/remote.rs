@@ -127,6 +127,24 @@ fn find(module: &Module, name: &str) -> Result<Function, Error> {
     module.get_function(name, true).ok_or_else(missing)
 }
 
+/// The seconds of a call of a function on a server, by the server's clock: of so many calls each, so many times.
+pub fn times(
+    session: &Session,
+    module: &Module,
+    name: &str,
+    [calls, rounds]: [usize; 2],
+    given: &[AnyView<'_>],
+) -> Result<Vec<f64>, Error> {
+    let make = session.function("runtime.RPCTimeEvaluator")?;
+    let (name, none) = (Any::from(name), Any::from(""));
+    let mut args: Vec<AnyView<'_>> = vec![module.into(), name.as_view()];
+    args.extend([1, 0, calls as i64, rounds as i64, 0, 100, 0, 1, 0].map(AnyView::from));
+    args.push(none.as_view());
+    let evaluator: Function = make.call(&args)?.to()?;
+    let seconds: Bytes = evaluator.call(given)?.to()?;
+    Ok(seconds.as_slice().as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect())
+}
+
 impl Far {
     /// Makes a virtual machine there, and sends the inputs.
     pub fn begin(server: Server, sent: &Sent, function: &str, arguments: &[Any]) -> Result<Far, CliError> {
@@ -187,14 +205,8 @@ impl Far {
     /// The seconds of so many calls, by the server's clock.
     pub fn times(&self, warmup: usize, runs: usize) -> Result<Vec<f64>, Error> {
         (0..warmup).try_for_each(|_| self.run())?;
-        let make = self.server.session.function("runtime.RPCTimeEvaluator")?;
-        let (name, none, function) = (Any::from("invoke_stateful"), Any::from(""), Any::from(&self.function));
-        let mut args: Vec<AnyView<'_>> = vec![(&self.machine).into(), name.as_view()];
-        args.extend([1, 0, 1, runs as i64, 0, 100, 0, 1, 0].map(AnyView::from));
-        args.push(none.as_view());
-        let evaluator: Function = make.call(&args)?.to()?;
-        let seconds: Bytes = evaluator.call(&[function.as_view()])?.to()?;
-        Ok(seconds.as_slice().as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect())
+        let function = Any::from(&self.function);
+        times(&self.server.session, &self.machine, "invoke_stateful", [1, runs], &[function.as_view()])
     }
 
     /// A profile of one call.

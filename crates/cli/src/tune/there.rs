@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use relaxide::ffi::{Any, AnyView, Bytes, Device, Function, Module, Tensor};
+use relaxide::ffi::{Any, AnyView, Device, Function, Module, Tensor};
 use relaxide::rpc::Session;
 use relaxide::{Comparison, Measure, MeasureError, Pair};
 
@@ -13,7 +13,7 @@ use super::LONGEST;
 use super::arguments::{self, is_close};
 use super::rounds::{calls_of_round, in_rounds};
 use crate::error::CliError;
-use crate::remote::Server;
+use crate::remote::{self, Server};
 
 /// Measures on a server.
 pub struct OnServer {
@@ -77,16 +77,9 @@ impl<'a> Kernel<'a> {
 
     /// The seconds of a call, of so many, by the server's clock.
     fn seconds(&self, session: &Session, values: &[Any], calls: usize) -> Result<f64, CliError> {
-        let make = session.function("runtime.RPCTimeEvaluator")?;
-        let (name, none) = (Any::from(self.name), Any::from(""));
-        let mut args: Vec<AnyView<'_>> = vec![(&self.module).into(), name.as_view()];
-        args.extend([1, 0, calls as i64, 1, 0, 100, 0, 1, 0].map(AnyView::from));
-        args.push(none.as_view());
-        let evaluator: Function = make.call(&args)?.to()?;
         let views: Vec<AnyView<'_>> = values.iter().map(Any::as_view).collect();
-        let seconds: Bytes = evaluator.call(&views)?.to()?;
-        let first = seconds.as_slice().as_chunks::<8>().0.first();
-        Ok(first.map_or(f64::NAN, |bytes| f64::from_le_bytes(*bytes)))
+        let seconds = remote::times(session, &self.module, self.name, [calls, 1], &views)?;
+        Ok(seconds.first().copied().unwrap_or(f64::NAN))
     }
 }
 
