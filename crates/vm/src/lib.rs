@@ -26,8 +26,10 @@
 pub mod builder;
 mod builtins;
 pub mod bytecode;
+mod closure;
 pub mod executable;
 mod formalize;
+mod host;
 mod labels;
 mod machine;
 mod reference;
@@ -41,12 +43,13 @@ pub use builtins::enter_optional_builtins;
 pub use builtins::is_optional as is_optional_builtin;
 pub use builtins::{GUARD_NOTE, SHAPE_GUARD_ERROR};
 pub use bytecode::{Arg, Register};
+pub use closure::Closure;
 pub use executable::module::{load_weights, take_weights};
 pub use executable::{Executable, FuncInfo, FuncKind};
 pub use labels::Label;
 pub use machine::{
-    Argument, Closure, InstrumentReturn, Limits, MACHINE_KIND, NATIVE_PREFIX, ProfileReport, ProfileRow, ProfiledCall,
-    Pulse, Returns, VirtualMachine, is_builtin,
+    Argument, InstrumentReturn, Limits, MACHINE_KIND, NATIVE_PREFIX, ProfileReport, ProfileRow, ProfiledCall, Pulse,
+    Returns, VirtualMachine, is_builtin,
 };
 pub use reference::RefValue;
 pub use register::register;

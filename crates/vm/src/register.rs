@@ -9,7 +9,7 @@ use relaxide_runtime::fork::{self, AtFork};
 use crate::FRONT_ENDS;
 use crate::builtins;
 use crate::executable::module::{ExecutableModule, KIND};
-use crate::machine;
+use crate::{host, machine};
 
 /// Enters the builtins, the forms of profiles, the loaders of VM executables and what the runtime offers among the global
 /// functions. Calling it again does nothing; everything in this crate that needs it calls it. A program that loads models
@@ -20,7 +20,7 @@ pub fn register() {
         builtins::register();
         relaxide_runtime::register();
         fork::at_fork(AtFork {
-            prepare: || fork::let_go_of(machine::hold().into_iter().chain(builtins::hold()).collect()),
+            prepare: || fork::let_go_of(host::hold().into_iter().chain(builtins::hold()).collect()),
         });
         if FRONT_ENDS {
             machine::register_reports();

@@ -1,10 +1,10 @@
 //! Memory for tensors.
 
 use relaxide_ffi::{Any, DataType, Error, ErrorKind, Ref, Shape};
-use relaxide_runtime::memory::{self, Buffer, Storage};
+use relaxide_runtime::memory::{self, Storage};
 
 use super::{Args, Builtin};
-use crate::machine::Vm;
+use crate::host::Host;
 
 /// The interpreter knows these two: with constant operands, as nearly always, they are operations of its own.
 pub(crate) const ALLOC_STORAGE: &str = "vm.builtin.alloc_storage";
@@ -12,13 +12,13 @@ pub(crate) const ALLOC_STORAGE: &str = "vm.builtin.alloc_storage";
 pub(crate) const ALLOC_TENSOR: &str = "vm.builtin.alloc_tensor";
 
 pub(super) const TABLE: &[Builtin] = &[
-    Builtin::with_vm(ALLOC_STORAGE, alloc_storage),
+    Builtin::with_host(ALLOC_STORAGE, alloc_storage),
     Builtin::plain(ALLOC_TENSOR, alloc_tensor),
     Builtin::plain("vm.builtin.memory_manager.clear", clear),
 ];
 
 /// `(vm, size, device, dtype, scope)`: the size is a shape of elements, and device -1 is the host.
-fn alloc_storage(vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
+fn alloc_storage(host: &dyn Host, args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(4, 5)?;
     let size: Shape = args.get(1, "size")?;
     let device: i64 = args.get(2, "device index")?;
@@ -32,7 +32,7 @@ fn alloc_storage(vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
         }
     }
     let bytes = storage_bytes(&size, dtype).ok_or_else(|| impossible_storage(&size, dtype))?;
-    vm.allocate(device, bytes)
+    Ok(Storage::new(host.buffer(device, bytes)?).into())
 }
 
 /// The error of a storage that no memory has.
@@ -51,18 +51,6 @@ pub(crate) fn storage_bytes(size: &[i64], dtype: DataType) -> Option<usize> {
 /// Whether a memory scope is the ordinary memory of a device, the only one that there is so far.
 pub(crate) fn is_plain_scope(scope: &str) -> bool {
     matches!(scope, "" | "global")
-}
-
-impl Vm {
-    /// Takes memory of a device, by its index in the machine.
-    pub(crate) fn buffer(&self, device: i64, bytes: usize) -> Result<Buffer, Error> {
-        self.with_place(device, |place| Buffer::new(&place.allocator, bytes))
-    }
-
-    /// The same as an object.
-    pub(crate) fn allocate(&self, device: i64, bytes: usize) -> Result<Any, Error> {
-        Ok(Storage::new(self.buffer(device, bytes)?).into())
-    }
 }
 
 /// `(storage, offset, shape, dtype[, scope])`.

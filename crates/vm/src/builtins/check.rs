@@ -7,7 +7,7 @@ use relaxide_ffi::abi::type_index;
 use relaxide_ffi::{Any, AnyView, Array, DataType, Error, ErrorKind, Function};
 
 use super::{Args, Builtin, mismatch};
-use crate::machine::Closure;
+use crate::closure::Closure;
 
 /// The interpreter knows this one, with a known rank and type, as an operation of its own.
 pub(crate) const CHECK_TENSOR: &str = "vm.builtin.check_tensor_info";

@@ -3,7 +3,8 @@
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, Ref, Shape};
 
 use super::{Args, Builtin};
-use crate::machine::{Closure, Vm};
+use crate::closure::Closure;
+use crate::host::{self, Host};
 
 /// Calls a kernel with integers behind its tensors. Profiles know this one and count the kernel.
 pub(crate) const CALL_TIR_DYN: &str = "vm.builtin.call_tir_dyn";
@@ -13,7 +14,7 @@ pub(crate) const INVOKE_CLOSURE: &str = "vm.builtin.invoke_closure";
 
 pub(super) const TABLE: &[Builtin] = &[
     Builtin::plain("vm.builtin.make_closure", make_closure),
-    Builtin::with_vm(INVOKE_CLOSURE, invoke_closure),
+    Builtin::with_host(INVOKE_CLOSURE, invoke_closure),
     Builtin::plain(CALL_TIR_DYN, call_tir_dyn),
 ];
 
@@ -24,8 +25,8 @@ fn make_closure(args: &Args<'_, '_>) -> Result<Any, Error> {
 }
 
 /// `(vm, closure, argument…)`.
-fn invoke_closure(vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
-    vm.call_value(args.view(1, "closure")?, args.rest(2))
+fn invoke_closure(host: &dyn Host, args: &Args<'_, '_>) -> Result<Any, Error> {
+    host::call_value(host, args.view(1, "closure")?, args.rest(2))
 }
 
 /// `(function, argument…, shape)`: calls the function with the arguments and then the integers of the shape.

@@ -52,7 +52,7 @@ pub(crate) use shape::{
 pub(crate) use tuple::{COPY, NULL_VALUE, READ_IF_COND, truth};
 
 use crate::FRONT_ENDS;
-use crate::machine::{Vm, live};
+use crate::host::{self, Host};
 
 /// Holds the tables of this module across a fork.
 pub(crate) fn hold() -> impl Iterator<Item = Held> {
@@ -67,8 +67,8 @@ pub(crate) enum Body {
     /// A function of its arguments which do not say where its tensors are to be, and what brings those to the VM's first device: a
     /// pointer, so that programs without such builtins are linked without it.
     Placed(fn(&Args<'_, '_>) -> Result<Any, Error>, fn(Any, Device) -> Result<Any, Error>),
-    /// A function of the VM and its arguments; the first of these is the VM's handle.
-    WithVm(fn(&Vm, &Args<'_, '_>) -> Result<Any, Error>),
+    /// A function of the machine and its arguments; the first of these is the machine's handle.
+    WithHost(fn(&dyn Host, &Args<'_, '_>) -> Result<Any, Error>),
 }
 
 /// A builtin: its name and what it runs.
@@ -86,18 +86,18 @@ impl Builtin {
         Self { name, body: Body::Placed(body, device::placed) }
     }
 
-    const fn with_vm(name: &'static str, body: fn(&Vm, &Args<'_, '_>) -> Result<Any, Error>) -> Self {
-        Self { name, body: Body::WithVm(body) }
+    const fn with_host(name: &'static str, body: fn(&dyn Host, &Args<'_, '_>) -> Result<Any, Error>) -> Self {
+        Self { name, body: Body::WithHost(body) }
     }
 
-    /// Runs it for a VM.
+    /// Runs it for a machine.
     #[inline]
-    pub(crate) fn run(&self, vm: &Vm, args: &[AnyView<'_>]) -> Result<Any, Error> {
+    pub(crate) fn run(&self, host: &dyn Host, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let args = Args::new(self.name, args);
         match self.body {
             Body::Plain(body) => body(&args),
-            Body::Placed(body, place) => place(body(&args)?, vm.main_device()),
-            Body::WithVm(body) => body(vm, &args),
+            Body::Placed(body, place) => place(body(&args)?, host.main_device()),
+            Body::WithHost(body) => body(host, &args),
         }
     }
 
@@ -105,10 +105,10 @@ impl Builtin {
     fn to_function(&'static self) -> Function {
         match self.body {
             Body::Plain(body) | Body::Placed(body, _) => Function::new(move |args| body(&Args::new(self.name, args))),
-            Body::WithVm(body) => Function::new(move |args| {
+            Body::WithHost(body) => Function::new(move |args| {
                 let args = Args::new(self.name, args);
-                let vm = live::find(args.view(0, "vm")?).map_err(|error| error.context(self.name))?;
-                body(&vm, &args)
+                let host = host::find(args.view(0, "vm")?).map_err(|error| error.context(self.name))?;
+                body(&*host, &args)
             }),
         }
     }

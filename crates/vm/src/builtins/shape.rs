@@ -9,7 +9,7 @@ use relaxide_runtime::device;
 use relaxide_runtime::memory::{ShapeHeap, Storage};
 
 use super::{Args, Builtin, mismatch};
-use crate::machine::{HOST, Vm};
+use crate::host::{HOST, Host};
 
 /// The interpreter knows these four: with operands that are known, as nearly always, they are operations of its own.
 pub(crate) const ALLOC_SHAPE_HEAP: &str = "vm.builtin.alloc_shape_heap";
@@ -21,7 +21,7 @@ pub(crate) const MAKE_SHAPE: &str = "vm.builtin.make_shape";
 pub(crate) const SHAPE_OF: &str = "vm.builtin.shape_of";
 
 pub(super) const TABLE: &[Builtin] = &[
-    Builtin::with_vm(ALLOC_SHAPE_HEAP, alloc_shape_heap),
+    Builtin::with_host(ALLOC_SHAPE_HEAP, alloc_shape_heap),
     Builtin::plain(MATCH_SHAPE, match_shape),
     Builtin::plain("vm.builtin.match_prim_value", match_prim_value),
     Builtin::plain(MAKE_SHAPE, make_shape),
@@ -50,13 +50,13 @@ mod make_code {
 pub(crate) const MAX_HEAP: usize = 1 << 16;
 
 /// `(vm, size)`.
-fn alloc_shape_heap(vm: &Vm, args: &Args<'_, '_>) -> Result<Any, Error> {
+fn alloc_shape_heap(host: &dyn Host, args: &Args<'_, '_>) -> Result<Any, Error> {
     let size = args.index(1, "size")?;
     if size > MAX_HEAP {
         return Err(args.error(ErrorKind::ValueError, format_args!("{size} values, where {MAX_HEAP} are possible")));
     }
     // From the host's allocator, so that it counts where memory is limited.
-    let storage = Storage::new(vm.buffer(HOST, size * size_of::<i64>())?);
+    let storage = Storage::new(host.buffer(HOST, size * size_of::<i64>())?);
     let heap = Storage::tensor(&storage, 0, &[size as i64], DataType::int(64))?;
     ShapeHeap::new(&heap)?.clear();
     Ok(heap.into())

@@ -15,6 +15,7 @@ use super::profile::{Profile, bytes_of};
 use super::program::{Decoded, Destination, Operand, Operands};
 use super::stack::{Frame, Stack};
 use crate::builtins;
+use crate::host::Host;
 
 /// A call of a function in bytecode whose end is to be reported.
 struct Reported {

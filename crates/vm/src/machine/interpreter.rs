@@ -16,7 +16,6 @@ use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Function, KeptLock, Shape};
 use relaxide_runtime::memory::Storage;
 
 use super::allocation_cache::AllocationCache;
-use super::closure::Closure;
 use super::link::Callee;
 use super::plan::Source;
 use super::program::{Decoded, Destination, Operand, Operands};
@@ -25,6 +24,8 @@ use super::resolve::ResolvedOp;
 use super::stack::{Frame, Stack};
 use super::{Vm, check_arity};
 use crate::builtins;
+use crate::closure::Closure;
+use crate::host::{self, Host};
 
 /// Calls with more arguments gather them on the heap.
 const INLINE_ARGS: usize = 16;
@@ -404,7 +405,7 @@ impl Run<'_, '_> {
         let frame = self.stack.registers.get_mut(self.base..).ok_or_else(|| broken("a frame"))?;
         let result = vm.with_views(frame, args, |views| {
             let [_, callee, rest @ ..] = views else { return Err(broken("the callee")) };
-            vm.call_value(*callee, rest)
+            host::call_value(vm, *callee, rest)
         })?;
         store(frame, dst, result)?;
         self.pc += 1;

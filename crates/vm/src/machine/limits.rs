@@ -20,7 +20,8 @@ use relaxide_ffi::{Any, Device, Error, ErrorKind};
 use relaxide_runtime::memory::{Allocator, Budget, Metered};
 
 use super::stack::{Frame, Stack};
-use super::{HOST, VirtualMachine, Vm, VmDevice};
+use super::{VirtualMachine, Vm, VmDevice};
+use crate::host::HOST;
 
 /// How many instructions pass between two looks at the clock.
 const CLOCK_PERIOD: u64 = 16;

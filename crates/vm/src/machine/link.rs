@@ -8,8 +8,9 @@ use std::sync::Weak;
 
 use relaxide_ffi::{Any, Error, ErrorKind, Function, Handle, Module, get_global};
 
-use super::{Vm, closure_of};
+use super::Vm;
 use crate::builtins::{self, Builtin};
+use crate::closure::Closure;
 use crate::executable::{Executable, FuncKind};
 
 /// In front of the name of a function that was compiled to native code.
@@ -75,7 +76,7 @@ pub(super) fn pool(executable: &Executable, callees: &[Callee], vm: &Weak<Vm>) -
     functions
         .map(|(index, (info, callee))| match callee {
             Callee::Packed(function) | Callee::Builtin(_, function) => function.into(),
-            Callee::Bytecode | Callee::Tir(_) => closure_of(vm, &info.name, index).into(),
+            Callee::Bytecode | Callee::Tir(_) => Closure::new(&info.name, index, vm.clone()).into(),
         })
         .collect()
 }

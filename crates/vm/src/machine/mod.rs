@@ -8,13 +8,11 @@
 //! runs. What is set on a machine (inputs, saved functions, limits, an instrument) is one for all threads.
 
 mod allocation_cache;
-mod closure;
 mod instrument;
 mod instrumented;
 mod interpreter;
 mod limits;
 mod link;
-pub(crate) mod live;
 mod module;
 mod placed;
 mod plan;
@@ -30,15 +28,13 @@ mod watch;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, Function, Module, Ref, Tensor};
+use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, Function, Module, Tensor};
 use relaxide_runtime::device;
-use relaxide_runtime::memory::{self, Allocator, AllocatorKind};
+use relaxide_runtime::memory::{self, Allocator, AllocatorKind, Buffer};
 
-pub use closure::Closure;
 pub use instrument::InstrumentReturn;
 pub use limits::Limits;
 pub use link::NATIVE_PREFIX;
-pub(crate) use live::hold;
 pub use module::MACHINE_KIND;
 pub(crate) use module::initialize_later;
 pub use pulse::Pulse;
@@ -49,6 +45,7 @@ pub use stateful::Returns;
 use crate::builtins;
 use crate::executable::module::ExecutableModule;
 use crate::executable::{FuncInfo, FuncKind};
+use crate::host::{self, Host};
 use crate::verifier::VerifiedExecutable;
 use link::Callee;
 use placed::Placed;
@@ -56,9 +53,6 @@ use program::Program;
 use stack::Stack;
 use stateful::Stateful;
 use watch::Watch;
-
-/// The index that a program gives for the host.
-pub(crate) const HOST: i64 = -1;
 
 /// A device of a virtual machine and the allocator for it.
 pub(crate) struct VmDevice {
@@ -125,7 +119,7 @@ impl VirtualMachine {
             watch: Watch::default(),
             module: module.clone(),
         });
-        live::enter(&vm);
+        host::enter(&vm);
         Ok(Self(vm))
     }
 
@@ -153,7 +147,7 @@ impl VirtualMachine {
 
     /// Calls a closure or a function that a program has returned.
     pub fn invoke_closure(&self, closure: AnyView<'_>, args: &[AnyView<'_>]) -> Result<Any, Error> {
-        self.0.call_value(closure, args)
+        host::call_value(&*self.0, closure, args)
     }
 
     /// What the machine runs.
@@ -194,11 +188,6 @@ fn on_device(constant: &Any, device: Device) -> Result<Any, Error> {
 }
 
 impl Vm {
-    /// The first device.
-    pub(crate) fn main_device(&self) -> Device {
-        self.places.first().map_or(Device::cpu(0), |place| place.device)
-    }
-
     fn index_of(&self, name: &str) -> Result<usize, Error> {
         let found = self.executable.function(name).map(|(index, _)| index);
         found.ok_or_else(|| Error::new(ErrorKind::ValueError, format!("Unknown function: {name}")))
@@ -210,27 +199,6 @@ impl Vm {
             .functions()
             .get(index)
             .ok_or_else(|| Error::new(ErrorKind::ValueError, format!("function {index} is not in the executable")))
-    }
-
-    /// Calls a function of the table.
-    pub(crate) fn invoke(&self, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
-        let info = self.info(index)?;
-        if info.kind == FuncKind::Packed {
-            return match self.callees.get(index) {
-                Some(Callee::Packed(function)) => function.call(args),
-                Some(Callee::Builtin(builtin, _)) => builtin.run(self, args),
-                _ => Err(Error::new(ErrorKind::InternalError, format!("function {} is not linked", info.name))),
-            };
-        }
-        check_arity(info, args.len())?;
-        if let (Some(Callee::Tir(function)), false) = (self.callees.get(index), self.watch.is_on()) {
-            let _depth = interpreter::NativeDepth::enter()?;
-            return self.run_tir(function, index, args);
-        }
-        self.with_stack(|stack| match self.watch.instrumented_run() {
-            Some(run) => run(self, stack, index, args, None),
-            None => self.run(stack, index, args),
-        })
     }
 
     /// Runs `with` on an empty stack.
@@ -253,13 +221,35 @@ impl Vm {
             Err(TryLockError::WouldBlock) => None,
         }
     }
+}
 
-    /// Calls a value: a closure of this machine or another, or any function.
-    pub(crate) fn call_value(&self, callee: AnyView<'_>, args: &[AnyView<'_>]) -> Result<Any, Error> {
-        if let Some(closure) = callee.downcast_ref::<Closure>() {
-            return closure.call(self, args);
+impl Host for Vm {
+    fn main_device(&self) -> Device {
+        self.places.first().map_or(Device::cpu(0), |place| place.device)
+    }
+
+    fn buffer(&self, device: i64, bytes: usize) -> Result<Buffer, Error> {
+        self.with_place(device, |place| Buffer::new(&place.allocator, bytes))
+    }
+
+    fn invoke(&self, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
+        let info = self.info(index)?;
+        if info.kind == FuncKind::Packed {
+            return match self.callees.get(index) {
+                Some(Callee::Packed(function)) => function.call(args),
+                Some(Callee::Builtin(builtin, _)) => builtin.run(self, args),
+                _ => Err(Error::new(ErrorKind::InternalError, format!("function {} is not linked", info.name))),
+            };
         }
-        callee.to::<Function>().map_err(|error| error.context("calling a value"))?.call(args)
+        check_arity(info, args.len())?;
+        if let (Some(Callee::Tir(function)), false) = (self.callees.get(index), self.watch.is_on()) {
+            let _depth = interpreter::NativeDepth::enter()?;
+            return self.run_tir(function, index, args);
+        }
+        self.with_stack(|stack| match self.watch.instrumented_run() {
+            Some(run) => run(self, stack, index, args, None),
+            None => self.run(stack, index, args),
+        })
     }
 }
 
@@ -281,13 +271,8 @@ fn check_arity(info: &FuncInfo, found: usize) -> Result<(), Error> {
 
 impl Drop for Vm {
     fn drop(&mut self) {
-        live::leave(self);
+        host::leave(self);
     }
-}
-
-/// The closure of a function of the table, as programs see it.
-fn closure_of(vm: &std::sync::Weak<Vm>, name: &str, index: usize) -> Ref<Closure> {
-    Closure::new(name, index, vm.clone())
 }
 
 /// Whether a name is a builtin of the VM.

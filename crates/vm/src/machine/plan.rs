@@ -16,6 +16,7 @@ use super::Vm;
 use super::allocation_cache::{AllocationCache, MAX_OBJECT_BYTES, is_unshared};
 use super::program::{Operand, constant_at};
 use crate::builtins::{self, Builtin, Coded};
+use crate::host::Host;
 
 /// Where operands are read.
 #[derive(Clone, Copy)]
@@ -319,13 +320,13 @@ impl DecodedBuiltin {
             if let Some(storage) = self.again(index, cache, fits) {
                 return Ok(storage);
             }
-            let storage = at.vm.allocate(device, bytes)?;
+            let storage = Any::from(Storage::new(at.vm.buffer(device, bytes)?));
             return Ok(self.made(index, cache, storage, bytes));
         }
         if let Some(storage) = cache.take_storage(index, |storage| has_room(storage, bytes)) {
             return Ok(storage);
         }
-        let storage = at.vm.allocate(device, bytes)?;
+        let storage = Any::from(Storage::new(at.vm.buffer(device, bytes)?));
         let place = storage.downcast_ref::<Storage>().filter(|_| bytes <= MAX_OBJECT_BYTES);
         cache.note_storage(index, place.map_or(0, |storage| storage.buffer().data() as usize), aliases);
         Ok(storage)

@@ -10,6 +10,7 @@ use relaxide_runtime::memory::{Allocator, Storage};
 use super::report::{Argument, Event, ProfileReport};
 use super::{VirtualMachine, Vm, check_arity};
 use crate::executable::FuncKind;
+use crate::host::Host;
 
 /// How many calls are kept one by one. Calls beyond them are still counted and summed up.
 const MAX_EVENTS: usize = 1 << 20;

@@ -12,6 +12,7 @@ use relaxide_runtime::device;
 
 use super::{VirtualMachine, Vm};
 use crate::executable::FuncInfo;
+use crate::host::Host;
 
 /// What is kept between calls.
 #[derive(Default)]

@@ -56,6 +56,8 @@ const COMPILER_ONLY: &[&str] = &["inkwell", "llvm-sys", "prost", "ruff_python_pa
 const ROOMS: &[(&str, &str, &str)] = &[
     ("crates/relax/src/op/", "crate::transform", "an operator is a row, and passes read rows"),
     ("crates/relax/src/compute.rs", "crate::transform", "what operators compute stands below passes"),
+    ("crates/vm/src/builtins/", "crate::machine", "builtins see a `Host`, which the machine is"),
+    ("crates/vm/src/closure.rs", "crate::machine", "a closure sees a `Host`, which the machine is"),
     ("crates/relax/src/dpl/", "crate::transform", "patterns are found there, and passes rewrite by them"),
     ("crates/codegen/src/c/", "crate::cuda", "back ends know nothing of each other"),
     ("crates/codegen/src/c/", "crate::opencl", "back ends know nothing of each other"),

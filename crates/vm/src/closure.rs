@@ -4,7 +4,7 @@ use std::sync::Weak;
 
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Object, Ref};
 
-use super::Vm;
+use crate::host::Host;
 
 /// A function of a virtual machine with values that are bound behind its arguments. It does not keep the machine.
 #[derive(Object)]
@@ -15,14 +15,14 @@ pub struct Closure {
     #[field(hidden)]
     index: usize,
     #[field(hidden)]
-    vm: Weak<Vm>,
+    host: Weak<dyn Host>,
     #[field(hidden)]
     bound: Vec<Any>,
 }
 
 impl Closure {
-    pub(super) fn new(name: &str, index: usize, vm: Weak<Vm>) -> Ref<Self> {
-        Ref::new(Self { func_name: name.to_owned(), index, vm, bound: Vec::new() })
+    pub(crate) fn new(name: &str, index: usize, host: Weak<dyn Host>) -> Ref<Self> {
+        Ref::new(Self { func_name: name.to_owned(), index, host, bound: Vec::new() })
     }
 
     /// The function's name.
@@ -31,34 +31,34 @@ impl Closure {
     }
 
     /// The function's index in the table of its machine.
-    pub(super) fn index(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         self.index
     }
 
     /// The values that follow the arguments of each call.
-    pub(super) fn bound(&self) -> &[Any] {
+    pub(crate) fn bound(&self) -> &[Any] {
         &self.bound
     }
 
     /// Whether it is a function of that machine.
-    pub(super) fn is_of(&self, vm: &Vm) -> bool {
-        std::ptr::eq(self.vm.as_ptr(), vm)
+    pub(crate) fn is_of(&self, host: &dyn Host) -> bool {
+        std::ptr::addr_eq(self.host.as_ptr(), host)
     }
 
     /// The closure with more values bound, in front of those that are bound already.
     pub(crate) fn bind_last(&self, values: &[AnyView<'_>]) -> Ref<Self> {
         let bound = values.iter().map(|value| value.to_owned()).chain(self.bound.iter().cloned()).collect();
-        Ref::new(Self { func_name: self.func_name.clone(), index: self.index, vm: self.vm.clone(), bound })
+        Ref::new(Self { func_name: self.func_name.clone(), index: self.index, host: self.host.clone(), bound })
     }
 
     /// Calls it from a machine, which need not be its own.
-    pub(super) fn call(&self, from: &Vm, args: &[AnyView<'_>]) -> Result<Any, Error> {
+    pub(crate) fn call(&self, from: &dyn Host, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let all: Vec<AnyView<'_>> = args.iter().copied().chain(self.bound.iter().map(Any::as_view)).collect();
         if self.is_of(from) {
             return from.invoke(self.index, &all);
         }
         let gone = || Error::new(ErrorKind::RuntimeError, format!("the machine of closure {} is gone", self.func_name));
-        self.vm.upgrade().ok_or_else(gone)?.invoke(self.index, &all)
+        self.host.upgrade().ok_or_else(gone)?.invoke(self.index, &all)
     }
 }
 
