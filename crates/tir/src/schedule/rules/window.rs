@@ -113,6 +113,12 @@ impl Windowed {
         self.x.stride != 1 || self.taps().next().is_some()
     }
 
+    /// Whether there are rows that blocks and chunks may be made of: rows under a window, or as many images as are known. Images of which
+    /// nobody knows how many there are, one as a rule, are divided by their pixels.
+    pub fn has_rows_to_divide(&self) -> bool {
+        self.y.as_ref().is_some_and(|y| y.tap.is_some() || y.stride != 1 || y.axis.extent.as_int().is_some())
+    }
+
     /// The image over its column and its row, the two variables, and all other axes.
     pub fn image(&self) -> (&PrimExpr, &Ref<Var>, &Ref<Var>) {
         (&self.image, &self.image_x, &self.image_y)

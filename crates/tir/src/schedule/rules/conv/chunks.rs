@@ -48,10 +48,10 @@ pub(super) fn decide(
         BlockRows::Fitting { .. } => height,
     };
     // What is divided: rows, or tiles of one that is known.
-    let (units, each) = match (window.y.is_some(), extent) {
+    let (units, each) = match (window.has_rows_to_divide(), extent) {
         (true, _) => (rows, extent),
         (false, Some(extent)) => (Some(tiles(extent, pixels)), Some(pixels)),
-        (false, None) => (Some(1), None),
+        (false, None) => (None, None),
     };
     let most = units.unwrap_or(LEAST_TASKS);
     let fits = |n: i64| n <= most && each.is_none_or(|each| most / n * each >= LEAST_PIXELS);
@@ -66,6 +66,19 @@ pub(super) fn decide(
     })
 }
 
+/// Into how many chunks the pixels of a block are divided where it runs: `least`, or if there is no knowing how many pixels they are, as
+/// many as let the image of each fit the cache that a block is made for.
+pub(super) fn number(window: &Windowed, block: BlockRows, least: i64) -> PrimExpr {
+    let extent = &window.x.axis.extent;
+    let BlockRows::Fitting { image_bytes, .. } = block else { return int(least) };
+    if least == 1 || window.has_rows_to_divide() || extent.as_int().is_some() {
+        return int(least);
+    }
+    let bytes = i64::from(window.c.column.dtype().bits / 8).max(1);
+    let elements = product([&window.depth(), extent]);
+    max(ceil_div(&elements, (image_bytes / bytes).max(1)), int(least))
+}
+
 /// How many tiles a row has.
 fn tiles(extent: i64, most: i64) -> i64 {
     ((extent + most - 1) / most).max(1)
@@ -74,7 +87,7 @@ fn tiles(extent: i64, most: i64) -> i64 {
 /// Which of the chunks of a block one is: its number, and how many there are.
 #[derive(Clone, Copy)]
 pub(super) struct ChunkNumber<'a> {
-    pub(super) chunks: i64,
+    pub(super) chunks: &'a PrimExpr,
     pub(super) number: &'a PrimExpr,
 }
 
@@ -100,11 +113,12 @@ pub(super) struct Chunk {
 }
 
 /// The first of `count` that one of so many chunks has, and how many it has; with what names them.
-fn share(count: &PrimExpr, chunks: i64, number: &PrimExpr, list: &mut Vec<Stmt>) -> (PrimExpr, PrimExpr) {
-    if let Some(each) = count.as_int().filter(|n| n % chunks == 0).map(|n| n / chunks) {
+fn share(count: &PrimExpr, chunks: &PrimExpr, number: &PrimExpr, list: &mut Vec<Stmt>) -> (PrimExpr, PrimExpr) {
+    let known = count.as_int().zip(chunks.as_int());
+    if let Some(each) = known.filter(|(n, chunks)| n % chunks == 0).map(|(n, chunks)| n / chunks) {
         return (mul(number, int(each)), int(each));
     }
-    let border = |number: PrimExpr| floordiv(mul(number, count), int(chunks));
+    let border = |number: PrimExpr| floordiv(mul(number, count), chunks.clone());
     let (first, here) = (Var::dim("first"), Var::dim("here"));
     list.push(Stmt::bind(first.clone(), border(number.clone())));
     list.push(Stmt::bind(here.clone(), sub(border(add(number, int(1))), PrimExpr::from(&first))));
@@ -130,25 +144,39 @@ impl Chunk {
             most_pixels: extent.clone(),
             tiles: None,
         };
-        if chunks == 1 {
+        if chunks.is_int(1) {
             return (binds, all);
         }
-        let Some(row) = extent.as_int().filter(|_| window.y.is_none()) else {
+        let up = |count: &PrimExpr, by: &PrimExpr| floordiv(add(count, sub(by, int(1))), by);
+        if window.has_rows_to_divide() {
             let (first_line, lines) = share(count, chunks, number, &mut binds);
-            return (binds, Chunk { first_line, lines, most_lines: ceil_div(most, chunks), ..all });
+            return (binds, Chunk { first_line, lines, most_lines: up(most, chunks), ..all });
+        }
+        let (start, length) = (Var::dim("start"), Var::dim("length"));
+        let (first_pixel, pixels) = (PrimExpr::from(&start), PrimExpr::from(&length));
+        let Some((row, known)) = extent.as_int().zip(chunks.as_int()) else {
+            let number_of_tiles = Var::dim("row_tiles");
+            binds.push(Stmt::bind(number_of_tiles.clone(), ceil_div(extent, tile)));
+            let number_of_tiles = PrimExpr::from(&number_of_tiles);
+            let (first, here) = share(&number_of_tiles, chunks, number, &mut binds);
+            binds.push(Stmt::bind(start, mul(&first, int(tile))));
+            binds.push(Stmt::bind(length, sub(min(mul(add(first, here), int(tile)), extent), &first_pixel)));
+            return (
+                binds,
+                Chunk { first_pixel, pixels, most_pixels: mul(up(&number_of_tiles, chunks), int(tile)), ..all },
+            );
         };
         let number_of_tiles = tiles(row, tile);
         let (few, more) = (row / number_of_tiles, row % number_of_tiles);
         let (first, here) = share(&int(number_of_tiles), chunks, number, &mut binds);
         let end = add(&first, here);
         let pixel = |tile: &PrimExpr| add(mul(tile, int(few)), min(tile.clone(), int(more)));
-        let (start, length) = (Var::dim("start"), Var::dim("length"));
-        binds.push(Stmt::bind(start.clone(), pixel(&first)));
-        binds.push(Stmt::bind(length.clone(), sub(pixel(&end), PrimExpr::from(&start))));
-        let most_tiles = (number_of_tiles + chunks - 1) / chunks;
+        binds.push(Stmt::bind(start, pixel(&first)));
+        binds.push(Stmt::bind(length, sub(pixel(&end), &first_pixel)));
+        let most_tiles = (number_of_tiles + known - 1) / known;
         let chunk = Chunk {
-            first_pixel: PrimExpr::from(&start),
-            pixels: PrimExpr::from(&length),
+            first_pixel,
+            pixels,
             most_pixels: int(most_tiles * few + more.min(most_tiles)),
             tiles: Some((first, end)),
             ..all
@@ -177,7 +205,7 @@ impl Chunk {
         mut tile: impl FnMut(&Rows) -> Result<Stmt, Refusal>,
         extent: &PrimExpr,
     ) -> Result<Stmt, Refusal> {
-        let Some(n) = extent.as_int() else { return register_tile::rows(&int(0), extent, most, tile) };
+        let Some(n) = extent.as_int() else { return register_tile::rows(&self.first_pixel, &self.pixels, most, tile) };
         let count = tiles(n, most);
         let (few, more) = (n / count, n % count);
         let Some((first, end)) = &self.tiles else {

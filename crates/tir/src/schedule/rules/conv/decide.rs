@@ -48,7 +48,7 @@ pub struct Nest {
     pub(super) parts: i64,
     /// Channels of a panel; one where channels lie in none.
     pub(super) width: i64,
-    /// Chunks into which the pixels of a block are divided.
+    /// Chunks into which the pixels of a block are divided, at least: pixels of unknown number are divided into more where these fit no cache.
     pub(super) chunks: i64,
     /// Whether parts and chunks share a workspace.
     pub(super) is_shared: bool,
@@ -114,7 +114,7 @@ impl Nest {
         let division = match () {
             () if is_heavy => Division::HeavyWeights,
             () if images.is_some_and(|tasks| tasks >= BLOCKS) => Division::Images,
-            () if window.y.is_none() => Division::OneRow,
+            () if !window.has_rows_to_divide() => Division::OneRow,
             () if BlockRows::are_uneven(machine, window, &pitch) => Division::UnevenRows,
             () => Division::Rows,
         };
@@ -307,7 +307,7 @@ impl BlockRows {
             reason: "the image rows of a block fit half of the second-level cache",
             limit: "less holds no rows of usual images, and more leaves the caches",
         });
-        let least = least_rows(choices, LEAST_ROWS);
+        let least = least_rows(choices, if window.has_rows_to_divide() { LEAST_ROWS } else { 1 });
         let blocks = choices.choose(Guess {
             name: "blocks",
             value: blocks,

@@ -99,18 +99,23 @@ fn whole(cx: &mut Cx, reduce: &Reduce, decided: &Nest) -> Result<Stmt, Refusal> 
     let (channel, window) = windowed(reduce)?;
     let dtype = window.c.column.dtype();
     let (pitch, block) = (Var::dim("pitch"), Var::dim("rows"));
-    let known = |e: &PrimExpr, var| if e.as_int().is_some() { e.clone() } else { PrimExpr::from(var) };
+    let name_of = |e: &PrimExpr, var| if e.as_int().is_some() { e.clone() } else { PrimExpr::from(var) };
     let (pitch_value, height) = (window.pitch(), height_of(&window));
-    let pitch_name = known(&pitch_value, &pitch);
+    let pitch_name = name_of(&pitch_value, &pitch);
     let rows = decided.block.rows(&window, &pitch_name);
-    let most = known(&rows, &block);
+    let most = name_of(&rows, &block);
     // Long rows of unknown length end in whole tiles.
     let known = [&most, &height, &pitch_name].iter().all(|e| e.as_int().is_some()) && divides(&most, &height);
     let vectors = if known { 1 } else { MOST_VECTORS };
     let space = Workspace::new(&window, dtype, decided.lanes, vectors, &most, pitch_name);
     let part = Part::of(&channel, decided.parts, decided.width);
-    let nest = Blocks { reduce, window: &window, space: &space, part: &part, most: &most, decided }.emit(cx)?;
-    Ok(Stmt::seq([Stmt::bind(pitch, pitch_value), Stmt::bind(block, rows), nest]))
+    let chunks = Var::dim("chunks");
+    let number_of_chunks = chunks::number(&window, decided.block, decided.chunks);
+    let chunks_name = name_of(&number_of_chunks, &chunks);
+    let blocks =
+        Blocks { reduce, window: &window, space: &space, part: &part, most: &most, chunks: &chunks_name, decided };
+    let nest = blocks.emit(cx)?;
+    Ok(Stmt::seq([Stmt::bind(pitch, pitch_value), Stmt::bind(block, rows), Stmt::bind(chunks, number_of_chunks), nest]))
 }
 
 /// Whether all blocks of so many rows have as many.
@@ -131,6 +136,8 @@ struct Blocks<'a> {
     part: &'a Part<'a>,
     /// Rows of a block, of all but the last.
     most: &'a PrimExpr,
+    /// Chunks of a block's pixels.
+    chunks: &'a PrimExpr,
     decided: &'a Nest,
 }
 
@@ -151,7 +158,7 @@ impl Blocks<'_> {
         let mut axes = window.outer.clone();
         axes.push(Axis { var: block.clone(), extent: floordiv(add(&height, sub(most, int(1))), most) });
         // The tasks of a block.
-        let chunk = Axis { var: Var::dim("chunk"), extent: int(self.decided.chunks) };
+        let chunk = Axis { var: Var::dim("chunk"), extent: self.chunks.clone() };
         let mut of_block = [Axis { var: part.var.clone(), extent: int(part.of) }, chunk.clone()];
         if self.image_is_larger() {
             of_block.reverse();
@@ -168,7 +175,7 @@ impl Blocks<'_> {
         body.push(Stmt::bind(y0, mul(PrimExpr::from(&block), most)));
         body.push(Stmt::bind(count, lines));
         let (space, decided) = (self.space, self.decided);
-        let chunk = ChunkNumber { chunks: decided.chunks, number: &PrimExpr::from(&chunk.var) };
+        let chunk = ChunkNumber { chunks: self.chunks, number: &PrimExpr::from(&chunk.var) };
         let products = Block { window, part, space, y0: &first, count: &count_name, most, chunk, decided }.emit(cx)?;
         let (machine, image) = (cx.machine.clone(), (&first, &count_name));
         let alloc = Stmt::alloc(&self.space.buffer);
