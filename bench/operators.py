@@ -22,19 +22,33 @@ import operator_cases
 
 #: Ratios that no case should exceed; of calls that take less than so many seconds, whose cost is that of a call.
 MOST, MOST_OF_SHORT, SHORT = 1.2, 1.5, 20e-6
+#: Seconds until an engine's idle threads sleep.
+REST = 0.05
 
 
-def median_times(calls, seconds):
-    """The medians of the times of calls that take turns."""
+def median_times(calls, seconds, threads):
+    """The medians of the times of calls that take turns.
+
+    With several threads, idle ones of an engine go on looking for work for some milliseconds, and would hold the cores that the other's
+    need: a turn begins behind a rest, with calls that wake the own ones and are not counted, and has several calls.
+    """
     times = [[] for _ in calls]
     for call in calls:
         call()
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 5:
         for own, call in zip(times, calls):
-            start = time.perf_counter()
-            call()
-            own.append(time.perf_counter() - start)
+            if threads > 1:
+                time.sleep(REST)
+                call()
+                call()
+            turn = time.perf_counter() + (seconds / 4 if threads > 1 else 0)
+            while True:
+                start = time.perf_counter()
+                call()
+                own.append(time.perf_counter() - start)
+                if time.perf_counter() >= turn:
+                    break
         if time.perf_counter() > end + 10 * seconds:
             break
     return [statistics.median(own) for own in times]
@@ -94,7 +108,7 @@ def measured(arguments):
             if ready is None:
                 continue
             ours, theirs, compiled, agree = ready
-            own, other = median_times([ours, theirs], arguments.seconds)
+            own, other = median_times([ours, theirs], arguments.seconds, arguments.threads)
             yield made.kind, label, "differs" if not agree else None, own, other, compiled
     print("\r".ljust(119), end="\r", file=sys.stderr, flush=True)
 

@@ -57,7 +57,7 @@ impl Barrier {
             // The barrier lives on: its launch is not over before this task is.
             self.early.wake(usize::MAX);
         } else {
-            self.early.until(|| self.rounds.load(Ordering::SeqCst) != round);
+            self.early.until(false, || self.rounds.load(Ordering::SeqCst) != round);
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! How a thread waits for an event that is usually near: it looks, then lets others run between looks, then sleeps.
 //!
-//! Looking alone is fastest, and worst where another thread needs the core: it may be the awaited one. So after a short
-//! burst every look gives the core away to whoever wants it, and after a while the thread sleeps.
+//! Looking alone is fastest, and worst where another thread needs the core: it may be the awaited one. So after a
+//! burst every look gives the core away to whoever wants it, and after a while the thread sleeps. The burst is short where threads share cores.
+//! Where each has one, it lasts longer than the pauses between the loops of a network: whoever gives its core away beside other programs, even those
+//! that wait for idle cores, gets it back after their share of milliseconds.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
@@ -9,11 +11,13 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use crate::environment;
 
 /// How often a thread looks before it sleeps, where `RELAXIDE_THREAD_POOL_SPIN_COUNT` (or TVM's variable of that name)
-/// says nothing else: with the yields between, some hundred microseconds.
+/// says nothing else: with the yields between, some hundred microseconds; behind the burst.
 const DEFAULT_SPINS: u32 = 2000;
 
-/// Looks in a row without giving the core away.
+/// Looks in a row without giving the core away: some microseconds.
 const BURST: u32 = 200;
+/// The same of threads that have a core each: a hundred microseconds or more.
+const LONG_BURST: u32 = 6_000;
 
 fn spins() -> u32 {
     static SPINS: OnceLock<u32> = OnceLock::new();
@@ -36,13 +40,17 @@ impl Waiting {
         Self { sleepers: AtomicUsize::new(0), lock: Mutex::new(()), event: Condvar::new() }
     }
 
-    /// Waits until `done`, which must read with sequential consistency what the waker has written so.
-    pub(super) fn until(&self, done: impl Fn() -> bool) {
-        for look in 0..spins() {
+    /// Waits until `done`, which must read with sequential consistency what the waker has written so. `has_core` says that no other thread
+    /// that takes part needs the core of this one.
+    pub(super) fn until(&self, has_core: bool, done: impl Fn() -> bool) {
+        let burst = if has_core { LONG_BURST } else { BURST };
+        let spins = spins();
+        let spins = if spins == DEFAULT_SPINS { spins + burst } else { spins };
+        for look in 0..spins {
             if done() {
                 return;
             }
-            if look < BURST {
+            if look < burst {
                 std::hint::spin_loop();
             } else {
                 std::thread::yield_now();

@@ -1,7 +1,7 @@
 //! The threads of the pool: what a worker does, and how a failing task reports.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use relaxide_ffi::{Error, ErrorKind};
 
@@ -41,6 +41,12 @@ impl Crew {
         self.size.load(Ordering::SeqCst)
     }
 
+    /// Whether the workers and the launching thread have a core each, as far as this process knows.
+    fn has_cores(&self) -> bool {
+        static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+        self.size() < *CORES
+    }
+
     /// Brings the number of workers to `size`, or as near as the system allows. Surplus workers end, at once or after the
     /// task that they are at. Only one thread may do so at a time.
     pub(super) fn resize(&'static self, size: usize) {
@@ -67,7 +73,7 @@ impl Crew {
             while !is_surplus() {
                 let seen = self.round.number();
                 self.run_tasks(number + 1);
-                self.idle.until(|| self.round.number() != seen || is_surplus());
+                self.idle.until(self.has_cores(), || self.round.number() != seen || is_surplus());
             }
             self.cores.leave();
         };
@@ -87,7 +93,7 @@ impl Crew {
         }
         self.idle.wake(helpers);
         self.run_tasks(0);
-        self.launcher.until(|| self.round.is_over());
+        self.launcher.until(self.has_cores(), || self.round.is_over());
         let error = self.first_error.lock().unwrap_or_else(PoisonError::into_inner).take();
         error.map_or(Ok(()), |(_, error)| Err(error))
     }
