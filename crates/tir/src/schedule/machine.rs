@@ -12,7 +12,7 @@ use super::caches::Caches;
 use crate::lower::DeviceLimits;
 
 /// Bytes of a line of the cache, which come at once. No vector is longer.
-const LINE: i64 = 64;
+pub(super) const LINE: i64 = 64;
 
 /// Bytes of the largest access of a thread of NVIDIA's devices.
 const ACCESS: i64 = 16;

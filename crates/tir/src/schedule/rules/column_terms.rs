@@ -22,14 +22,18 @@
 //! many as leave half of the registers to what is taken apart, half as many where that is floats. Roof: memory bandwidth with one row, products of bytes with many.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, VarMap, any, binary, call, int, load};
+use relaxide_ir::prim::{
+    BinaryOp, PrimExpr, PrimMutator, VarMap, add, any, binary, call, int, load, min, sub, substitute,
+};
 use relaxide_ir::{Buffer, DataType, Var};
 
 use super::super::affine::{coefficient, flat_index, loads, uses, uses_any};
 use super::super::inline::freshen_lets;
 use super::super::lanes::{Lanes, multiply_add, splat};
+use super::super::machine::{LINE, elements_in_line};
 use super::super::nest::Tile;
 use super::super::parameters::{Choices, Domain, Guess};
+use super::super::prefetch::request;
 use super::super::{Axis, Cx, Machine, Reduce, Reduction, Refusal, nest};
 use super::contraction::contiguous_axis;
 use super::elementwise::widest;
@@ -44,6 +48,9 @@ const DOT: &str = "tirx.dot_bytes";
 const ROWS: i64 = 4;
 /// Rows of a tile at most.
 const MOST_ROWS: i64 = 8;
+
+/// Bytes that one row asks for its columns ahead: a page.
+const AHEAD: i64 = 4096;
 
 /// Vectors that an output of one row has at most: longer ones are read in runs.
 const NARROW: i64 = 16;
@@ -66,10 +73,13 @@ pub struct Found<'w> {
     row: Option<Axis>,
 }
 
-/// Lanes of a vector, and the tile.
+/// What is decided.
 pub struct Decided {
+    /// Lanes of a vector.
     lanes: i64,
     shape: Shape,
+    /// Bytes by which one row asks for its columns before they are read.
+    ahead: i64,
 }
 
 impl Rule for ColumnTerms {
@@ -136,7 +146,14 @@ impl Rule for ColumnTerms {
             },
             limit: "a row of a tile has four vectors at most",
         });
-        Ok(Decided { lanes, shape: Shape { rows, vectors } })
+        let ahead = choices.choose(Guess {
+            name: "ahead",
+            value: AHEAD,
+            domain: Domain::list([0, 1024, 2048, 4096, 8192, 16384]),
+            reason: "processors guess what is read next, but only to the end of a page, and one row waits for nothing but its columns",
+            limit: "nothing is asked for (0), or so many bytes before they are read",
+        });
+        Ok(Decided { lanes, shape: Shape { rows, vectors }, ahead })
     }
 
     fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refusal> {
@@ -146,7 +163,7 @@ impl Rule for ColumnTerms {
         let rows = row.as_ref().map_or(int(1), |row| row.extent.clone());
         let body = register_tile::ragged_rows(&int(0), &rows, decided.shape.rows, false, &[1], |rows| {
             nest::tiles(int(0), &x.extent, decided.lanes, decided.shape.vectors, |tile| {
-                found.tile(cx, decided.lanes, rows, &tile)
+                found.tile(cx, decided, rows, &tile)
             })
         })?;
         Ok(over(cx, reduce, &outer, body))
@@ -155,8 +172,8 @@ impl Rule for ColumnTerms {
 
 impl Found<'_> {
     /// The sums of one tile and their epilogues.
-    fn tile(&self, cx: &mut Cx, lanes: i64, rows: &Rows, tile: &Tile) -> Result<Stmt, Refusal> {
-        let (stage, none) = (&self.reduce.stage, VarMap::new());
+    fn tile(&self, cx: &mut Cx, decided: &Decided, rows: &Rows, tile: &Tile) -> Result<Stmt, Refusal> {
+        let (stage, none, lanes) = (&self.reduce.stage, VarMap::new(), decided.lanes);
         let row_axis = self.row.as_ref().map(|row| &row.var);
         let register_tile = RegisterTile {
             reduce: self.reduce,
@@ -186,6 +203,7 @@ impl Found<'_> {
         let acc = Buffer::scoped("acc", stage.output.dtype, [int(rows.count * tile.vectors * lanes)], "local");
         // Vector by vector, so that what the rows have in common is in registers for one vector only.
         let cells: Vec<(i64, i64)> = (0..tile.vectors).flat_map(|j| (0..rows.count).map(move |i| (i, j))).collect();
+        let asked = if rows.count == 1 { self.requests(&renamed, decided, tile) } else { Vec::new() };
         let (mut list, mut steps) = (vec![Stmt::alloc(&acc)], Vec::new());
         let chain = DotChain::of(&stage.value);
         let dots = Buffer::scoped("dots", DataType::int(32), acc.shape.clone(), "local");
@@ -219,9 +237,40 @@ impl Found<'_> {
             };
             steps.push(Stmt::store(&acc, [cell], sum));
         }
+        steps.extend(asked.into_iter().map(|(buffer, place)| request("tirx.prefetch", &cx.views.flat(&buffer), place)));
         list.push(nest::serial(&fresh, Stmt::seq(steps)));
         list.extend(register_tile.emit_epilogues(cx, &acc)?);
         Ok(Stmt::seq(list))
+    }
+}
+
+impl Found<'_> {
+    /// The lines that the tile's columns are in some steps later, of the last step where there are no more.
+    fn requests(&self, renamed: &VarMap, decided: &Decided, tile: &Tile) -> Vec<(Ref<Buffer>, PrimExpr)> {
+        let stage = &self.reduce.stage;
+        let [axis] = stage.reduce.as_slice() else { return Vec::new() };
+        let known: Vec<&Ref<Var>> = stage.spatial.iter().map(|a| &a.var).chain([&axis.var]).collect();
+        let is_known = |e: &PrimExpr| !any(e, |e| matches!(e, PrimExpr::Var(var) if !known.contains(&var)));
+        let columns: Vec<(Ref<Buffer>, PrimExpr)> = loads(&stage.value)
+            .into_iter()
+            .map(|l| (l.buffer.clone(), flat_index(&l.buffer, &l.indices)))
+            .filter(|(_, flat)| uses(flat, &self.x.var) && is_known(flat))
+            .collect();
+        let bytes = |buffer: &Ref<Buffer>| LINE / elements_in_line(buffer.dtype) * decided.lanes;
+        let step: i64 = columns.iter().map(|(buffer, _)| bytes(buffer) * tile.vectors).sum();
+        let (Some(at), true) = (renamed.get(&axis.var), step > 0 && decided.ahead > 0) else { return Vec::new() };
+        let soon = min(add(at, int((decided.ahead + step - 1) / step)), sub(&axis.extent, int(1)));
+        let lines = columns.iter().flat_map(|(buffer, flat)| {
+            let starts = (0..tile.vectors).filter(|j| j * bytes(buffer) % LINE < bytes(buffer));
+            starts.map(|j| {
+                let map = VarMap::from_iter([
+                    (axis.var.clone(), soon.clone()),
+                    (self.x.var.clone(), tile.at(j, decided.lanes)),
+                ]);
+                (buffer.clone(), substitute(flat, &map))
+            })
+        });
+        lines.collect()
     }
 }
 
