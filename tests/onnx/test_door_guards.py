@@ -59,3 +59,16 @@ def test_weights_among_the_inputs_may_be_given(ort):
     for feed, expected in (({}, 3), ({"w": other}, 6), ({"b": other}, 7), ({"b": other, "w": other}, 10), ({}, 3), ({"w": other * 2}, 11)):
         [y] = session.run(None, {"x": x, **feed})
         assert (y == expected).all()
+
+
+def test_a_guard_behind_a_recurrence_has_its_kind():
+    rng = np.random.default_rng(0)
+    weights = [nh.from_array(rng.standard_normal((1, 12, 4)).astype("float32"), name) for name in "wr"]
+    nodes = [h.make_node("GRU", ["x", "w", "r", "", "", "h"], ["states"], hidden_size=4), h.make_node("Squeeze", ["states"], ["y"])]
+    made = model(nodes, [("x", [3, "n", 4]), ("h", [1, "n", 4])], [("y", None)], weights).SerializeToString()
+    sessions = [ort.InferenceSession(made, providers=["CPUExecutionProvider"]) for ort in (onnxruntime, door)]
+    for n in (2, 1):
+        feed = {"x": rng.standard_normal((3, n, 4)).astype("float32"), "h": np.zeros((1, n, 4), "float32")}
+        [theirs], [ours] = (session.run(None, feed) for session in sessions)
+        assert theirs.shape == ours.shape
+        np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-6)

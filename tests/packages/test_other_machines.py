@@ -7,6 +7,7 @@ musl does not have.
 import math
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import zipfile
@@ -112,7 +113,7 @@ LLVM = """
 #include <llvm-c/TargetMachine.h>
 #include <stdio.h>
 int main(void) {
-    LLVMInitializeAArch64TargetInfo(); LLVMInitializeAArch64Target(); LLVMInitializeAArch64TargetMC(); LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeMACHINETargetInfo(); LLVMInitializeMACHINETarget(); LLVMInitializeMACHINETargetMC(); LLVMInitializeMACHINEAsmPrinter();
     LLVMModuleRef module = LLVMModuleCreateWithName("module");
     LLVMTypeRef i32 = LLVMInt32Type(), both[] = {i32, i32};
     LLVMValueRef add = LLVMAddFunction(module, "add", LLVMFunctionType(i32, both, 2, 0));
@@ -132,24 +133,35 @@ int main(void) {
 """
 
 
+def said_with_llvm(target, machine, cc, folder, *runner):
+    """What a program says that is linked with LLVM for a target as `scripts/release TARGET` links the compiler."""
+    made = folder / "code"
+    found = subprocess.run([ROOT / "scripts/llvm-for", target], capture_output=True, text=True, timeout=900)
+    if any(reason in found.stderr for reason in ("has no LLVM", "there is no LLVM", "is not Debian's package", "static-libraries")):
+        pytest.skip(found.stderr.strip())
+    assert found.returncode == 0, found.stderr
+    llvm = pathlib.Path(found.stdout.strip())
+    config = lambda *words: call(llvm / "bin/llvm-config", *words).split()  # noqa: E731
+    (folder / "code.c").write_text(LLVM.replace("MACHINE", machine))
+    libraries = [*config("--link-static", "--libs"), "-Wl,--as-needed", "-lffi", *config("--link-static", "--system-libs"), "-lstdc++"]
+    call(cc, "-w", "-o", made, folder / "code.c", *config("--cflags"), f"-L{llvm / 'lib'}", *libraries)
+    # What no other machine has under this name is inside.
+    needed = call("readelf", "-d", made)
+    assert not any(f"[lib{name}." in needed for name in ("LLVM", "ffi", "zstd", "z", "z3", "xml2")), needed
+    return call(*runner, made)
+
+
 @pytest.mark.skipif(shutil.which("qemu-aarch64-static") is None, reason="qemu-aarch64-static is missing")
 @pytest.mark.skipif(shutil.which("aarch64-linux-gnu-gcc") is None, reason="aarch64-linux-gnu-gcc is missing")
 def test_llvm_for_aarch64_is_linked_here_and_makes_code_there(tmp_path):
-    """What `scripts/release aarch64-unknown-linux-gnu` links the compiler with."""
-    found = subprocess.run([ROOT / "scripts/llvm-for", "aarch64-unknown-linux-gnu"], capture_output=True, text=True, timeout=900)
-    if "there is no LLVM" in found.stderr or "is not Debian's package" in found.stderr:
-        pytest.skip(found.stderr.strip())
-    assert found.returncode == 0, found.stderr
-    folder = pathlib.Path(found.stdout.strip())
-    config = lambda *words: call(folder / "bin/llvm-config", *words).split()  # noqa: E731
-    (tmp_path / "code.c").write_text(LLVM)
-    libraries = [*config("--link-static", "--libs"), "-Wl,--as-needed", "-lffi", *config("--link-static", "--system-libs"), "-lstdc++"]
-    call("aarch64-linux-gnu-gcc", "-w", "-o", tmp_path / "code", tmp_path / "code.c", *config("--cflags"), f"-L{folder / 'lib'}", *libraries)
-    # What no other machine has under this name is inside.
-    needed = call("readelf", "-d", tmp_path / "code")
-    assert not any(f"[lib{name}." in needed for name in ("LLVM", "ffi", "zstd", "z", "z3", "xml2")), needed
-    said = call("qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu", tmp_path / "code")
+    said = said_with_llvm("aarch64-unknown-linux-gnu", "AArch64", "aarch64-linux-gnu-gcc", tmp_path, "qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu")
     assert said.startswith("aarch64") and "add\tw0, w0, w1" in said, said
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the code is for x86-64")
+def test_llvm_for_this_machine_brings_along_what_it_needs(tmp_path):
+    said = said_with_llvm("x86_64-unknown-linux-gnu", "X86", "cc", tmp_path)
+    assert said.startswith("x86_64") and "leal\t(%rdi,%rsi), %eax" in said, said
 
 
 def test_a_compiler_that_cannot_be_made_here_says_what_it_wants():

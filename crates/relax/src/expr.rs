@@ -267,6 +267,27 @@ impl AnyVar {
         }
     }
 
+    /// A new variable of a dataflow block that takes its place: of the same name and type, and written there.
+    pub fn to_local(&self) -> AnyVar {
+        let (name, ty, span) = (self.name().to_string(), self.ty().clone(), self.span().cloned());
+        AnyVar::Dataflow(Ref::new(DataflowVar { name, ty, span }))
+    }
+
+    /// A new variable that is seen outside of dataflow blocks, and otherwise the same.
+    pub fn to_outer(&self) -> AnyVar {
+        let (name, ty, span) = (self.name().to_string(), self.ty().clone(), self.span().cloned());
+        AnyVar::Var(Ref::new(Var { name, ty, span }))
+    }
+
+    /// A new variable of the same name, type and kind that was written elsewhere.
+    pub fn written_at(&self, span: &Ref<Span>) -> AnyVar {
+        let (name, ty, span) = (self.name().to_string(), self.ty().clone(), Some(span.clone()));
+        match self {
+            AnyVar::Var(_) => AnyVar::Var(Ref::new(Var { name, ty, span })),
+            AnyVar::Dataflow(_) => AnyVar::Dataflow(Ref::new(DataflowVar { name, ty, span })),
+        }
+    }
+
     /// Where it was written.
     pub fn span(&self) -> Option<&Ref<Span>> {
         match self {

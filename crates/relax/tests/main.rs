@@ -2,6 +2,7 @@
 
 mod builder;
 mod bytecode;
+mod casts;
 mod documentation;
 mod fusion;
 mod graph_passes;

@@ -135,8 +135,7 @@ impl Convert {
         if !local {
             return new;
         }
-        let var = new.var();
-        let own = AnyVar::Dataflow(Ref::new(DataflowVar { name: var.name().into(), ty: var.ty().clone(), span: None }));
+        let own = new.var().to_local();
         self.replace.0.insert(binding.var().clone(), own.clone().into());
         match &new {
             Binding::Var(b) => Ref::new(VarBinding { var: own, value: b.value.clone() }).into(),

@@ -53,6 +53,11 @@ fn place(b: &mut BlockBuilder, seq: &SeqExpr, dataflow: bool) -> Result<Expr, Bu
             let new = replace.remake_binding(binding);
             let local = matches!(new.var(), AnyVar::Dataflow(_)) || dataflow;
             let own = b.fresh_var(new.var().name(), new.var().ty().clone(), local);
+            // What a cast says stays with it.
+            let own = match new.var().span().filter(|_| matches!(new, Binding::MatchCast(_))) {
+                Some(span) => own.written_at(span),
+                None => own,
+            };
             replace.0.insert(binding.var().clone(), own.clone().into());
             b.push_binding(match &new {
                 Binding::Var(v) => Ref::new(VarBinding { var: own, value: v.value.clone() }).into(),

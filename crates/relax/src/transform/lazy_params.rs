@@ -94,11 +94,11 @@ pub(super) fn plain_bindings(func: &Function) -> (Vec<Binding>, Expr) {
     let mut out = Vec::new();
     for binding in func.body.blocks.iter().flat_map(|b| &b.bindings) {
         let new = replace.remake_binding(binding);
-        let AnyVar::Dataflow(v) = new.var() else {
+        if matches!(new.var(), AnyVar::Var(_)) {
             out.push(new);
             continue;
-        };
-        let var = AnyVar::Var(Var::new(v.name.clone(), v.ty.clone()));
+        }
+        let var = new.var().to_outer();
         replace.0.insert(new.var().clone(), var.clone().into());
         out.push(match &new {
             Binding::Var(b) => Ref::new(VarBinding { var, value: b.value.clone() }).into(),

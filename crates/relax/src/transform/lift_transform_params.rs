@@ -271,7 +271,7 @@ impl Joint {
 }
 
 fn fresh(var: &AnyVar) -> AnyVar {
-    AnyVar::Dataflow(Ref::new(DataflowVar { name: var.name().to_string(), ty: var.ty().clone(), span: None }))
+    var.to_local()
 }
 
 /// The bindings that some results need; a cast is needed for what its type says.
