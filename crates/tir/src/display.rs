@@ -50,7 +50,8 @@ impl fmt::Display for At<'_> {
                     true => n.extent.to_string(),
                     false => format!("{} .. + {}", n.min, n.extent),
                 };
-                write!(f, "{pad}for {} in {kind}({range}):\n{}", n.var.name, inner(&n.body))
+                let step = n.step.as_ref().map_or_else(String::new, |step| format!(", by {step}"));
+                write!(f, "{pad}for {} in {kind}({range}{step}):\n{}", n.var.name, inner(&n.body))
             }
             Stmt::While(n) => write!(f, "{pad}while {}:\n{}", n.condition, inner(&n.body)),
             Stmt::Seq(n) if n.seq.is_empty() => writeln!(f, "{pad}pass"),

@@ -51,6 +51,7 @@ fn walk_stmt(visitor: &mut dyn StmtVisitor, stmt: &Stmt) {
         Stmt::For(n) => {
             visitor.visit_prim(&n.min);
             visitor.visit_prim(&n.extent);
+            n.step.iter().for_each(|step| visitor.visit_prim(step));
             visitor.visit_stmt(&n.body);
         }
         Stmt::While(n) => {
@@ -201,12 +202,12 @@ fn remake_stmt(mutator: &mut dyn StmtMutator, stmt: &Stmt) -> Stmt {
         Stmt::For(n) => {
             let var = mutator.mutate_var_def(&n.var);
             let (min, extent) = (mutator.mutate_prim(&n.min), mutator.mutate_prim(&n.extent));
+            let step = n.step.as_ref().map(|step| mutator.mutate_prim(step));
             let body = mutator.mutate_stmt(&n.body);
-            if var == n.var && min == n.min && extent == n.extent && body == n.body {
+            if var == n.var && min == n.min && extent == n.extent && step == n.step && body == n.body {
                 return stmt.clone();
             }
-            let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
-            Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body }).into()
+            Ref::new(For { var, min, extent, body, step, ..For::clone(n) }).into()
         }
         Stmt::While(n) => {
             let (condition, body) = (mutator.mutate_prim(&n.condition), mutator.mutate_stmt(&n.body));

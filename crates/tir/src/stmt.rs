@@ -62,7 +62,10 @@ pub enum ForKind {
     ThreadBinding,
 }
 
-/// A loop over `min .. min + extent`.
+/// A loop over `min .. min + extent`, by ones or by a step.
+///
+/// Passes and back ends take loops that count by one: [`unit_steps`](crate::lower::unit_steps) makes them, and stands in front of
+/// all that asks how often a loop runs.
 #[derive(Object, Debug, Clone)]
 #[object(key = "tirx.For")]
 pub struct For {
@@ -71,7 +74,7 @@ pub struct For {
     pub var: Ref<Var>,
     /// First value.
     pub min: PrimExpr,
-    /// Number of iterations.
+    /// Length of what is counted through, which is the number of iterations where the loop counts by one.
     pub extent: PrimExpr,
     /// How iterations are executed.
     pub kind: ForKind,
@@ -81,6 +84,8 @@ pub struct For {
     pub annotations: Attrs,
     /// What is repeated.
     pub body: Stmt,
+    /// By how much it counts; nothing where that is one.
+    pub step: Option<PrimExpr>,
 }
 
 /// A loop that goes on as long as a condition holds.
@@ -416,7 +421,7 @@ impl Stmt {
     pub fn for_loop(kind: ForKind, var: Ref<Var>, extent: impl Into<PrimExpr>, body: Stmt) -> Stmt {
         let min = relaxide_ir::prim::int_of(var.dtype(), 0);
         let extent = relaxide_ir::prim::cast(var.dtype(), extent.into());
-        Ref::new(For { var, min, extent, kind, thread_tag: String::new(), annotations: Attrs::new(), body }).into()
+        Ref::new(For { var, min, extent, kind, thread_tag: String::new(), annotations: Attrs::new(), body, step: None }).into()
     }
 
     /// The same loop around another body.

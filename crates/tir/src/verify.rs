@@ -375,6 +375,7 @@ impl VerifyScope {
             Stmt::For(n) => {
                 self.integer(&n.min)?;
                 self.integer(&n.extent)?;
+                n.step.iter().try_for_each(|step| self.integer(step).map(drop))?;
                 if !n.var.dtype().is_integer() {
                     return Err(mismatch("a loop variable", n.var.dtype(), "an integer", headline(stmt)));
                 }

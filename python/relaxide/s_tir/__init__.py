@@ -26,7 +26,7 @@ from .schedule import (
     Trace,
 )
 from .stmt import MatchBufferRegion, SBlock, SBlockRealize
-from .tensor_intrin import TensorIntrin
+from ._tensor_intrin import TensorIntrin
 
 
 def renew_defs(func):

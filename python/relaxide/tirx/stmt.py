@@ -37,18 +37,16 @@ class For(Stmt):
     """A loop: ``body`` for ``loop_var`` from ``min``, ``extent`` times.
 
     Numbers among the bounds take the type of ``loop_var``; bounds of another type are a TypeError. ``thread_binding`` is the
-    name of a thread, such as ``"threadIdx.x"``, for loops of kind ``THREAD_BINDING`` and for no others. Loops count by one: with another
-    ``step``, a positive number, ``loop_var`` is computed of the counter in the body. What it is made of are its attributes.
+    name of a thread, such as ``"threadIdx.x"``, for loops of kind ``THREAD_BINDING`` and for no others. With a ``step`` it counts
+    through the ``extent`` values from ``min`` by that number; ``None`` and 1 are the same. What it is made of are its attributes.
     """
 
     def __init__(
         self, loop_var, min, extent, kind, body, thread_binding=None, annotations=None, step=None, span=None
     ):
-        if step is not None and getattr(step, "value", step) != 1:
-            loop_var, min, extent, body = _counted(loop_var, min, extent, step, body)
         tag = getattr(thread_binding, "thread_tag", thread_binding) or ""
         annotations = dict(annotations) if annotations else None
-        self.__init_handle_by_constructor__(_api.tirx.For, loop_var, min, extent, int(kind), body, tag, annotations)
+        self.__init_handle_by_constructor__(_api.tirx.For, loop_var, min, extent, int(kind), body, tag, annotations, step)
 
     @property
     def loop_var(self):
@@ -73,22 +71,6 @@ class For(Stmt):
         if not self.thread_tag:
             raise AttributeError("only a loop over threads has a node, the axis of the threads")
         return self.thread_binding
-
-    @property
-    def step(self):
-        """Loops count by one."""
-        return None
-
-
-def _counted(var, begin, extent, step, body):
-    """The parts of a loop that counts by one and computes the variable of one that counts by another number."""
-    step = getattr(step, "value", step)
-    if not isinstance(step, int) or step < 1:
-        raise ValueError(f"a loop counts by a positive number that is known, not by {step}")
-    begin, extent = (const(part, str(var.dtype)) if isinstance(part, int) else part for part in (begin, extent))
-    counter = Var(f"{var.name}_count", str(var.dtype))
-    whole = SeqStmt([Bind(var, begin + counter * step), body])
-    return counter, const(0, str(var.dtype)), _api.prim.simplify((extent + (step - 1)) // step), whole
 
 
 @register_object("tirx.While")

@@ -51,14 +51,19 @@ pub struct PassInfo {
     pub params: &'static [PassParam],
     /// The least optimisation level of a context whose sequences run it.
     pub opt_level: u32,
+    /// What brings a module into the form that the pass reads; nothing where it takes any.
+    pub ready: Option<Ready>,
     /// The pass itself; parameters are complete and of their kinds.
     pub run: PassRun,
 }
 
+/// What stands in front of a pass of that name.
+pub type Ready = fn(IRModule, &'static str) -> PassResult;
+
 impl PassInfo {
     /// A pass without parameters that runs at every level.
     pub const fn new(name: &'static str, doc: &'static str, run: PassRun) -> PassInfo {
-        PassInfo { name, doc, params: &[], opt_level: 0, run }
+        PassInfo { name, doc, params: &[], opt_level: 0, ready: None, run }
     }
 
     /// The same with parameters.
@@ -71,10 +76,15 @@ impl PassInfo {
         PassInfo { opt_level, ..self }
     }
 
+    /// The same behind what brings modules into the form that it reads.
+    pub const fn ready(self, ready: Ready) -> PassInfo {
+        PassInfo { ready: Some(ready), ..self }
+    }
+
     /// The pass with parameters; those left out have their defaults.
     pub fn make(&self, given: &Attrs) -> Result<Pass, PassError> {
-        let (run, args) = (self.run, self.complete(given)?);
-        Ok(Pass::new(self.name, move |module, context| run(module, context, &args)).opt_level(self.opt_level))
+        let (row, args) = (*self, self.complete(given)?);
+        Ok(Pass::new(self.name, move |module, context| row.run_with(module, context, &args)).opt_level(self.opt_level))
     }
 
     /// All parameters: those given, of which none may be unknown or of another kind, and the defaults of the others.
@@ -84,7 +94,16 @@ impl PassInfo {
 
     /// Runs the pass with default parameters, without instruments.
     pub fn run(&self, module: IRModule, context: &PassContext) -> PassResult {
-        (self.run)(module, context, &self.complete(&Attrs::new())?)
+        self.run_with(module, context, &self.complete(&Attrs::new())?)
+    }
+
+    /// Runs the pass with complete parameters on a module in the form that it reads.
+    fn run_with(&self, module: IRModule, context: &PassContext, args: &Attrs) -> PassResult {
+        let module = match self.ready {
+            Some(ready) => ready(module, self.name)?,
+            None => module,
+        };
+        (self.run)(module, context, args)
     }
 }
 

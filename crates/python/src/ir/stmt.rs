@@ -108,12 +108,17 @@ fn declaration(args: &Args<'_>) -> Result<Any, Error> {
     Ok(Ref::new(DeclBuffer { buffer, data }).into())
 }
 
-/// `(loop_var, min, extent, kind, body, thread_tag, annotations)`.
+/// `(loop_var, min, extent, kind, body, thread_tag, annotations, step)`.
 fn for_loop(args: &Args<'_>) -> Result<Any, Error> {
     let var: Ref<Var> = args.get(0)?;
     let dtype = var.dtype();
     let (min, extent) = (index_of(dtype, args.prim(1)?), index_of(dtype, args.prim(2)?));
-    for bound in [&min, &extent] {
+    let step = args.values.get(7).filter(|step| !step.is_none()).map(|_| args.prim(7)).transpose()?;
+    let step = step.map(|step| index_of(dtype, step)).filter(|step| !step.is_int(1));
+    if step.as_ref().is_some_and(|step| step.is_int(0)) {
+        return refuse(ErrorKind::ValueError, format!("the loop over {} counts by zero, and does not end", var.name));
+    }
+    for bound in [&min, &extent].into_iter().chain(&step) {
         if bound.dtype() != dtype {
             return refuse(ErrorKind::TypeError, format!("a loop over a {dtype} has a bound of {}", bound.dtype()));
         }
@@ -124,7 +129,7 @@ fn for_loop(args: &Args<'_>) -> Result<Any, Error> {
         return refuse(ErrorKind::ValueError, "a loop has a thread if it is bound to one, and only then");
     }
     let (annotations, body) = (args.attrs(6)?, args.get(4)?);
-    Ok(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }).into())
+    Ok(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step }).into())
 }
 
 /// `(buffer, value, indices)`. A number takes the buffer's type.

@@ -125,7 +125,7 @@ impl Sorting {
         };
         // Devices have another way to the same order.
         let (kind, annotations) = (ForKind::Serial, Attrs::new().with(SORTS_RANKS, true));
-        Ref::new(For { var: level, min, extent, kind, thread_tag: String::new(), annotations, body }).into()
+        Ref::new(For { var: level, min, extent, kind, thread_tag: String::new(), annotations, body, step: None }).into()
     }
 
     /// Merges two neighbouring runs into the spare memory. The first is not empty.

@@ -57,7 +57,8 @@ pub(super) const PASS: PassInfo =
             ParamKind::Map,
             "By operator_name, for each parameter of the kernel the map of indices to its layout, or None.",
         ),
-    ]);
+    ])
+    .ready(relaxide_tir::lower::module_of_unit_steps);
 
 /// The attribute of a kernel that says what it computes.
 pub(super) const OPERATOR_NAME: &str = "operator_name";

@@ -41,7 +41,8 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     "AnnotateTIROpPattern",
     "Says of every kernel how it may be fused, by what its blocks do.",
     |module, _, _| Ok(run(module)),
-);
+)
+    .ready(relaxide_tir::lower::module_of_unit_steps);
 
 /// The attribute of a kernel that holds its pattern.
 pub const PATTERN_ATTR: &str = "op_pattern";

@@ -34,7 +34,8 @@ const NAME: &str = "DataflowUseInplaceCalls";
 pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "Element-wise operators write over operands that nothing needs any more.", |module, _, _| {
         run(module)
-    });
+    })
+    .ready(relaxide_tir::lower::module_of_unit_steps);
 
 fn run(module: IRModule) -> PassResult {
     let mut b = BlockBuilder::with_module(module);

@@ -31,7 +31,8 @@ use crate::*;
 pub(super) const PASS: PassInfo =
     PassInfo::new("ViewOwnResults", "Reshapes of a function's own memory that are results become views.", |m, _, _| {
         run(m)
-    });
+    })
+    .ready(relaxide_tir::lower::module_of_unit_steps);
 
 fn run(module: IRModule) -> PassResult {
     let copies = |(name, f): (&str, Ref<PrimFunc>)| is_reshape(&f).then(|| name.to_string());

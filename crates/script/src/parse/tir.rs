@@ -390,7 +390,7 @@ impl Parser<'_> {
         let min = prim::int_of(extent.dtype(), 0);
         let body = self.loop_body(&[(target, PrimExpr::from(&var), extent.clone())], body)?;
         let annotations = Attrs::new();
-        self.push(Ref::new(For { var, min, extent, kind: ForKind::ThreadBinding, thread_tag, annotations, body }));
+        self.push(Ref::new(For { var, min, extent, kind: ForKind::ThreadBinding, thread_tag, annotations, body, step: None }));
         Ok(())
     }
 
@@ -430,7 +430,7 @@ impl Parser<'_> {
         };
         let (min, body) = (prim::int_of(extent.dtype(), 0), self.tir_body(body)?);
         let annotations = Attrs::new();
-        self.push(Ref::new(For { var, min, extent, kind: ForKind::ThreadBinding, thread_tag, annotations, body }));
+        self.push(Ref::new(For { var, min, extent, kind: ForKind::ThreadBinding, thread_tag, annotations, body, step: None }));
         Ok(())
     }
 

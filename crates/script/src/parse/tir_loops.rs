@@ -55,7 +55,7 @@ impl Parser<'_> {
         };
         let Expr::Name(target) = &*n.target else { return Err(self.unsupported("this loop", n.target.range())) };
         let (mut min, mut extent) = self.loop_range(&mut args)?;
-        let step = if kind == ForKind::ThreadBinding { 1 } else { self.loop_step(&mut args)? };
+        let mut step = if kind == ForKind::ThreadBinding { None } else { self.loop_step(&mut args)? };
         let counter_dtype = match args.keyword("dtype") {
             Some(e) if kind != ForKind::ThreadBinding => Some(self.counter_dtype(e)?),
             Some(e) => return Err(self.unsupported("the type of a thread's number", e.range())),
@@ -63,6 +63,9 @@ impl Parser<'_> {
         };
         if let Some(dtype) = counter_dtype {
             (min, extent) = (prim::cast(dtype, min), prim::cast(dtype, extent));
+        }
+        if let Some(by) = &mut step {
+            *by = prim::cast(extent.dtype(), by.clone());
         }
         let thread_tag = match (kind, args.take("thread")) {
             (ForKind::ThreadBinding, Some(e)) => self.text(e)?,
@@ -81,16 +84,8 @@ impl Parser<'_> {
         }
         args.finish(self)?;
         let var = self.loop_var(target, extent.dtype());
-        let mut counter = PrimExpr::from(&var);
-        if step != 1 {
-            // Loops count by one from here on, as TVM's `CanonicalizeLoop` leaves them.
-            let number = |value| prim::int_of(var.dtype(), value);
-            counter = prim::add(min, prim::mul(counter, number(step)));
-            extent = prim::floordiv(prim::add(extent, number(step - 1)), number(step));
-            min = number(0);
-        }
-        let body = self.loop_body(&[(target, counter, extent.clone())], &n.body)?;
-        self.push(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }));
+        let body = self.loop_body(&[(target, PrimExpr::from(&var), extent.clone())], &n.body)?;
+        self.push(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step }));
         Ok(())
     }
 
@@ -121,15 +116,14 @@ impl Parser<'_> {
         }
     }
 
-    /// By how much a loop counts: the third argument of `range`, `step=` of others.
-    fn loop_step(&mut self, args: &mut Args) -> Parsed<i64> {
-        let Some(step) = args.take("step") else { return Ok(1) };
-        match self.scalar_expr(step)?.as_int() {
-            Some(number @ 1..) => Ok(number),
-            _ => Err(self
-                .error(Code::Type, "a loop counts by a positive number that is known", step.range())
-                .with_help("count up by one, and compute the index from the counter")
-                .into()),
+    /// By how much a loop counts: the third argument of `range`, `step=` of others; nothing where that is one.
+    fn loop_step(&mut self, args: &mut Args) -> Parsed<Option<PrimExpr>> {
+        let Some(e) = args.take("step") else { return Ok(None) };
+        let step = self.scalar_expr(e)?;
+        match step.as_int() {
+            Some(0) => Err(self.error(Code::Type, "a loop that counts by zero does not end", e.range()).into()),
+            Some(1) => Ok(None),
+            _ => Ok(Some(self.counts(step, e.range())?)),
         }
     }
 
@@ -206,7 +200,7 @@ impl Parser<'_> {
         let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| {
             let min = prim::int_of(extent.dtype(), 0);
             let annotations = Attrs::new();
-            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body })
+            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body, step: None })
                 .into()
         });
         self.push(nest);
@@ -239,7 +233,7 @@ impl Parser<'_> {
         self.kernel.loops.truncate(depth);
         let nest = loops.into_iter().rev().fold(inner?, |body, (var, extent)| {
             let (min, annotations) = (prim::int_of(extent.dtype(), 0), Attrs::new());
-            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body })
+            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body, step: None })
                 .into()
         });
         self.push(nest);

@@ -374,8 +374,9 @@ impl Printer<'_> {
             return format!("T.grid({})", extents.join(", "));
         }
         let Some(n) = nest.first() else { return String::new() };
+        let plain = n.annotations.is_empty();
         let call = match n.kind {
-            ForKind::Serial if n.annotations.is_empty() => "range",
+            ForKind::Serial if plain => "range",
             ForKind::Serial => "T.serial",
             ForKind::Parallel => "T.parallel",
             ForKind::Vectorized => "T.vectorized",
@@ -383,7 +384,7 @@ impl Printer<'_> {
             ForKind::ThreadBinding => "T.thread_binding",
         };
         let mut parts = Vec::new();
-        if n.min.is_int(0) {
+        if n.min.is_int(0) && n.step.is_none() {
             parts.push(self.prim(&n.extent));
         } else {
             let end = add(&n.min, &n.extent);
@@ -393,11 +394,15 @@ impl Printer<'_> {
         if n.kind == ForKind::ThreadBinding {
             parts.push(format!("thread={}", quoted(&n.thread_tag)));
         }
+        let step = n.step.as_ref().map(|step| self.prim(step));
+        let in_place = call == "range";
+        parts.extend(step.iter().filter(|_| in_place).cloned());
         let unroll = (n.kind == ForKind::Serial).then(|| unroll_request(n)).flatten();
         let hidden = unroll.as_ref().map_or("", |(key, _)| *key);
         if n.annotations.0.keys().any(|key| key != hidden) {
             parts.push(format!("annotations={}", self.attr_map(&n.annotations.0, &[hidden])));
         }
+        parts.extend(step.filter(|_| !in_place).map(|step| format!("step={step}")));
         parts.extend(unroll.map(|(_, request)| format!("unroll={request}")));
         format!("{call}({})", parts.join(", "))
     }
@@ -414,7 +419,7 @@ fn unroll_request(n: &For) -> Option<(&'static str, String)> {
 }
 
 fn is_plain(n: &For) -> bool {
-    n.kind == ForKind::Serial && n.min.is_int(0) && n.annotations.is_empty()
+    n.kind == ForKind::Serial && n.min.is_int(0) && n.step.is_none() && n.annotations.is_empty()
 }
 
 /// Whether an allocation is what `x: T.int32` makes: one element, local, with a 32-bit dimension.

@@ -302,7 +302,7 @@ impl Hold {
             return Stmt::For(n.clone());
         }
         let (var, thread_tag, annotations) = (n.var.clone(), n.thread_tag.clone(), n.annotations.clone());
-        Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body }).into()
+        Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body, step: None }).into()
     }
 
     fn block(&mut self, n: &Ref<SBlockRealize>) -> Stmt {

@@ -54,7 +54,7 @@ use relaxide_ffi::{DataType, Ref, Tensor};
 use relaxide_ir::{Buffer, Var};
 
 use crate::PrimFunc;
-use crate::lower::fix_vscale;
+use crate::lower::{fix_vscale, unit_steps};
 use memory::{Memory, View};
 pub use scalar::Scalar;
 use scalar::ScalarOrLanes;
@@ -240,6 +240,8 @@ pub fn run(func: &PrimFunc, args: &[Arg]) -> Result<Option<Scalar>> {
     }
     let fixed = fix_vscale(func);
     let func = fixed.as_ref().unwrap_or(func);
+    let stepped = unit_steps(func).map_err(|why| InterpError::Malformed(why.to_string()))?;
+    let func = stepped.as_ref().unwrap_or(func);
     let mut interp = Interp::default();
     interp.bind_scalars(func, args)?;
     interp.bind_tensors(func, args)?;

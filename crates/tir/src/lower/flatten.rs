@@ -105,7 +105,7 @@ impl Flatten {
             let body = Stmt::seq([narrow, self.mutate_stmt(&body)]);
             let (kind, min) = (n.kind, in_64_bits(&n.min));
             let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
-            Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }).into()
+            Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }).into()
         };
         self.analyzer.forget(mark);
         stmt

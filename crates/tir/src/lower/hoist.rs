@@ -138,7 +138,7 @@ impl StmtMutator for Hoist {
                 }
                 let (var, min, extent, kind) = (n.var.clone(), n.min.clone(), n.extent.clone(), n.kind);
                 let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
-                Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }).into()
+                Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }).into()
             }
             Stmt::Seq(n) => self.sequence(n),
             Stmt::If(n) => {

@@ -78,6 +78,7 @@ mod vscale;
 #[cfg(test)]
 mod tests;
 
+pub use canonical_loop::{module_of_unit_steps, unit_steps};
 pub use decompose_packed::{decompose_packed, is_decomposed, is_decomposed_float, stores_packed};
 pub use device_limits::DeviceLimits;
 pub use launch::{FAULT_WORDS, Fault, Launch};
@@ -186,5 +187,7 @@ pub fn lower_with(func: &PrimFunc, options: LowerOptions) -> Result<PrimFunc, Lo
     if let Some(what) = crate::tile::unlowered(func) {
         return Err(LowerError::Refused(format!("no code is made of {what}")));
     }
+    let stepped = unit_steps(func)?;
+    let func = stepped.as_ref().unwrap_or(func);
     steps(options).filter(|step| step.is_about(func)).try_fold(func.clone(), |func, step| (step.run)(&func))
 }

@@ -202,7 +202,7 @@ impl Simplify {
             return stmt.clone();
         }
         let (var, thread_tag, annotations) = (n.var.clone(), n.thread_tag.clone(), n.annotations.clone());
-        Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body }).into()
+        Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body, step: None }).into()
     }
 
     fn bind(&mut self, var: &Ref<Var>, value: &PrimExpr) {

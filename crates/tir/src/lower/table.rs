@@ -113,9 +113,10 @@ pub fn pass(name: &str) -> Option<&'static PassInfo> {
 /// What a pass does with one kernel, of which it is told the name.
 type KernelRun<'a> = &'a (dyn Fn(&str, &PrimFunc) -> Result<PrimFunc, Refusal> + Sync);
 
-/// Runs a pass of one kernel on all kernels of a module, on as many threads as there are cores. The first kernel in order that
+/// Runs a pass of one kernel on all kernels of a module, whose loops count by one then, on as many threads as there are cores. The first kernel in order that
 /// is refused is told.
-pub(crate) fn on_kernels(mut module: IRModule, name: &'static str, run: KernelRun) -> PassResult {
+pub(crate) fn on_kernels(module: IRModule, name: &'static str, run: KernelRun) -> PassResult {
+    let mut module = module_of_unit_steps(module, name)?;
     let kernels: Vec<(String, Ref<PrimFunc>)> =
         module.functions_of::<PrimFunc>().map(|(symbol, kernel)| (symbol.to_string(), kernel)).collect();
     let results = workers::map(&kernels, |_, (symbol, kernel)| run(symbol, kernel), |_| ());

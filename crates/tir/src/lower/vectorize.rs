@@ -145,7 +145,7 @@ impl StmtMutator for VectorizeLoops {
         }
         let (var, min, extent) = (n.var.clone(), n.min.clone(), n.extent.clone());
         let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
-        Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag, annotations, body }).into()
+        Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag, annotations, body, step: None }).into()
     }
 }
 
@@ -196,7 +196,7 @@ impl Vectorize<'_> {
                 }
                 let body = self.stmt(&n.body)?;
                 let (var, thread_tag, annotations) = (n.var.clone(), n.thread_tag.clone(), n.annotations.clone());
-                Some(Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body }).into())
+                Some(Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body, step: None }).into())
             }
             Stmt::If(n) => self.condition(n),
             Stmt::Bind(n) => {

@@ -86,7 +86,7 @@ pub enum Replacement {
 }
 
 impl Schedule {
-    /// A schedule of a module that has done nothing yet. It works on `main`, or on the only kernel.
+    /// A schedule of a module, whose loops count by one ([`unit_steps`](crate::lower::unit_steps)), that has done nothing yet. It works on `main`, or on the only kernel.
     pub fn new(module: IRModule) -> Schedule {
         let kernels: Vec<String> = module.functions_of::<PrimFunc>().map(|(name, _)| name.to_string()).collect();
         let working_on = match kernels.as_slice() {

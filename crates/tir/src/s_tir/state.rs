@@ -280,6 +280,7 @@ pub fn copy_loop(n: &For) -> For {
         thread_tag: n.thread_tag.clone(),
         annotations: n.annotations.clone(),
         body: n.body.clone(),
+        step: n.step.clone(),
     }
 }
 

@@ -38,7 +38,7 @@ pub fn parallel(machine: &Machine, var: Ref<Var>, extent: PrimExpr, work: PrimEx
         let block = machine.block.filter(|threads| *threads != THREADS);
         let annotations = block.map_or_else(Attrs::new, |threads| Attrs::new().with(BLOCK, threads));
         let (min, kind, thread_tag) = (int_of(var.dtype(), 0), ForKind::Parallel, String::new());
-        Stmt::from(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }))
+        Stmt::from(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }))
     };
     match work.as_int() {
         Some(work) if work < threshold => Stmt::serial(var, extent, body),
@@ -79,7 +79,7 @@ pub fn kept(nest: Stmt) -> Stmt {
         Stmt::For(_) => (n.annotations.clone(), kept(n.body.clone())),
         body => (n.annotations.clone().with(UNROLL_COUNT, 1), body.clone()),
     };
-    Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }).into()
+    Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }).into()
 }
 
 /// How the last vector of a row is stored. Masked stores are slow on many processors.

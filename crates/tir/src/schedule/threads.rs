@@ -244,7 +244,7 @@ pub(crate) fn launch(block: &Ref<Var>, blocks: PrimExpr, thread: &Ref<Var>, thre
 
 fn bound(var: Ref<Var>, extent: PrimExpr, tag: &str, body: Stmt) -> Stmt {
     let (min, kind, annotations) = (int_of(var.dtype(), 0), ForKind::ThreadBinding, Default::default());
-    Ref::new(For { var, min, extent, kind, thread_tag: tag.into(), annotations, body }).into()
+    Ref::new(For { var, min, extent, kind, thread_tag: tag.into(), annotations, body, step: None }).into()
 }
 
 /// The statement with loops that one thread executes.

@@ -140,7 +140,9 @@ class _Reader:
         kind = ForKind(data["kind"])
         binding = self.at(data["thread_binding"]) if data.get("thread_binding") else None
         tag = self._text(self._nodes[data["thread_binding"]]["data"]["thread_tag"]) if binding is not None else None
-        return For(self.at(data["loop_var"]), self.at(data["min"]), self.at(data["extent"]), kind, self.at(data["body"]), tag, self.at(data["annotations"]))
+        step = self.at(data["step"]) if data.get("step") else None
+        parts = (self.at(data[key]) for key in ("loop_var", "min", "extent"))
+        return For(*parts, kind, self.at(data["body"]), tag, self.at(data["annotations"]), step)
 
     def _block(self, data):
         return SBlock(

@@ -42,7 +42,8 @@ use crate::*;
 pub(super) const PASS: PassInfo =
     PassInfo::new("FoldConstant", "Kernels over constants are executed by the compiler.", |module, context, _| {
         run(module, context)
-    });
+    })
+    .ready(relaxide_tir::lower::module_of_unit_steps);
 
 /// The most operations that one kernel may take where it is interpreted.
 const MAX_WORK: i64 = 150_000_000;

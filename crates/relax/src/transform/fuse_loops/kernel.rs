@@ -311,6 +311,7 @@ impl IterationKernel {
             thread_tag: String::new(),
             annotations: Attrs::new().with(RECURRENCE, true),
             body: iteration,
+            step: None,
         };
         let kept: Vec<usize> =
             self.results.iter().copied().filter(|i| self.parts[*i] == ParameterRole::State).collect();

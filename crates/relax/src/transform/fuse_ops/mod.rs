@@ -78,7 +78,8 @@ pub(super) const PASS: PassInfo = PassInfo::new("FuseOps", "Groups kernels that 
             ParamDefault::Bool(false),
             "Whether two products of matrices with a softmax between them are one kernel, where what lies between is large.",
         ),
-    ]);
+    ])
+    .ready(relaxide_tir::lower::module_of_unit_steps);
 
 /// The attribute of a function that FuseTIR turns into one kernel.
 pub const PRIMITIVE_ATTR: &str = "Primitive";

@@ -48,7 +48,8 @@ use crate::rewrite::{Action, Rewrite, in_function, rewrite_module};
 use crate::*;
 
 pub(super) const PASS: PassInfo =
-    PassInfo::new("FuseTIR", "The kernels of a primitive function become one kernel.", |module, _, _| run(module));
+    PassInfo::new("FuseTIR", "The kernels of a primitive function become one kernel.", |module, _, _| run(module))
+    .ready(relaxide_tir::lower::module_of_unit_steps);
 
 fn run(module: IRModule) -> PassResult {
     let is_primitive = |f: &Function| f.attrs.bool(PRIMITIVE_ATTR) == Some(true);

@@ -154,7 +154,7 @@ impl Padding {
         let nest = own.iter().zip(renamed).rev().fold(innermost, |body, (l, var)| {
             let (min, extent) = (substitute(&l.min, &map), substitute(&l.extent, &map));
             let (kind, thread_tag, annotations) = (ForKind::Serial, String::new(), relaxide_ir::Attrs::new());
-            Ref::new(For { var, min, extent, kind, thread_tag, annotations, body }).into()
+            Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }).into()
         });
         (nest, filler)
     }

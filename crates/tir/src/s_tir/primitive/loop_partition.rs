@@ -71,6 +71,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
             thread_tag: String::new(),
             annotations: relaxide_ir::Attrs::new(),
             body,
+            step: None,
         };
         parts.push(around(format!("{name}_{}_partition", var.name), Ref::new(of_part).into()));
         vars.push(Value::Loop(place.func.clone(), var));

@@ -115,6 +115,7 @@ pub fn opaque(stmt: &Stmt) -> Stmt {
         thread_tag: String::new(),
         annotations: outer.annotations.clone(),
         body: outer.body.clone(),
+        step: None,
     })
     .into()
 }

@@ -64,7 +64,7 @@ impl ProgramWriter<'_> {
         let kind = if self.random.one_in(3) { ForKind::Unrolled } else { ForKind::Serial };
         let (thread_tag, annotations) = (String::new(), Default::default());
         let min = prim::int_of(self.index, 0);
-        let search = For { var, min, extent: dim.expr, kind, thread_tag, annotations, body };
+        let search = For { var, min, extent: dim.expr, kind, thread_tag, annotations, body, step: None };
         Stmt::seq([first, Ref::new(search).into()])
     }
 

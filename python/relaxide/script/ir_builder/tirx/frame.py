@@ -138,7 +138,7 @@ class ForFrame(TIRFrame):
     """Loops inside of each other: ``as`` names their counters, one bare and several as a list."""
 
     def __init__(self, loops):
-        """Each of ``loops`` is ``(counter, first, number, kind, thread, annotations)``."""
+        """Each of ``loops`` is ``(counter, first, number, kind, thread, annotations, step)``."""
         super().__init__()
         self.loops = loops
         self.vars = [loop[0] for loop in loops]
@@ -149,8 +149,8 @@ class ForFrame(TIRFrame):
     def exit(self):
         """The loops around the statements."""
         body = self.body()
-        for var, begin, extent, kind, thread, annotations in reversed(self.loops):
-            body = For(var, begin, extent, kind, body, thread, annotations)
+        for var, begin, extent, kind, thread, annotations, step in reversed(self.loops):
+            body = For(var, begin, extent, kind, body, thread, annotations, step)
         put(body)
 
 

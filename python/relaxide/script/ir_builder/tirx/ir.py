@@ -248,23 +248,21 @@ def _range_of(counter):
     raise ValueError(f"{counter} is no counter of a loop around the block")
 
 
-def _loop(start, stop, kind, thread=None, annotations=None, dtype=None):
+def _loop(start, stop, kind, thread=None, annotations=None, dtype=None, step=None):
     start, stop = (0, start) if stop is None else (start, stop)
     dtype = next((str(value.dtype) for value in (stop, start) if hasattr(value, "dtype")), dtype or "int32")
     start, stop = (const(value, dtype) if isinstance(value, int) else value for value in (start, stop))
     from ....ir import _api
 
     extent = _api.prim.simplify(stop - start)
-    return (Var("v", dtype), start, extent, kind, thread, annotations)
+    return (Var("v", dtype), start, extent, kind, thread, annotations, step)
 
 
 def _counted(kind, what):
     def loop(start, stop=None, *, annotations=None, step=None):
-        if step is not None and getattr(step, "value", step) != 1:
-            raise NotImplementedError("loops count by one: multiply the counter in the body")
-        return ForFrame([_loop(start, stop, kind, annotations=annotations)])
+        return ForFrame([_loop(start, stop, kind, annotations=annotations, step=step)])
 
-    loop.__doc__ = f"The frame of a loop {what}: over as many values as are said, or from a first up to but not including a last."
+    loop.__doc__ = f"The frame of a loop {what}: over as many values as are said, or from a first up to but not including a last, by ones or by a step."
     return loop
 
 

@@ -21,7 +21,9 @@ class TensorIntrin:
         if found is None:
             if allow_missing:
                 return None
-            raise ValueError(f"TensorIntrin '{name}' is not registered")
+            raise ValueError(
+                f"TensorIntrin '{name}' is not registered; those of processors are, once relaxide.s_tir.tensor_intrin is imported"
+            )
         return TensorIntrin(*found)
 
 
