@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 use relaxide_ffi::Ref;
 use relaxide_ir::layout::ScopeIdDef;
 use relaxide_ir::prim::{Let, PrimExpr, PrimMutator, PrimVisitor, free_vars};
-use relaxide_ir::{Buffer, Var};
+use relaxide_ir::{AttrValue, Buffer, Var};
 
 use crate::PrimFunc;
 use crate::stmt::*;
@@ -259,7 +259,8 @@ fn remake_stmt(mutator: &mut dyn StmtMutator, stmt: &Stmt) -> Stmt {
         }
         Stmt::Attr(n) => {
             let (value, body) = (mutator.mutate_prim(&n.value), mutator.mutate_stmt(&n.body));
-            Ref::new(AttrStmt { node: n.node.clone(), key: n.key.clone(), value, body }).into()
+            let node = n.node.as_ref().map(|node| remake_node(mutator, node));
+            Ref::new(AttrStmt { node, key: n.key.clone(), value, body }).into()
         }
         Stmt::Decl(n) => {
             let data = mutator.mutate_prim(&n.data);
@@ -273,6 +274,18 @@ fn remake_stmt(mutator: &mut dyn StmtMutator, stmt: &Stmt) -> Stmt {
             let value = mutator.mutate_prim(&n.value);
             if value == n.value { stmt.clone() } else { Stmt::ret(value) }
         }
+    }
+}
+
+/// What an attribute is about, rebuilt.
+fn remake_node(mutator: &mut dyn StmtMutator, node: &AttrValue) -> AttrValue {
+    match node {
+        AttrValue::Prim(e) => AttrValue::Prim(mutator.mutate_prim(e)),
+        AttrValue::Object(object) => match object.clone().downcast::<Buffer>() {
+            Ok(buffer) => AttrValue::Object(mutator.mutate_buffer_use(&buffer).into()),
+            Err(_) => node.clone(),
+        },
+        other => other.clone(),
     }
 }
 

@@ -4,7 +4,7 @@ use relaxide_ffi::{
     Any, AnyView, Error, ErrorKind, Field, FromAny, Object, ObjectEnum, Ref, StructuralEqual, StructuralHash,
 };
 use relaxide_ir::prim::{self, PrimExpr};
-use relaxide_ir::{Attrs, Buffer, DataType, Var};
+use relaxide_ir::{AttrValue, Attrs, Buffer, DataType, Var};
 
 use crate::tile::{ScopeIdDefStmt, TilePrimitiveCall};
 
@@ -197,14 +197,25 @@ impl AssertStmt {
 #[derive(Object, Debug)]
 #[object(key = "tirx.AttrStmt")]
 pub struct AttrStmt {
-    /// How the threads' values are combined, of `reduce_scope`. Other attributes are about the statement.
-    pub node: Option<Ref<CommReducer>>,
+    /// What it is about, where that is not the statement: a buffer, a pointer, a name. Of `reduce_scope` it is the
+    /// [`CommReducer`] of the threads' values. What it mentions need not be defined there.
+    pub node: Option<AttrValue>,
     /// The attribute.
     pub key: String,
     /// Its value.
     pub value: PrimExpr,
     /// What it holds for.
     pub body: Stmt,
+}
+
+impl AttrStmt {
+    /// How the threads' values are combined, of `reduce_scope`.
+    pub fn reducer(&self) -> Option<Ref<CommReducer>> {
+        match &self.node {
+            Some(AttrValue::Object(node)) => node.clone().downcast().ok(),
+            _ => None,
+        }
+    }
 }
 
 /// How values are combined, in any order: several at once, each pair by an expression over all of them.

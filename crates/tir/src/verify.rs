@@ -96,14 +96,6 @@ pub enum VerifyError {
         /// The loop's counter.
         var: String,
     },
-    /// A `break` or `continue` of a loop around the block that it is in. The kernel's fault.
-    #[error("`{exit}` leaves block `{block}`, whose instances have no order: put the loop inside of the block")]
-    LeavesBlock {
-        /// The statement.
-        exit: &'static str,
-        /// The block.
-        block: String,
-    },
     /// A barrier that not all threads of a block come to, or not all as often. The kernel's fault.
     #[error("{what}, in `{place}`: all threads of a block have to come to a barrier, or none of them goes on")]
     Barrier {
@@ -191,8 +183,6 @@ enum Target {
     Serial,
     /// A loop without an order.
     Unordered(&'static str, String),
-    /// A loop around the block of that name.
-    AroundBlock(String),
 }
 
 /// How a loop without an order is called; `None` for one that has an order.
@@ -362,7 +352,6 @@ impl VerifyScope {
             (_, Target::Serial) => Ok(()),
             (_, Target::None) => Err(VerifyError::NoLoop { exit: word }),
             (_, Target::Unordered(kind, var)) => Err(no_order((kind, var))),
-            (_, Target::AroundBlock(block)) => Err(VerifyError::LeavesBlock { exit: word, block }),
         }
     }
 
@@ -476,9 +465,6 @@ impl VerifyScope {
         n.iter_values.iter().try_for_each(|v| self.integer(v).map(drop))?;
         self.condition(&n.predicate)?;
         self.inside(|scope| {
-            if !matches!(scope.target, Target::None) {
-                scope.target = Target::AroundBlock(block.name.clone());
-            }
             for iter in &block.iter_vars {
                 scope.integer(&iter.min)?;
                 scope.integer(&iter.extent)?;

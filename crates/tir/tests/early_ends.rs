@@ -52,7 +52,7 @@ fn only_loops_in_order_end_early() {
 }
 
 #[test]
-fn a_block_is_not_left() {
+fn a_block_is_left_for_a_loop_around_it() {
     let block = |body| -> Stmt {
         let block = Ref::new(SBlock {
             iter_vars: vec![],
@@ -67,8 +67,9 @@ fn a_block_is_not_left() {
         });
         Ref::new(SBlockRealize { iter_values: vec![], predicate: prim::boolean(true), block }).into()
     };
-    let leaves = "`break` leaves block `B`, whose instances have no order: put the loop inside of the block";
-    assert_eq!(complaint(loop_of(ForKind::Serial, |_| block(Stmt::break_loop()))), Some(leaves.to_string()));
+    assert_eq!(complaint(loop_of(ForKind::Serial, |_| block(Stmt::break_loop()))), None);
+    let parallel = complaint(loop_of(ForKind::Parallel, |_| block(Stmt::break_loop())));
+    assert!(parallel.is_some_and(|text| text.starts_with("`break` in the parallel loop over `i`")));
     assert_eq!(complaint(block(loop_of(ForKind::Serial, |_| Stmt::break_loop()))), None);
     assert_eq!(complaint(block(Stmt::break_loop())), Some("`break` outside of a loop".to_string()));
     assert_eq!(complaint(block(Stmt::ret(0))), None);

@@ -46,7 +46,8 @@ def scalars(stmt):
         return [bound for axis in stmt.iter_vars for bound in (axis.min, axis.extent)]
     for kind, names in _SCALARS:
         if isinstance(stmt, kind):
-            return [getattr(stmt, name) for name in names]
+            step = getattr(stmt, "step", None)
+            return [getattr(stmt, name) for name in names] + ([] if step is None else [step])
     return []
 
 

@@ -168,9 +168,9 @@ class CommReducer(Node):
 
 @register_object("tirx.AttrStmt")
 class AttrStmt(Stmt):
-    """A statement under an attribute. Attributes are about the statement: ``node`` is ``None`` or a number, and of the key
-    ``"reduce_scope"`` a :class:`CommReducer`. With an axis of threads and the key ``"thread_extent"`` it is the loop that is bound to
-    them, over ``value`` threads."""
+    """A statement under an attribute. ``node`` is what the attribute is about: ``None`` or a number for the statement itself, a
+    buffer, a variable, a text, or, of the key ``"reduce_scope"``, a :class:`CommReducer`. With an axis of threads and the key
+    ``"thread_extent"`` it is the loop that is bound to them, over ``value`` threads."""
 
     def __new__(cls, node=None, attr_key="", value=None, body=None, span=None):
         if attr_key == "thread_extent" and getattr(node, "thread_tag", None):
@@ -178,10 +178,8 @@ class AttrStmt(Stmt):
         return super().__new__(cls)
 
     def __init__(self, node, attr_key, value, body, span=None):
-        reducer = node if isinstance(node, CommReducer) else None
-        if reducer is None and not isinstance(getattr(node, "value", node), (int, type(None))):
-            raise NotImplementedError("attributes are about statements: give None for node")
-        self.__init_handle_by_constructor__(_api.tirx.AttrStmt, attr_key, _scalar(value), body, reducer)
+        node = None if isinstance(getattr(node, "value", node), int) else node
+        self.__init_handle_by_constructor__(_api.tirx.AttrStmt, attr_key, _scalar(value), body, node)
 
     @property
     def attr_key(self):

@@ -2,9 +2,9 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim;
-use relaxide_ir::{Attrs, Buffer, PrimExpr, Type, Var};
+use relaxide_ir::{AttrValue, Attrs, Buffer, PrimExpr, Type, Var};
 use relaxide_tir::tile::DEVICE_ENTRY;
-use relaxide_tir::{AssertStmt, AttrStmt, CommReducer, Evaluate, For, ForKind, PrimFunc, Stmt, While};
+use relaxide_tir::{AssertStmt, AttrStmt, Evaluate, For, ForKind, PrimFunc, Stmt, While};
 use ruff_python_ast::{self as ast, Expr, Stmt as Py};
 use ruff_text_size::Ranged;
 
@@ -363,7 +363,7 @@ impl Parser<'_> {
 
     fn under_attrs(
         &mut self,
-        node: Option<Ref<CommReducer>>,
+        node: Option<AttrValue>,
         pairs: Vec<(String, PrimExpr)>,
         body: &[Py],
     ) -> Parsed<()> {
@@ -402,10 +402,26 @@ impl Parser<'_> {
         {
             return self.thread_attr(call, args, body);
         }
-        let node = self.reducer(first)?;
+        let node = self.attr_node(first)?;
         let pairs = self.attr_pairs(first, &mut args)?;
         args.finish(self)?;
         self.under_attrs(node, pairs, body)
+    }
+
+    /// What an attribute is about; nothing where that is the statement, for which programs write a number.
+    fn attr_node(&mut self, first: &Expr) -> Parsed<Option<AttrValue>> {
+        if let Some(reducer) = self.reducer(first)? {
+            return Ok(Some(AttrValue::Object(reducer.into())));
+        }
+        if matches!(first, Expr::Dict(_)) {
+            return Ok(None);
+        }
+        Ok(match self.expr(first)? {
+            Value::Buffer(buffer) => Some(AttrValue::Object(buffer.into())),
+            Value::Str(text) => Some(AttrValue::Str(text)),
+            Value::Prim(e) if e.as_int().is_none() => Some(AttrValue::Prim(e)),
+            _ => None,
+        })
     }
 
     /// `T.attr(T.iter_var(v, range, "ThreadIndex", "threadIdx.x"), "thread_extent", extent)`: `v` is launched, and is the loop's

@@ -228,12 +228,18 @@ impl Printer<'_> {
         }
     }
 
-    /// `with T.attr({key: value}):`, or `with T.attr(reducer, key, value):`.
+    /// `with T.attr({key: value}):`, or `with T.attr(node, key, value):`.
     fn attr_block(&mut self, n: &Ref<AttrStmt>) {
         let (key, value) = (quoted(&n.key), self.prim(&n.value));
         let said = match &n.node {
             None => format!("{{{key}: {value}}}"),
-            Some(reducer) => format!("{}, {key}, {value}", self.reducer(reducer)),
+            Some(node) => {
+                let node = match n.reducer() {
+                    Some(reducer) => self.reducer(&reducer),
+                    None => self.attr(node),
+                };
+                format!("{node}, {key}, {value}")
+            }
         };
         self.mark_next(|| Stmt::Attr(n.clone()));
         self.line(format!("with T.attr({said}):"));

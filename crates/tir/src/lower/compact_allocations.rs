@@ -8,8 +8,12 @@
 //!             B[i, j] = A[i, j] * 2                               B[0, j] = A[i, j] * 2
 //! ```
 //!
-//! For each buffer that a block allocates, the accesses in the block span a box while the loops inside of the block run. Along a
+//! For each buffer that a block allocates, the accesses in the block span a box while the loops inside of the block run; of a buffer
+//! that a statement allocates they are those behind it in the same sequence. Along a
 //! dimension where the box is known to be smaller than the buffer, the buffer begins where the box does and has its extent.
+//!
+//! Threads that share the memory are counted through like loops inside: a buffer in shared memory has what all threads of a block
+//! use, one in global memory what all of the device use.
 //!
 //! A dimension keeps its extent where an index has no interval, where the box depends on what is defined inside the block, or
 //! where it is not known that the box is smaller and not negative. With `is_strict=False` it takes the box's extent also where
@@ -17,11 +21,12 @@
 //!
 //! Left as they are: buffers with strides, with another view of their memory, or whose pointer something takes.
 //!
-//! Needs opaque blocks ([`opaque_blocks`](super::opaque_blocks)): axes hide which loops an index depends on. Other kernels are
-//! left as they are.
+//! Needs opaque blocks ([`opaque_blocks`](super::opaque_blocks)) or none: axes hide which loops an index depends on. Blocks with
+//! axes are left as they are.
 
 use std::collections::{HashMap, HashSet};
 
+use indexmap::IndexMap;
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
@@ -50,7 +55,7 @@ pub(super) fn compact_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerErro
 fn compact(func: &PrimFunc, strict: bool) -> Result<PrimFunc, LowerError> {
     let mut analyzer = Analyzer::new();
     analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
-    let mut find = Find { analyzer, strict, pointers: shared_memory(&func.body), smaller: HashMap::new() };
+    let mut find = Find { analyzer, strict, pointers: shared_memory(&func.body), threads: Vec::new(), smaller: HashMap::new() };
     find.visit_stmt(&func.body);
     if find.smaller.is_empty() {
         return Ok(func.clone());
@@ -71,21 +76,29 @@ struct Find {
     analyzer: Analyzer,
     strict: bool,
     pointers: HashSet<Ref<Var>>,
+    /// The loops over threads around, from the outermost.
+    threads: Vec<Ref<For>>,
     smaller: HashMap<Ref<Buffer>, Smaller>,
 }
 
 impl Find {
-    fn block(&mut self, block: &SBlock) {
-        let candidates =
-            block.alloc_buffers.iter().filter(|b| b.strides.is_empty() && !self.pointers.contains(&b.data));
-        let candidates: Vec<Ref<Buffer>> = candidates.cloned().collect();
-        if candidates.is_empty() {
-            return;
-        }
+    /// Looks at buffers that live as long as some statements.
+    fn scratch<'a>(&mut self, buffers: impl Iterator<Item = &'a Ref<Buffer>>, within: &[Stmt]) {
+        let candidates = buffers.filter(|b| b.strides.is_empty() && !self.pointers.contains(&b.data));
+        let mut by_scope: IndexMap<String, Vec<Ref<Buffer>>> = IndexMap::new();
+        candidates.for_each(|buffer| by_scope.entry(buffer.scope.clone()).or_default().push(buffer.clone()));
+        by_scope.into_iter().for_each(|(scope, candidates)| self.of_scope(&scope, candidates, within));
+    }
+
+    fn of_scope(&mut self, scope: &str, candidates: Vec<Ref<Buffer>>, within: &[Stmt]) {
         let analyzer = std::mem::take(&mut self.analyzer);
         let mut used =
             Used { analyzer, candidates, running: Running::default(), defined: HashSet::new(), boxes: HashMap::new() };
-        used.visit_stmt(&block.body);
+        for thread in self.threads.iter().filter(|thread| is_shared_by(scope, &thread.thread_tag)) {
+            used.defined.insert(thread.var.clone());
+            used.running.add(&thread.var, &thread.min, &thread.extent, &mut used.analyzer);
+        }
+        within.iter().for_each(|stmt| used.visit_stmt(stmt));
         self.analyzer = used.analyzer;
         for buffer in used.candidates {
             let Some(Some(dims)) = used.boxes.remove(&buffer) else { continue };
@@ -142,6 +155,17 @@ impl Find {
     }
 }
 
+/// Whether threads of a name have one memory of a scope together.
+fn is_shared_by(scope: &str, tag: &str) -> bool {
+    let of_block = tag.starts_with("threadIdx.") || tag.starts_with("vthread");
+    match scope.split('.').next() {
+        Some("global" | "") => true,
+        Some("shared") => of_block,
+        Some("warp") => tag == "threadIdx.x",
+        _ => false,
+    }
+}
+
 impl PrimVisitor for Find {
     fn visit_prim(&mut self, _: &PrimExpr) {}
 }
@@ -152,11 +176,25 @@ impl StmtVisitor for Find {
             Stmt::For(n) => {
                 let mark = self.analyzer.assume(&prim::ge(&n.extent, 1));
                 self.analyzer.bind(&n.var, n.min.clone(), n.extent.clone());
+                let threads = self.threads.len();
+                self.threads.extend((n.kind == ForKind::ThreadBinding).then(|| n.clone()));
                 self.visit_stmt(&n.body);
+                self.threads.truncate(threads);
                 self.analyzer.forget(mark);
                 return;
             }
-            Stmt::Block(n) if n.block.iter_vars.is_empty() => self.block(&n.block),
+            Stmt::Block(n) if n.block.iter_vars.is_empty() => {
+                self.scratch(n.block.alloc_buffers.iter(), std::slice::from_ref(&n.block.body));
+            }
+            Stmt::Seq(n) if n.seq.iter().any(|s| matches!(s, Stmt::Alloc(_))) => {
+                for (at, stmt) in n.seq.iter().enumerate() {
+                    if let Stmt::Alloc(alloc) = stmt {
+                        self.scratch([&alloc.buffer].into_iter(), &n.seq[at + 1..]);
+                    }
+                    self.visit_stmt(stmt);
+                }
+                return;
+            }
             _ => {}
         }
         self.walk_stmt(stmt);

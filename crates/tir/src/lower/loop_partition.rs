@@ -14,14 +14,15 @@
 //!
 //! A loop of constant extent is left as it is, since its guards are cheap where it is short, unless it is asked for: by the option
 //! `s_tir.LoopPartition` with `partition_const_loop`, or by the loop's annotation `pragma_loop_partition_hint`, which also takes
-//! all conditions for likely.
+//! all conditions for likely. The parts of a loop of constant extent that asks for it are parted in turn.
 //!
 //! Of the option's other entries, `no_unroll_loop_with_extent_one` keeps parts of one iteration loops, and
 //! `unroll_loop_with_partition_hint_no_interval` has loops with that annotation unrolled that cannot be parted.
 //!
-//! The marks go in any case: behind this pass nothing reads them.
+//! The marks and the annotations go in any case: behind this pass nothing reads them.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::pass::{PassContext, PassInfo};
@@ -94,61 +95,80 @@ impl Partition {
         if body == n.body { n.clone().into() } else { Stmt::loop_around(n, body) }
     }
 
-    /// The loop in up to three parts, if a condition of it can be solved.
+    /// The loop in up to three parts, if conditions of it can be solved: all of them together, or, in a loop that asks for it,
+    /// the first that holds for some iterations.
     fn split(&mut self, n: &Ref<For>, hinted: bool) -> Option<Stmt> {
         let mut conditions =
             Conditions { all: hinted, found: Vec::new(), running: Running::default(), inside: Vec::new() };
         conditions.visit_stmt(&n.body);
-        let (mut low, mut high) = (Vec::new(), Vec::new());
         let mut solved = Vec::new();
         for Condition { condition, running, inside } in &conditions.found {
-            for part in conjuncts(condition) {
-                if let Some(bounds) = self.solve(&part, &n.var, running, inside) {
-                    low.extend(bounds.low);
-                    high.extend(bounds.high);
-                    solved.push(part);
-                }
-            }
+            let parts = conjuncts(condition).into_iter();
+            let parts = parts.filter_map(|part| Some((self.solve(&part, &n.var, running, inside)?, part)));
+            solved.push(parts.collect::<Vec<_>>());
         }
+        let together: Vec<_> = solved.iter().flatten().cloned().collect();
+        let parts = self.parts(n, hinted, &together);
+        match hinted && parts.is_none() {
+            true => solved.iter().find_map(|one| self.parts(n, hinted, one)),
+            false => parts,
+        }
+    }
+
+    /// The loop without some conditions where all of them hold, between what is in front of that and behind.
+    fn parts(&mut self, n: &Ref<For>, hinted: bool, solved: &[(Solution, PrimExpr)]) -> Option<Stmt> {
         if solved.is_empty() {
             return None;
         }
         let end = self.analyzer.simplify(&(&n.min + &n.extent));
         // Between the loop's own ends, whatever the conditions say.
-        let low = match low.is_empty() {
-            true => n.min.clone(),
-            false => {
-                let low = low.into_iter().fold(n.min.clone(), |a, b| self.larger(&a, &b));
-                self.smaller(&low, &end)
-            }
-        };
-        let high = high.into_iter().fold(end.clone(), |a, b| self.smaller(&a, &b));
+        let mut low = n.min.clone();
+        for bound in solved.iter().flat_map(|(bounds, _)| &bounds.low) {
+            low = self.larger(&low, bound);
+        }
+        if solved.iter().any(|(bounds, _)| !bounds.low.is_empty()) {
+            low = self.smaller(&low, &end);
+        }
+        let mut high = end.clone();
+        for bound in solved.iter().flat_map(|(bounds, _)| &bounds.high) {
+            high = self.smaller(&high, bound);
+        }
         let high = self.larger(&high, &low);
-        let middle = Without { solved }.mutate_stmt(&n.body);
-        let parts = [(&n.min, &low, n.body.clone()), (&low, &high, middle), (&high, &end, n.body.clone())];
-        let mut made = Vec::new();
+        let middle = Without { solved: solved.iter().map(|(_, part)| part.clone()).collect() }.mutate_stmt(&n.body);
+        let parts = [(&n.min, &low, None), (&low, &high, Some(middle)), (&high, &end, None)];
+        let mut left = Vec::new();
         for (from, to, body) in parts {
             let extent = self.analyzer.simplify(&(to - from));
             if !self.analyzer.can_prove(&prim::le(&extent, 0)) {
-                made.push(self.part(n, from, extent, body));
+                left.push((from, extent, body));
             }
         }
-        Some(Stmt::seq(made))
+        // Where they hold for no iteration, the loop would be in pieces and as it was.
+        if hinted && left.iter().all(|(_, _, body)| body.is_none()) {
+            return None;
+        }
+        let again = hinted && left.iter().all(|(_, extent, _)| extent.as_int().is_some());
+        let made = left.into_iter().map(|(from, extent, body)| {
+            let body = body.unwrap_or_else(|| n.body.clone());
+            self.part(n, from, extent, body, again)
+        });
+        Some(Stmt::seq(made.collect::<Vec<_>>()))
     }
 
-    /// Some iterations of a loop, counted from zero.
-    fn part(&mut self, n: &Ref<For>, from: &PrimExpr, extent: PrimExpr, body: Stmt) -> Stmt {
+    /// Some iterations of a loop, counted from zero, and parted again where that is asked for.
+    fn part(&mut self, n: &Ref<For>, from: &PrimExpr, extent: PrimExpr, body: Stmt, again: bool) -> Stmt {
         let zero = prim::int_of(n.var.dtype(), 0);
         let whole: Stmt = Ref::new(For { min: zero, extent, body, ..(**n).clone() }).into();
         let Stmt::For(part) = fresh_copy(&whole) else { return whole };
-        let alone = part.extent.is_int(1) && part.annotations.0.is_empty() && !self.options.keep_single;
+        let is_plain = part.annotations.0.keys().all(|key| HINTS.contains(&key.as_str()));
+        let alone = part.extent.is_int(1) && is_plain && !self.options.keep_single;
         let shifted = if alone { from.clone() } else { prim::add(&part.var, from) };
         let body = substitute_stmt(&part.body, &VarMap::from([(part.var.clone(), shifted)]));
         if alone {
             return self.mutate_stmt(&body);
         }
-        let part = For { body, ..(*part).clone() };
-        self.within(&Ref::new(part))
+        let part = Ref::new(For { body, ..(*part).clone() });
+        if again { self.mutate_stmt(&part.into()) } else { self.within(&part) }
     }
 
     fn larger(&mut self, a: &PrimExpr, b: &PrimExpr) -> PrimExpr {
@@ -203,7 +223,7 @@ impl Partition {
 }
 
 /// The values of a counter from the largest of the first to in front of the smallest of the second.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Solution {
     low: Vec<PrimExpr>,
     high: Vec<PrimExpr>,
@@ -212,7 +232,7 @@ struct Solution {
 impl StmtMutator for Partition {
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
         let Stmt::For(n) = stmt else { return self.remake_stmt(stmt) };
-        let hinted = HINTS.iter().any(|hint| n.annotations.bool(hint) == Some(true));
+        let hinted = HINTS.iter().any(|hint| is_set(n.annotations.get(hint)));
         let looked_at = hinted || self.options.const_loops || n.extent.as_int().is_none();
         // A `break` in one piece would not leave the others.
         let in_pieces = matches!(n.kind, ForKind::Serial | ForKind::Parallel | ForKind::Unrolled)
@@ -227,6 +247,16 @@ impl StmtMutator for Partition {
             },
             false => self.within(n),
         }
+    }
+}
+
+/// Whether an annotation is there and neither false nor zero.
+fn is_set(value: Option<&AttrValue>) -> bool {
+    match value {
+        Some(AttrValue::Bool(set)) => *set,
+        Some(AttrValue::Int(number)) => *number != 0,
+        Some(AttrValue::Prim(e)) => e.as_int().is_some_and(|number| number != 0),
+        _ => false,
     }
 }
 
@@ -336,4 +366,15 @@ impl PrimMutator for Unmark {
     }
 }
 
-impl StmtMutator for Unmark {}
+impl StmtMutator for Unmark {
+    fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
+        let stmt = self.remake_stmt(stmt);
+        let Stmt::For(n) = &stmt else { return stmt };
+        if !HINTS.iter().any(|hint| n.annotations.get(hint).is_some()) {
+            return stmt;
+        }
+        let mut annotations = n.annotations.clone();
+        annotations.0.retain(|key, _| !HINTS.contains(&key.as_str()));
+        Ref::new(For { annotations, ..For::clone(n) }).into()
+    }
+}

@@ -97,6 +97,8 @@ impl LowerMatch {
             let terms = begin.iter().zip(&strides).map(|(i, s)| i * s);
             let offset = terms.fold(source.elem_offset.clone(), |sum, term| sum + term);
             self.vars.insert(var.clone(), offset);
+            // Views of its memory are views of the source's: they begin where they say that the part does.
+            self.vars.insert(buffer.data.clone(), PrimExpr::from(&source.data));
         }
         self.parts.insert(buffer.clone(), Part { source, begin });
         Ok(())
@@ -149,10 +151,12 @@ impl PrimMutator for LowerMatch {
         let shape = self.mutate_prims(&buffer.shape);
         let strides = self.mutate_prims(&buffer.strides);
         let elem_offset = self.mutate_prim(&buffer.elem_offset);
-        if shape == buffer.shape && strides == buffer.strides && elem_offset == buffer.elem_offset {
+        let data = self.vars.get(&buffer.data).and_then(PrimExpr::as_var).unwrap_or(&buffer.data).clone();
+        let same = shape == buffer.shape && strides == buffer.strides && elem_offset == buffer.elem_offset;
+        if same && data == buffer.data {
             return buffer.clone();
         }
-        let sized = Ref::new(Buffer { shape, strides, elem_offset, ..(**buffer).clone() });
+        let sized = Ref::new(Buffer { shape, strides, elem_offset, data, ..(**buffer).clone() });
         self.sized.insert(buffer.clone(), sized.clone());
         sized
     }

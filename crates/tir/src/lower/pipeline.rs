@@ -101,9 +101,9 @@ pub static PIPELINE: &[LowerStep] = &[
     step(opaque_blocks::PASS, opaque_blocks::convert_blocks_to_opaque).of_blocks().needed(),
     step(compact_allocations::PASS, compact_allocations::compact_allocations).of_blocks().when(When::Checked(false)),
     step(match_buffer::PASS, match_buffer::lower_match_buffers).of_blocks().needed(),
-    step(blocks::PASS, blocks::lower_opaque_blocks).of_blocks().needed(),
+    step(blocks::LOWERING, blocks::lower_opaque_blocks).of_blocks().needed(),
     step(bounds::PASS, bounds::check_bounds).when(When::Checked(true)).needed(),
-    step(simplify::PASS, simplify::simplify),
+    step(simplify::LOWERING, simplify::simplify),
     step(flatten::PASS, flatten::flatten_buffers).needed(),
     step(vectorize::PASS, vectorize::vectorize_loops)
         .parameter(vectorize::ANY_MASK, true)
@@ -114,7 +114,7 @@ pub static PIPELINE: &[LowerStep] = &[
         .when(When::KeepLoops(true))
         .needed(),
     step(unroll::PASS, unroll::unroll_loops).when(When::KeepLoops(false)).needed(),
-    step(simplify::PASS, simplify::simplify),
+    step(simplify::LOWERING, simplify::simplify),
     step(hoist::PASS, hoist::hoist_allocations),
     step(no_op::PASS, no_op::remove_no_ops),
 ];

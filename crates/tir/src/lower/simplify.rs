@@ -15,11 +15,12 @@
 //! were not there, or an index that is right under the condition alone would be evaluated without it.
 //!
 //! The analyzer's form is expanded, which is not always cheaper than what stood there; an expression is replaced only where
-//! the new one costs less.
+//! the new one costs less. The pass by itself takes the expanded form also where it costs the same, so that equal expressions
+//! look equal behind it; the one that lowering runs leaves them.
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::arith::{Analyzer, same, solver};
-use relaxide_ir::pass::PassInfo;
+use relaxide_ir::pass::{PassContext, PassInfo};
 use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Select, VarMap, substitute};
 use relaxide_ir::{BinaryOp, Var};
 
@@ -33,13 +34,14 @@ use crate::stmt::*;
 pub(super) const PASS: PassInfo = kernel_pass_with!(
     "tirx.transform.StmtSimplify",
     "Simplifies indices, bounds and conditions; drops guards that always hold.",
-    |func, context, _| {
-        let entry = |name| context.config.entry("tirx.StmtSimplify", name) != 0;
-        let under_each_other = entry("apply_constraints_to_boolean_branches");
-        let by_cases = entry("transitively_prove_inequalities");
-        let and_of_ors = entry("convert_boolean_to_and_of_ors");
-        Ok(simplify_more(func, Conditions { under_each_other, by_cases, and_of_ors, written_out: true }))
-    }
+    |func, context, _| Ok(simplify_more(func, Conditions { expanded: true, ..Conditions::of(context) }))
+);
+
+/// The same where kernels are lowered.
+pub(super) const LOWERING: PassInfo = kernel_pass_with!(
+    "tirx.transform.StmtSimplify",
+    "Simplifies indices, bounds and conditions; drops guards that always hold.",
+    |func, context, _| Ok(simplify_more(func, Conditions::of(context)))
 );
 
 /// The same for kernels in block form.
@@ -65,6 +67,22 @@ struct Conditions {
     and_of_ors: bool,
     /// Whether a condition stands where its name is used.
     written_out: bool,
+    /// Whether expressions take the analyzer's form also where it costs the same.
+    expanded: bool,
+}
+
+impl Conditions {
+    /// What the options of a context ask for.
+    fn of(context: &PassContext) -> Conditions {
+        let entry = |name| context.config.entry("tirx.StmtSimplify", name) != 0;
+        Conditions {
+            under_each_other: entry("apply_constraints_to_boolean_branches"),
+            by_cases: entry("transitively_prove_inequalities"),
+            and_of_ors: entry("convert_boolean_to_and_of_ors"),
+            written_out: true,
+            expanded: false,
+        }
+    }
 }
 
 fn simplify_more(func: &PrimFunc, conditions: Conditions) -> PrimFunc {
@@ -232,7 +250,8 @@ impl PrimMutator for Simplify {
                 return parted;
             }
             let simple = self.analyzer.simplify(&known);
-            return if cost(&simple) < cost(&known) { simple } else { known };
+            let most = cost(&known) + u64::from(self.conditions.expanded);
+            return if cost(&simple) < most { simple } else { known };
         }
         match e {
             PrimExpr::Call(n) if n.op == "tirx.if_then_else" => self.lazy_choice(e, n),

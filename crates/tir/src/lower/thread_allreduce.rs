@@ -140,7 +140,7 @@ impl StmtVisitor for Plans {
                 self.threads.truncate(outside);
             }
             Stmt::Attr(n) if n.key == "reduce_scope" => {
-                let outer = std::mem::replace(&mut self.reducer, n.node.clone());
+                let outer = std::mem::replace(&mut self.reducer, n.reducer());
                 self.walk_stmt(stmt);
                 self.reducer = outer;
             }
@@ -242,7 +242,7 @@ impl StmtMutator for Replace {
             },
             // Another view of a result.
             Stmt::Decl(n) if self.moved.contains_key(&n.buffer.data) => Stmt::nop(),
-            Stmt::Attr(n) if n.key == "reduce_scope" && n.node.is_some() => self.mutate_stmt(&n.body),
+            Stmt::Attr(n) if n.key == "reduce_scope" && n.reducer().is_some() => self.mutate_stmt(&n.body),
             Stmt::Store(n) => match self.moved.get(&n.buffer.data).cloned() {
                 Some((new, at)) => Stmt::store(&new.buffer, [at], self.mutate_prim(&n.value)),
                 None => self.remake_stmt(stmt),

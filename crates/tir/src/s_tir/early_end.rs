@@ -2,7 +2,8 @@
 //!
 //! Steps change the order in which iterations come, or how often a computation is done; all of them rest on every iteration
 //! being executed. Where a `break` or `continue` stands between the loops of a nest, or the kernel may `return`, that is
-//! not so, and none is taken. What a block does inside of itself is its own: a loop in it may end early.
+//! not so, and none is taken. What a block does inside of itself is its own: a loop in it may end early. A `break` in a block
+//! that leaves a loop around it is one of the nest.
 //!
 //! ```text
 //! for i, j in T.grid(n, m):            for i in range(n):
@@ -68,16 +69,28 @@ fn check(sch: &Schedule, place: &StmtRef) -> Result<(), ScheduleError> {
     Err(found.with_help("put the loop that ends early inside of a block"))
 }
 
-/// An early exit in a nest that is in none of its blocks.
+/// An early exit in a nest that leaves a loop of it, be it out of a block.
 fn between_blocks(stmt: &Stmt) -> Option<&'static str> {
     match stmt {
-        Stmt::Block(_) => None,
+        Stmt::Block(n) => n.block.init.iter().chain([&n.block.body]).find_map(leaves),
         Stmt::For(n) => between_blocks(&n.body),
         Stmt::While(n) => between_blocks(&n.body),
         Stmt::Seq(n) => n.seq.iter().find_map(between_blocks),
         Stmt::If(n) => between_blocks(&n.then_case).or_else(|| n.else_case.as_ref().and_then(between_blocks)),
         Stmt::Attr(n) => between_blocks(&n.body),
         other => other.early_exit().map(|exit: EarlyExit<'_>| exit.word()),
+    }
+}
+
+/// A `break` or `continue` in a statement that is of a loop around it.
+fn leaves(stmt: &Stmt) -> Option<&'static str> {
+    match stmt {
+        Stmt::For(_) | Stmt::While(_) => None,
+        Stmt::Seq(n) => n.seq.iter().find_map(leaves),
+        Stmt::If(n) => leaves(&n.then_case).or_else(|| n.else_case.as_ref().and_then(leaves)),
+        Stmt::Attr(n) => leaves(&n.body),
+        Stmt::Block(n) => n.block.init.iter().chain([&n.block.body]).find_map(leaves),
+        other => other.early_exit().filter(|exit| !matches!(exit, EarlyExit::Return(_))).map(|exit| exit.word()),
     }
 }
 
@@ -136,6 +149,16 @@ mod tests {
             let reason = format!("there is a `{word}` in the nest, so not all of its iterations are executed");
             assert_eq!(split(nest(sometimes(exit), store)), Err(reason));
         }
+    }
+
+    #[test]
+    fn a_jump_out_of_a_block_is_one_of_the_nest() {
+        let inside = |a: &Ref<Buffer>, vi: &PrimExpr| {
+            let sometimes = Stmt::when(prim::lt(Var::dim("n"), 3), Stmt::break_loop());
+            Stmt::seq([sometimes, store(a, vi)])
+        };
+        let reason = "there is a `break` in the nest, so not all of its iterations are executed".to_string();
+        assert_eq!(split(nest(Stmt::nop(), inside)), Err(reason));
     }
 
     #[test]

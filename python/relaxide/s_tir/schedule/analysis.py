@@ -3,6 +3,7 @@
 from ...tirx import For, IndexMap, IterVar, PrimFunc, Var
 from ...tirx._walk import walk
 from ..stmt import SBlock, SBlockRealize
+from ..sblock_scope import StmtSRef
 from .rv import ScheduleError
 
 
@@ -51,7 +52,8 @@ def get_tensorize_loop_mapping(sch, block, desc_func, allow_padding=False):
     kernels = [func for func in sch.mod.functions.values() if isinstance(func, PrimFunc)]
     everywhere = (stmt for func in kernels for stmt in walk(func.body) if isinstance(stmt, SBlockRealize))
     own = next(stmt for stmt in everywhere if stmt.block.same_as(sch.get(block)))
-    loops = {sch.get(loop).loop_var: loop for loop in sch.copy().get_loops(block)}
+    probe = sch.copy()
+    loops = {loop.loop_var: loop for loop in (probe.get(one) for one in probe.get_loops(block))}
     axes = list(zip(own.block.iter_vars, own.iter_values))
     mapped, numbers, paddings, last = {}, {}, [None] * len(axes), len(axes)
     for axis, value in reversed(list(zip(inner.block.iter_vars, inner.iter_values))):
@@ -73,7 +75,7 @@ def get_tensorize_loop_mapping(sch, block, desc_func, allow_padding=False):
         extent = axes[found][0].extent.value
         if extent % length:
             paddings[found] = length
-        mapped[sch.get_sref(loops[axes[found][1]])] = desc
+        mapped[StmtSRef._of(sch, loops[axes[found][1]])] = desc
         numbers[desc] = [i for i, loop in enumerate(desc_loops) if loop.same_as(desc)][0]
     padded = [1 if one is None else one for one in paddings] if any(paddings) else None
     return TensorizeInfo(mapped, numbers, padded)

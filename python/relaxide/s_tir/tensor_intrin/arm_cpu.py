@@ -7,7 +7,7 @@ _REPEATED = 'T.reinterpret("int8x8", T.Broadcast({vector}, 2))'
 
 
 def _pairs(begin):
-    rows = f"B[0, T.Ramp({begin}, 1, 8)]"
+    rows = f"all_rows[T.Ramp({begin}, 1, 8)]"
     products = f'T.call_llvm_pure_intrin("int16x8", "llvm.aarch64.neon.smull", {_REPEATED}, {rows})'
     return f'T.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.saddlp", {products})'
 

@@ -57,7 +57,15 @@ impl ProgramWriter<'_> {
             let value = this.expression(known.buffer.dtype, 2);
             let store = Stmt::store(&known.buffer, indices.iter().cloned(), value);
             if may_end && this.random.one_in(3) {
-                return Stmt::seq([this.sometimes_early_exit(), store]);
+                let body = Stmt::seq([this.sometimes_early_exit(), store]);
+                if !this.random.one_in(3) {
+                    return body;
+                }
+                // Out of a block, too.
+                let name = this.name("leaving");
+                let block = this.block(name, Vec::new(), Vec::new(), None, body);
+                let predicate = prim::boolean(true);
+                return Ref::new(SBlockRealize { iter_values: Vec::new(), predicate, block }).into();
             }
             match this.random.one_in(3) {
                 true => Stmt::when(this.condition(), store),
