@@ -432,7 +432,8 @@ impl Stmt {
     pub fn for_loop(kind: ForKind, var: Ref<Var>, extent: impl Into<PrimExpr>, body: Stmt) -> Stmt {
         let min = relaxide_ir::prim::int_of(var.dtype(), 0);
         let extent = relaxide_ir::prim::cast(var.dtype(), extent.into());
-        Ref::new(For { var, min, extent, kind, thread_tag: String::new(), annotations: Attrs::new(), body, step: None }).into()
+        Ref::new(For { var, min, extent, kind, thread_tag: String::new(), annotations: Attrs::new(), body, step: None })
+            .into()
     }
 
     /// The same loop around another body.

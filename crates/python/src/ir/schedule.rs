@@ -101,7 +101,8 @@ impl PySchedule {
     fn new(module: &Bound<'_, PyAny>, seed: i64, checked: bool) -> PyResult<PySchedule> {
         let module = module.cast::<IRModule>().map_err(|_| PyTypeError::new_err("a schedule needs an IRModule"))?;
         let module = relaxide::IRModule::clone(&module.get().get());
-        let module = relaxide::tir::lower::module_of_unit_steps(module, "Schedule").map_err(super::transform::refused)?;
+        let module =
+            relaxide::tir::lower::module_of_unit_steps(module, "Schedule").map_err(super::transform::refused)?;
         let mut schedule = Schedule::new(module);
         schedule.seed(seed);
         schedule.set_checked(checked);

@@ -42,7 +42,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     "Says of every kernel how it may be fused, by what its blocks do.",
     |module, _, _| Ok(run(module)),
 )
-    .ready(relaxide_tir::lower::module_of_unit_steps);
+.ready(relaxide_tir::lower::module_of_unit_steps);
 
 /// The attribute of a kernel that holds its pattern.
 pub const PATTERN_ATTR: &str = "op_pattern";

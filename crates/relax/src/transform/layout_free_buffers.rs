@@ -30,7 +30,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     "Kernels are told which of their inputs may be laid out anew.",
     |module, _, _| run(module),
 )
-    .ready(relaxide_tir::lower::module_of_unit_steps);
+.ready(relaxide_tir::lower::module_of_unit_steps);
 
 /// The attribute of a kernel: places of the inputs that may be laid out anew.
 pub(super) const LAYOUT_FREE_ATTR: &str = "layout_free_buffers";

@@ -28,7 +28,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     "Kernels that only copy elements in order become views.",
     |module, _, _| run(module),
 )
-    .ready(relaxide_tir::lower::module_of_unit_steps);
+.ready(relaxide_tir::lower::module_of_unit_steps);
 
 fn run(module: IRModule) -> PassResult {
     let copies = |(name, f): (&str, Ref<PrimFunc>)| is_reshape(&f).then(|| name.to_string());

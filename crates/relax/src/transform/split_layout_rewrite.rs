@@ -33,7 +33,7 @@ const NAME: &str = "SplitLayoutRewritePreproc";
 
 pub(super) const PASS: PassInfo =
     PassInfo::new(NAME, "What lays weights out anew leaves the kernel that uses them.", |module, _, _| run(module))
-    .ready(relaxide_tir::lower::module_of_unit_steps);
+        .ready(relaxide_tir::lower::module_of_unit_steps);
 
 const PREPROC_ATTR: &str = "meta_schedule.layout_rewrite_preproc";
 

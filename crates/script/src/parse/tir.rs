@@ -361,12 +361,7 @@ impl Parser<'_> {
         }
     }
 
-    fn under_attrs(
-        &mut self,
-        node: Option<AttrValue>,
-        pairs: Vec<(String, PrimExpr)>,
-        body: &[Py],
-    ) -> Parsed<()> {
+    fn under_attrs(&mut self, node: Option<AttrValue>, pairs: Vec<(String, PrimExpr)>, body: &[Py]) -> Parsed<()> {
         let body = self.tir_body(body)?;
         let nest = pairs.into_iter().rev();
         let under = |body, (key, value)| Ref::new(AttrStmt { node: node.clone(), key, value, body }).into();
@@ -390,7 +385,16 @@ impl Parser<'_> {
         let min = prim::int_of(extent.dtype(), 0);
         let body = self.loop_body(&[(target, PrimExpr::from(&var), extent.clone())], body)?;
         let annotations = Attrs::new();
-        self.push(Ref::new(For { var, min, extent, kind: ForKind::ThreadBinding, thread_tag, annotations, body, step: None }));
+        self.push(Ref::new(For {
+            var,
+            min,
+            extent,
+            kind: ForKind::ThreadBinding,
+            thread_tag,
+            annotations,
+            body,
+            step: None,
+        }));
         Ok(())
     }
 
@@ -446,7 +450,16 @@ impl Parser<'_> {
         };
         let (min, body) = (prim::int_of(extent.dtype(), 0), self.tir_body(body)?);
         let annotations = Attrs::new();
-        self.push(Ref::new(For { var, min, extent, kind: ForKind::ThreadBinding, thread_tag, annotations, body, step: None }));
+        self.push(Ref::new(For {
+            var,
+            min,
+            extent,
+            kind: ForKind::ThreadBinding,
+            thread_tag,
+            annotations,
+            body,
+            step: None,
+        }));
         Ok(())
     }
 

@@ -200,8 +200,17 @@ impl Parser<'_> {
         let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| {
             let min = prim::int_of(extent.dtype(), 0);
             let annotations = Attrs::new();
-            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body, step: None })
-                .into()
+            Ref::new(For {
+                var,
+                min,
+                extent,
+                kind: ForKind::Serial,
+                thread_tag: String::new(),
+                annotations,
+                body,
+                step: None,
+            })
+            .into()
         });
         self.push(nest);
         Ok(())
@@ -233,8 +242,17 @@ impl Parser<'_> {
         self.kernel.loops.truncate(depth);
         let nest = loops.into_iter().rev().fold(inner?, |body, (var, extent)| {
             let (min, annotations) = (prim::int_of(extent.dtype(), 0), Attrs::new());
-            Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag: String::new(), annotations, body, step: None })
-                .into()
+            Ref::new(For {
+                var,
+                min,
+                extent,
+                kind: ForKind::Serial,
+                thread_tag: String::new(),
+                annotations,
+                body,
+                step: None,
+            })
+            .into()
         });
         self.push(nest);
         Ok(())

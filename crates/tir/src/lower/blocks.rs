@@ -86,7 +86,8 @@ impl LowerBlocks {
             return Stmt::alloc(buffer);
         }
         let nowhere = AttrValue::List(Vec::new());
-        let annotations = Attrs::new().with("buffer_allocated_addr", nowhere).with("buffer_data_alignment", buffer.alignment);
+        let annotations =
+            Attrs::new().with("buffer_allocated_addr", nowhere).with("buffer_data_alignment", buffer.alignment);
         Ref::new(AllocBuffer { buffer: buffer.clone(), annotations }).into()
     }
 }

@@ -55,7 +55,8 @@ pub(super) fn compact_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerErro
 fn compact(func: &PrimFunc, strict: bool) -> Result<PrimFunc, LowerError> {
     let mut analyzer = Analyzer::new();
     analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
-    let mut find = Find { analyzer, strict, pointers: shared_memory(&func.body), threads: Vec::new(), smaller: HashMap::new() };
+    let mut find =
+        Find { analyzer, strict, pointers: shared_memory(&func.body), threads: Vec::new(), smaller: HashMap::new() };
     find.visit_stmt(&func.body);
     if find.smaller.is_empty() {
         return Ok(func.clone());

@@ -22,9 +22,9 @@
 //! The marks and the annotations go in any case: behind this pass nothing reads them.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
+use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::pass::{PassContext, PassInfo};
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, free_vars, substitute};
 

@@ -49,7 +49,7 @@ use crate::*;
 
 pub(super) const PASS: PassInfo =
     PassInfo::new("FuseTIR", "The kernels of a primitive function become one kernel.", |module, _, _| run(module))
-    .ready(relaxide_tir::lower::module_of_unit_steps);
+        .ready(relaxide_tir::lower::module_of_unit_steps);
 
 fn run(module: IRModule) -> PassResult {
     let is_primitive = |f: &Function| f.attrs.bool(PRIMITIVE_ATTR) == Some(true);

@@ -79,7 +79,7 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     PassParam::required("patterns", ParamKind::Strs, "Kernels of the module, by name, each of one loop nest."),
     PassParam::required("fcodegen", ParamKind::Str, "The source of the library function that all matches become."),
 ])
-    .ready(relaxide_tir::lower::module_of_unit_steps);
+.ready(relaxide_tir::lower::module_of_unit_steps);
 
 /// What a code generator makes of the first stages of a kernel.
 #[derive(Clone, Debug, Default)]

@@ -36,7 +36,12 @@ fn sums(target: &str, y: i64, x: i64) -> PrimFunc {
             ];
             let call = Stmt::evaluate(prim::call(DataType::void(), ALL_REDUCE, args));
             let (key, value) = ("reduce_scope".to_string(), at.clone());
-            let reduce = Stmt::Attr(Ref::new(AttrStmt { node: Some(AttrValue::Object(reducer.into())), key, value, body: call }));
+            let reduce = Stmt::Attr(Ref::new(AttrStmt {
+                node: Some(AttrValue::Object(reducer.into())),
+                key,
+                value,
+                body: call,
+            }));
             let store = Stmt::store(&b, [ty.clone()], prim::load(&sum, [at.clone()]));
             Stmt::seq([Stmt::alloc(&sum), reduce, Stmt::when(prim::eq(tx, at), store)])
         })

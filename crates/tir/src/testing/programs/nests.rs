@@ -178,7 +178,8 @@ impl ProgramWriter<'_> {
         loops.into_iter().rev().fold(body, |body, l| {
             let (thread_tag, annotations) = (String::new(), Default::default());
             let min = prim::int_of(self.index, l.min);
-            Ref::new(For { var: l.var, min, extent: l.extent, kind: l.kind, thread_tag, annotations, body, step: None }).into()
+            Ref::new(For { var: l.var, min, extent: l.extent, kind: l.kind, thread_tag, annotations, body, step: None })
+                .into()
         })
     }
 
