@@ -14,7 +14,7 @@
 //!
 //! A loop of constant extent is left as it is, since its guards are cheap where it is short, unless it is asked for: by the option
 //! `s_tir.LoopPartition` with `partition_const_loop`, or by the loop's annotation `pragma_loop_partition_hint`, which also takes
-//! all conditions for likely. The parts of a loop of constant extent that asks for it are parted in turn.
+//! all conditions for likely. Of such a loop, if its extent is constant, the parts that keep conditions are parted in turn.
 //!
 //! Of the option's other entries, `no_unroll_loop_with_extent_one` keeps parts of one iteration loops, and
 //! `unroll_loop_with_partition_hint_no_interval` has loops with that annotation unrolled that cannot be parted.
@@ -149,6 +149,7 @@ impl Partition {
         }
         let again = hinted && left.iter().all(|(_, extent, _)| extent.as_int().is_some());
         let made = left.into_iter().map(|(from, extent, body)| {
+            let again = again && body.is_none();
             let body = body.unwrap_or_else(|| n.body.clone());
             self.part(n, from, extent, body, again)
         });
