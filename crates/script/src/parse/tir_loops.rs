@@ -121,7 +121,7 @@ impl Parser<'_> {
         let Some(e) = args.take("step") else { return Ok(None) };
         let step = self.scalar_expr(e)?;
         match step.as_int() {
-            Some(0) => Err(self.error(Code::Type, "a loop that counts by zero does not end", e.range()).into()),
+            Some(0) => Err(self.error(Code::Type, "a loop that counts by zero does not end", e.range())),
             Some(1) => Ok(None),
             _ => Ok(Some(self.counts(step, e.range())?)),
         }
