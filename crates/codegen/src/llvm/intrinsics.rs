@@ -33,6 +33,9 @@ done:
   ret i64 %result
 }";
 
+/// Families of LLVM's functions that are each of one type, which is no part of their names.
+const OF_ONE_TYPE: &[&str] = &["llvm.x86.", "llvm.hexagon."];
+
 /// The functions of LLVM whose names say the type of the result in front of that of the operand.
 const RESULT_IN_NAME: [&str; 6] =
     ["llvm.fptosi.sat", "llvm.fptoui.sat", "llvm.llrint", "llvm.llround", "llvm.lrint", "llvm.lround"];
@@ -351,7 +354,8 @@ impl Body<'_, '_> {
             true => format!("{}.{}", result.mangled(), of.mangled()),
             false => of.mangled(),
         };
-        let name = match function.ends_with(&format!(".{suffix}")) {
+        let is_whole = OF_ONE_TYPE.iter().any(|family| function.starts_with(family));
+        let name = match is_whole || function.ends_with(&format!(".{suffix}")) {
             true => function.to_string(),
             false => format!("{function}.{suffix}"),
         };

@@ -23,7 +23,7 @@ _LOOPS = """
 """
 
 _CALL = """
-        all_rows = T.decl_buffer(({numbers},), "{b}", data=B.data, elem_offset=B.elem_offset, offset_factor=1{scope})
+        all_rows = T.decl_buffer(({numbers},), "{b}", data=B.data, elem_offset=B.elem_offset{scope})
         C[T.Ramp(0, 1, {rows})] = {value}
 """
 
