@@ -421,6 +421,13 @@ impl Stmt {
         Stmt::for_loop(ForKind::Serial, var, extent, body)
     }
 
+    /// A loop over `0 .. extent` whose iterations are threads of that kind (`threadIdx.x`).
+    pub fn threads(var: Ref<Var>, extent: PrimExpr, thread_tag: String, body: impl Into<Stmt>) -> Stmt {
+        let min = relaxide_ir::prim::int_of(extent.dtype(), 0);
+        let (kind, body) = (ForKind::ThreadBinding, body.into());
+        Ref::new(For { var, min, extent, kind, thread_tag, annotations: Attrs::new(), body, step: None }).into()
+    }
+
     /// A serial loop from zero over a new variable of that name, which the body is made from.
     pub fn each(name: &str, extent: impl Into<PrimExpr>, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
         let var = Var::dim(name);

@@ -4,7 +4,7 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim;
 use relaxide_ir::{AttrValue, Attrs, Buffer, PrimExpr, Type, Var};
 use relaxide_tir::tile::DEVICE_ENTRY;
-use relaxide_tir::{AssertStmt, AttrStmt, Evaluate, For, ForKind, PrimFunc, Stmt, While};
+use relaxide_tir::{AssertStmt, AttrStmt, Evaluate, PrimFunc, Stmt, While};
 use ruff_python_ast::{self as ast, Expr, Stmt as Py};
 use ruff_text_size::Ranged;
 
@@ -382,19 +382,8 @@ impl Parser<'_> {
             return Err(error.with_help("write `with T.launch_thread(\"threadIdx.x\", 8) as tx:`").into());
         };
         let var = self.loop_var(target, extent.dtype());
-        let min = prim::int_of(extent.dtype(), 0);
         let body = self.loop_body(&[(target, PrimExpr::from(&var), extent.clone())], body)?;
-        let annotations = Attrs::new();
-        self.push(Ref::new(For {
-            var,
-            min,
-            extent,
-            kind: ForKind::ThreadBinding,
-            thread_tag,
-            annotations,
-            body,
-            step: None,
-        }));
+        self.push(Stmt::threads(var, extent, thread_tag, body));
         Ok(())
     }
 
@@ -448,18 +437,8 @@ impl Parser<'_> {
             let problem = format!("a variable is expected, but this is {named}");
             return Err(self.error(Code::Type, problem, var.range()));
         };
-        let (min, body) = (prim::int_of(extent.dtype(), 0), self.tir_body(body)?);
-        let annotations = Attrs::new();
-        self.push(Ref::new(For {
-            var,
-            min,
-            extent,
-            kind: ForKind::ThreadBinding,
-            thread_tag,
-            annotations,
-            body,
-            step: None,
-        }));
+        let body = self.tir_body(body)?;
+        self.push(Stmt::threads(var, extent, thread_tag, body));
         Ok(())
     }
 

@@ -197,21 +197,7 @@ impl Parser<'_> {
         let counters: Vec<_> =
             loops.iter().map(|(target, var, extent)| (*target, PrimExpr::from(var), extent.clone())).collect();
         let body = self.loop_body(&counters, &n.body)?;
-        let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| {
-            let min = prim::int_of(extent.dtype(), 0);
-            let annotations = Attrs::new();
-            Ref::new(For {
-                var,
-                min,
-                extent,
-                kind: ForKind::Serial,
-                thread_tag: String::new(),
-                annotations,
-                body,
-                step: None,
-            })
-            .into()
-        });
+        let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| Stmt::serial(var, extent, body));
         self.push(nest);
         Ok(())
     }
@@ -240,20 +226,7 @@ impl Parser<'_> {
             p.tir_body(body)
         });
         self.kernel.loops.truncate(depth);
-        let nest = loops.into_iter().rev().fold(inner?, |body, (var, extent)| {
-            let (min, annotations) = (prim::int_of(extent.dtype(), 0), Attrs::new());
-            Ref::new(For {
-                var,
-                min,
-                extent,
-                kind: ForKind::Serial,
-                thread_tag: String::new(),
-                annotations,
-                body,
-                step: None,
-            })
-            .into()
-        });
+        let nest = loops.into_iter().rev().fold(inner?, |body, (var, extent)| Stmt::serial(var, extent, body));
         self.push(nest);
         Ok(())
     }
