@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use relaxide_ffi::{Error, ErrorKind};
 
-use super::waiting::Waiting;
+use super::waiting::{Core, Waiting};
 
 /// A barrier for a fixed number of tasks, which may meet at it again and again.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Barrier {
             // The barrier lives on: its launch is not over before this task is.
             self.early.wake(usize::MAX);
         } else {
-            self.early.until(false, || self.rounds.load(Ordering::SeqCst) != round);
+            self.early.until(Core::Shared, || self.rounds.load(Ordering::SeqCst) != round);
         }
         Ok(())
     }

@@ -19,12 +19,22 @@ const BURST: u32 = 200;
 /// The same of threads that have a core each: a hundred microseconds or more.
 const LONG_BURST: u32 = 6_000;
 
-fn spins() -> u32 {
-    static SPINS: OnceLock<u32> = OnceLock::new();
+/// The number of looks that the environment gives.
+fn given_spins() -> Option<u32> {
+    static SPINS: OnceLock<Option<u32>> = OnceLock::new();
     *SPINS.get_or_init(|| {
         let names = ["RELAXIDE_THREAD_POOL_SPIN_COUNT", "TVM_THREAD_POOL_SPIN_COUNT"];
-        environment::number(&names, |_| true).unwrap_or(DEFAULT_SPINS)
+        environment::number(&names, |_| true)
     })
+}
+
+/// Whether a waiting thread has a core to itself, as far as the threads that take part are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Core {
+    /// It has, as each of them has.
+    Own,
+    /// One of them may need the same.
+    Shared,
 }
 
 /// A place where threads wait for an event.
@@ -40,13 +50,13 @@ impl Waiting {
         Self { sleepers: AtomicUsize::new(0), lock: Mutex::new(()), event: Condvar::new() }
     }
 
-    /// Waits until `done`, which must read with sequential consistency what the waker has written so. `has_core` says that no other thread
-    /// that takes part needs the core of this one.
-    pub(super) fn until(&self, has_core: bool, done: impl Fn() -> bool) {
-        let burst = if has_core { LONG_BURST } else { BURST };
-        let spins = spins();
-        let spins = if spins == DEFAULT_SPINS { spins + burst } else { spins };
-        for look in 0..spins {
+    /// Waits until `done`, which must read with sequential consistency what the waker has written so.
+    pub(super) fn until(&self, core: Core, done: impl Fn() -> bool) {
+        let burst = match core {
+            Core::Own => LONG_BURST,
+            Core::Shared => BURST,
+        };
+        for look in 0..given_spins().unwrap_or(burst + DEFAULT_SPINS) {
             if done() {
                 return;
             }

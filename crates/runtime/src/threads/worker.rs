@@ -7,7 +7,7 @@ use relaxide_ffi::{Error, ErrorKind};
 
 use super::cores::Cores;
 use super::round::{Job, Round};
-use super::waiting::Waiting;
+use super::waiting::{Core, Waiting};
 
 /// What the threads of the pool share.
 #[derive(Debug)]
@@ -42,9 +42,9 @@ impl Crew {
     }
 
     /// Whether the workers and the launching thread have a core each, as far as this process knows.
-    fn has_cores(&self) -> bool {
+    fn core(&self) -> Core {
         static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
-        self.size() < *CORES
+        if self.size() < *CORES { Core::Own } else { Core::Shared }
     }
 
     /// Brings the number of workers to `size`, or as near as the system allows. Surplus workers end, at once or after the
@@ -73,7 +73,7 @@ impl Crew {
             while !is_surplus() {
                 let seen = self.round.number();
                 self.run_tasks(number + 1);
-                self.idle.until(self.has_cores(), || self.round.number() != seen || is_surplus());
+                self.idle.until(self.core(), || self.round.number() != seen || is_surplus());
             }
             self.cores.leave();
         };
@@ -93,7 +93,7 @@ impl Crew {
         }
         self.idle.wake(helpers);
         self.run_tasks(0);
-        self.launcher.until(self.has_cores(), || self.round.is_over());
+        self.launcher.until(self.core(), || self.round.is_over());
         let error = self.first_error.lock().unwrap_or_else(PoisonError::into_inner).take();
         error.map_or(Ok(()), |(_, error)| Err(error))
     }
