@@ -14,14 +14,14 @@ use relaxide_runtime::memory::Buffer;
 use crate::closure::Closure;
 
 /// The index that a program gives for the processor's own memory.
-pub(crate) const HOST: i64 = -1;
+pub(crate) const HOST_DEVICE: i64 = -1;
 
 /// A machine, as builtins and closures see it.
 pub(crate) trait Host: Send + Sync {
     /// The first device of the program.
     fn main_device(&self) -> Device;
 
-    /// Takes memory of a device, by its index in the machine or [`HOST`].
+    /// Takes memory of a device, by its index in the machine or [`HOST_DEVICE`].
     fn buffer(&self, device: i64, bytes: usize) -> Result<Buffer, Error>;
 
     /// Calls a function of the program by its index in the table of functions.

@@ -9,7 +9,7 @@ use relaxide_runtime::device;
 use relaxide_runtime::memory::{ShapeHeap, Storage};
 
 use super::{Args, Builtin, mismatch};
-use crate::host::{HOST, Host};
+use crate::host::{HOST_DEVICE, Host};
 
 /// The interpreter knows these four: with operands that are known, as nearly always, they are operations of its own.
 pub(crate) const ALLOC_SHAPE_HEAP: &str = "vm.builtin.alloc_shape_heap";
@@ -56,7 +56,7 @@ fn alloc_shape_heap(host: &dyn Host, args: &Args<'_, '_>) -> Result<Any, Error> 
         return Err(args.error(ErrorKind::ValueError, format_args!("{size} values, where {MAX_HEAP} are possible")));
     }
     // From the host's allocator, so that it counts where memory is limited.
-    let storage = Storage::new(host.buffer(HOST, size * size_of::<i64>())?);
+    let storage = Storage::new(host.buffer(HOST_DEVICE, size * size_of::<i64>())?);
     let heap = Storage::tensor(&storage, 0, &[size as i64], DataType::int(64))?;
     ShapeHeap::new(&heap)?.clear();
     Ok(heap.into())

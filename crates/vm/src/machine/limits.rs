@@ -21,7 +21,7 @@ use relaxide_runtime::memory::{Allocator, Budget, Metered};
 
 use super::stack::{Frame, Stack};
 use super::{VirtualMachine, Vm, VmDevice};
-use crate::host::HOST;
+use crate::host::HOST_DEVICE;
 
 /// How many instructions pass between two looks at the clock.
 const CLOCK_PERIOD: u64 = 16;
@@ -173,7 +173,7 @@ impl Vm {
 
     fn find_place<'a>(&self, places: &'a [VmDevice], index: i64) -> Result<&'a VmDevice, Error> {
         let place = match index {
-            HOST => places.last(),
+            HOST_DEVICE => places.last(),
             _ => usize::try_from(index).ok().and_then(|index| places.get(index)),
         };
         place.ok_or_else(|| {
