@@ -120,10 +120,8 @@ impl StmtMutator for Widen {
             Stmt::Bind(n) => Stmt::bind(n.var.clone(), self.kept(&n.value)),
             Stmt::For(n) => {
                 let (min, extent) = (self.kept(&n.min), self.kept(&n.extent));
-                let (var, thread_tag, annotations) = (n.var.clone(), n.thread_tag.clone(), n.annotations.clone());
                 let body = self.mutate_stmt(&n.body);
-                Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body, step: n.step.clone() })
-                    .into()
+                Ref::new(For { min, extent, body, ..For::clone(n) }).into()
             }
             _ => self.remake_stmt(stmt),
         }
