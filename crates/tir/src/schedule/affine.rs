@@ -154,7 +154,12 @@ fn is_cheap_call(op: &str) -> bool {
 
 /// `ceil(a / b)` of non-negative `a` and a positive constant.
 pub fn ceil_div(a: &PrimExpr, b: i64) -> PrimExpr {
-    relaxide_ir::prim::floordiv(add(a, int(b - 1)), int(b))
+    ceil_div_by(a, &int(b))
+}
+
+/// The same by a number that need not be known.
+pub fn ceil_div_by(a: &PrimExpr, b: &PrimExpr) -> PrimExpr {
+    relaxide_ir::prim::floordiv(add(a, relaxide_ir::prim::sub(b, int(1))), b)
 }
 
 /// An expression with one variable replaced.

@@ -242,9 +242,7 @@ impl Found<'_> {
         list.extend(register_tile.emit_epilogues(cx, &acc)?);
         Ok(Stmt::seq(list))
     }
-}
 
-impl Found<'_> {
     /// The lines that the tile's columns are in some steps later, of the last step where there are no more.
     fn requests(&self, renamed: &VarMap, decided: &Decided, tile: &Tile) -> Vec<(Ref<Buffer>, PrimExpr)> {
         let stage = &self.reduce.stage;

@@ -13,7 +13,7 @@ use relaxide_ir::prim::{PrimExpr, add, floordiv, int, max, min, mul, sub};
 use super::decide::BlockRows;
 use super::height_of;
 use crate::Stmt;
-use crate::schedule::affine::{ceil_div, product};
+use crate::schedule::affine::{ceil_div, ceil_div_by, product};
 use crate::schedule::parameters::{Choices, Domain, Guess};
 use crate::schedule::rules::register_tile::{self, Rows};
 use crate::schedule::rules::window::Windowed;
@@ -147,10 +147,9 @@ impl Chunk {
         if chunks.is_int(1) {
             return (binds, all);
         }
-        let up = |count: &PrimExpr, by: &PrimExpr| floordiv(add(count, sub(by, int(1))), by);
         if window.has_rows_to_divide() {
             let (first_line, lines) = share(count, chunks, number, &mut binds);
-            return (binds, Chunk { first_line, lines, most_lines: up(most, chunks), ..all });
+            return (binds, Chunk { first_line, lines, most_lines: ceil_div_by(most, chunks), ..all });
         }
         let (start, length) = (Var::dim("start"), Var::dim("length"));
         let (first_pixel, pixels) = (PrimExpr::from(&start), PrimExpr::from(&length));
@@ -163,7 +162,12 @@ impl Chunk {
             binds.push(Stmt::bind(length, sub(min(mul(add(first, here), int(tile)), extent), &first_pixel)));
             return (
                 binds,
-                Chunk { first_pixel, pixels, most_pixels: mul(up(&number_of_tiles, chunks), int(tile)), ..all },
+                Chunk {
+                    first_pixel,
+                    pixels,
+                    most_pixels: mul(ceil_div_by(&number_of_tiles, chunks), int(tile)),
+                    ..all
+                },
             );
         };
         let number_of_tiles = tiles(row, tile);

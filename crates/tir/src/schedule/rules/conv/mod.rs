@@ -25,9 +25,9 @@ mod tiles;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
-use relaxide_ir::prim::{PrimExpr, add, floordiv, int, min, mul, sub};
+use relaxide_ir::prim::{PrimExpr, floordiv, int, min, mul, sub};
 
-use super::super::affine::product;
+use super::super::affine::{ceil_div_by, product};
 use super::super::parameters::Choices;
 use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
 use super::contraction::Contraction;
@@ -156,7 +156,7 @@ impl Blocks<'_> {
         let (window, part, most, height) = (self.window, self.part, self.most, height_of(self.window));
         let (p, block, y0, count) = (Var::dim("p"), Var::dim("block"), Var::dim("y0"), Var::dim("count"));
         let mut axes = window.outer.clone();
-        axes.push(Axis { var: block.clone(), extent: floordiv(add(&height, sub(most, int(1))), most) });
+        axes.push(Axis { var: block.clone(), extent: ceil_div_by(&height, most) });
         // The tasks of a block.
         let chunk = Axis { var: Var::dim("chunk"), extent: self.chunks.clone() };
         let mut of_block = [Axis { var: part.var.clone(), extent: int(part.of) }, chunk.clone()];
