@@ -422,9 +422,9 @@ impl Stmt {
     }
 
     /// A loop over `0 .. extent` whose iterations are threads of that kind (`threadIdx.x`).
-    pub fn threads(var: Ref<Var>, extent: PrimExpr, thread_tag: String, body: impl Into<Stmt>) -> Stmt {
+    pub fn threads(var: Ref<Var>, extent: PrimExpr, tag: impl Into<String>, body: Stmt) -> Stmt {
         let min = relaxide_ir::prim::int_of(extent.dtype(), 0);
-        let (kind, body) = (ForKind::ThreadBinding, body.into());
+        let (kind, thread_tag) = (ForKind::ThreadBinding, tag.into());
         Ref::new(For { var, min, extent, kind, thread_tag, annotations: Attrs::new(), body, step: None }).into()
     }
 

@@ -225,8 +225,8 @@ fn spread(n: &For) -> Stmt {
         _ => Stmt::when(lt(PrimExpr::from(&at), n.extent.clone()), inside),
     };
     let body = Stmt::seq([Stmt::bind(at, value), inside]);
-    let body = bound(thread, number(threads), "threadIdx.x", body);
-    bound(block, relaxide_ir::prim::cast(dtype, blocks), "blockIdx.x", body)
+    let body = Stmt::threads(thread, number(threads), "threadIdx.x", body);
+    Stmt::threads(block, relaxide_ir::prim::cast(dtype, blocks), "blockIdx.x", body)
 }
 
 fn one_thread(body: Stmt) -> Stmt {
@@ -239,12 +239,8 @@ pub(crate) fn launch(block: &Ref<Var>, blocks: PrimExpr, thread: &Ref<Var>, thre
         Some(1..) => body,
         _ => Stmt::when(lt(PrimExpr::from(block), blocks.clone()), body),
     };
-    bound(block.clone(), blocks, "blockIdx.x", bound(thread.clone(), int(threads), "threadIdx.x", body))
-}
-
-fn bound(var: Ref<Var>, extent: PrimExpr, tag: &str, body: Stmt) -> Stmt {
-    let (min, kind, annotations) = (int_of(var.dtype(), 0), ForKind::ThreadBinding, Default::default());
-    Ref::new(For { var, min, extent, kind, thread_tag: tag.into(), annotations, body, step: None }).into()
+    let inner = Stmt::threads(thread.clone(), int(threads), "threadIdx.x", body);
+    Stmt::threads(block.clone(), blocks, "blockIdx.x", inner)
 }
 
 /// The statement with loops that one thread executes.
