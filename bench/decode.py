@@ -24,7 +24,7 @@ from turns import Contender, serve  # noqa: E402
 PAST, PROMPT = 64, 64
 #: Bits of a weight, with its scales, by contender.
 BITS = {
-    "float32": 32, "bf16": 16, "bfloat16-weights": 16, "int8-weights": 8, "int8": 8.5, "int4-weights": 4.5,
+    "float32": 32, "bf16": 16, "bfloat16-weights": 16, "int8-weights": 8, "int8": 8.25, "int4-weights": 4.5,
     "onnxruntime": 32, "onnxruntime int8": 8, "onnxruntime int4": 5,
     "llama.cpp f32": 32, "llama.cpp q8_0": 8.5, "llama.cpp q4_0": 4.5,
 }

@@ -34,7 +34,7 @@ pub(super) const READ_PERMUTED: PassInfo = PassInfo::new(
 );
 
 /// Rows of the left factor up to which a computed matrix is read as it lies. More rows pack it in parts, some of them again and again,
-/// which is dearer from an order of axes that is not theirs.
+/// which is dearer from an order of axes that is not theirs. Rows of an unknown number may be one, as those of a decoder are.
 const FEW_ROWS: i64 = 16;
 /// Values behind a matrix that are looked at to find out whether all of them are constants.
 const LOOKED_AT: usize = 64;
@@ -53,7 +53,7 @@ fn fuse(known: &Known, call: &Ref<Call>, b: &mut BlockBuilder, computed: bool) -
     let axes = axes_of(permute, n);
     let swaps = swaps_last_two(&axes);
     let wanted = match computed {
-        true => left[left.len() - 2].as_int().is_some_and(|rows| rows <= FEW_ROWS) && !is_constant(known, w),
+        true => left[left.len() - 2].as_int().is_none_or(|rows| rows <= FEW_ROWS) && !is_constant(known, w),
         false => swaps,
     };
     let outer: Vec<PrimExpr> = axes.iter().take(n - 2).filter_map(|&a| matrix.get(a).cloned()).collect();

@@ -32,6 +32,7 @@ mod expand_tuple_arguments;
 mod fast_math;
 mod fold_constant;
 mod fold_conv;
+mod fold_repeat_to_matmul;
 mod fresh;
 mod fuse_by_pattern;
 mod fuse_loops;
@@ -172,6 +173,7 @@ pub static PASSES: &[PassInfo] = &[
     narrow_weights::PASS,
     fuse_transpose_matmul::PASS,
     fuse_transpose_matmul::READ_PERMUTED,
+    fold_repeat_to_matmul::PASS,
     redundant_reshape::PASS,
     decompose_training::PASS,
     topological_sort::PASS,

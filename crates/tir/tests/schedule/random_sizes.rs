@@ -137,6 +137,16 @@ fn choices_within_a_value() {
 }
 
 #[test]
+fn products_with_matrices_whose_rows_are_summed() {
+    let mut random = Random::new(8);
+    let mut case = || {
+        let size = (random.from(1, 2), random.from(1, 20), random.from(8, 70), random.from(3, 50));
+        matmul(random.from(0, 2) > 0, size, true)
+    };
+    check_all(&(0..some_of(60)).map(|_| case()).collect::<Vec<_>>());
+}
+
+#[test]
 fn products_with_matrices_in_panels() {
     let mut random = Random::new(5);
     let cases = (0..14).map(|i| {

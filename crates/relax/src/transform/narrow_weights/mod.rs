@@ -14,7 +14,7 @@
 //! With `dtype=int4` a column has a scale for each 32 of its elements, and numbers of 0 to 15 ([`quantize`]). Products quantize what they
 //! multiply to 8 bits in the same blocks and sum products of bytes ([`crate::blocks`]), so that a product of one row reads 4.5 bits an element.
 //!
-//! With `dtype=int8, products=True` both are numbers of 8 bits in blocks of 32, and sums are of products of bytes as well: rows that are many
+//! With `dtype=int8, products=True` both are numbers of 8 bits in blocks of 64 (32 where that would fill up a column), and sums are of products of bytes as well: rows that are many
 //! take a third of the time that float32 takes.
 //!
 //! With `dtype=bfloat16, products=True` what is multiplied is rounded to bfloat16, too, and sums are of products of pairs of neighbours

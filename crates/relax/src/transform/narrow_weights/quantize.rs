@@ -1,7 +1,7 @@
 //! Numbers of 4 or 8 bits for the elements of a matrix, in blocks of a column.
 //!
 //! ```text
-//! w[k, n] is about (q[k, n] - z[b, n]) * t[b, n],   q and z of 0 to 15, b = k / 32
+//! w[k, n] is about (q[k, n] - z[b, n]) * t[b, n],   q and z of 0 to 15, b = k / 32 (of bytes mostly k / 64)
 //! ```
 //!
 //! Of each block some scales are tried, the best is moved to where its squared error is least, and rounded to what it is kept as before
@@ -18,8 +18,10 @@ use relaxide_ir::workers;
 
 use crate::blocks::{Blocks, MIDDLE};
 
-/// Rows of a block.
-pub const BLOCK: i64 = 32;
+/// Rows of a block of numbers of 4 bits.
+const BLOCK: i64 = 32;
+/// The same of 8 bits: a scale for each costs a product of many rows three instructions beside a product of bytes for each four of its rows.
+const BYTE_BLOCK: i64 = 64;
 /// Steps from the middle to an element that is furthest from zero, of the scales that are tried.
 const STEPS: [f32; 4] = [7.0, 7.5, 8.0, 8.5];
 /// Parts of a block's range that the fifteen steps between numbers cover, of the scales that are tried with zeros.
@@ -34,13 +36,23 @@ const SAMPLE: usize = 1 << 13;
 
 /// Columns that are looked at together, each in a lane of its own.
 const LANES: usize = 16;
-/// Rows of a block, to count by.
-const ROWS: usize = BLOCK as usize;
+/// Rows of a block at most.
+const MOST_ROWS: usize = BYTE_BLOCK as usize;
 
 /// What each of some columns has.
 type Lane = [f32; LANES];
 /// The elements of a block of each of some columns.
-type Tile = [Lane; ROWS];
+struct Tile {
+    elements: [Lane; MOST_ROWS],
+    /// Rows of the block.
+    rows: usize,
+}
+
+impl Tile {
+    fn rows(&self) -> &[Lane] {
+        &self.elements[..self.rows]
+    }
+}
 
 /// A matrix in numbers of 4 or 8 bits, in panels.
 pub struct Quantized {
@@ -56,7 +68,7 @@ pub struct Quantized {
 
 /// Blocks of some columns: numbers, scales and zeros, and the squared errors.
 struct Choice {
-    numbers: [[u8; LANES]; ROWS],
+    numbers: [[u8; LANES]; MOST_ROWS],
     scale: Lane,
     zero: Lane,
     error: [f64; LANES],
@@ -77,6 +89,15 @@ impl Manner {
             Manner { with_zeros: true, is_half, .. } => with_zero(values, is_half),
             Manner { is_half, .. } => symmetric(values, is_half),
         }
+    }
+}
+
+/// Blocks of a matrix of so many rows and columns; none where there are none. Those of bytes are as long as fill up nothing.
+pub fn blocks_of(bits: i64, [rows, columns]: [i64; 2]) -> Option<Blocks> {
+    match bits {
+        8 if rows % BYTE_BLOCK == 0 => Blocks::of_bytes(rows, columns, BYTE_BLOCK),
+        8 => Blocks::of_bytes(rows, columns, BLOCK),
+        _ => Blocks::new(rows, columns, BLOCK),
     }
 }
 
@@ -119,8 +140,8 @@ fn zeros_gain(sample: impl Iterator<Item = Tile>, is_half: bool) -> bool {
 /// The elements of a block of some columns; zero behind the last row and the last column.
 fn tile_of(of: Blocks, block: usize, first: usize, element: &impl Fn(usize, usize) -> f32) -> Tile {
     let (rows, columns) = (of.rows() as usize, of.panels().columns() as usize);
-    let mut tile = [[0f32; LANES]; ROWS];
-    for (values, row) in tile.iter_mut().zip(block * ROWS..rows) {
+    let mut tile = Tile { elements: [[0f32; LANES]; MOST_ROWS], rows: of.block() as usize };
+    for (values, row) in tile.elements[..tile.rows].iter_mut().zip(block * tile.rows..rows) {
         values.iter_mut().zip(first..columns).for_each(|(value, column)| *value = element(row, column));
     }
     tile
@@ -135,8 +156,8 @@ fn panel_of(
 ) -> (Vec<u32>, Vec<f32>, Vec<u8>) {
     let [width, blocks] = [of.panels().width(), of.count()].map(|n| n as usize);
     let (rows, columns) = (of.rows() as usize, of.panels().columns() as usize);
-    let shared = of.shared() as usize;
-    let words_of_block = ROWS / shared;
+    let (shared, height) = (of.shared() as usize, of.block() as usize);
+    let words_of_block = height / shared;
     let mut words = vec![0u32; blocks * words_of_block * width];
     let (mut scales, mut zeros) = (vec![0f32; blocks * width], vec![MIDDLE; blocks * width]);
     for block in 0..blocks {
@@ -148,7 +169,7 @@ fn panel_of(
             let at = block * width + start;
             scales[at..at + lanes].copy_from_slice(&choice.scale[..lanes]);
             zeros[at..at + lanes].iter_mut().zip(&choice.zero).for_each(|(to, zero)| *to = *zero as u8);
-            for (row, numbers) in (block * ROWS..rows).zip(&choice.numbers) {
+            for (row, numbers) in (block * height..rows).zip(&choice.numbers).take(height) {
                 let shift = of.shift(row % shared);
                 let to = &mut words[row / shared * width + start..][..lanes];
                 to.iter_mut().zip(numbers).for_each(|(to, number)| *to |= u32::from(*number) << shift);
@@ -172,7 +193,7 @@ fn furthest(values: &Tile) -> Lane {
             .for_each(|(most, value)| *most = if value.abs() >= most.abs() { *value } else { *most });
         most
     };
-    values.iter().fold([0f32; LANES], further)
+    values.rows().iter().fold([0f32; LANES], further)
 }
 
 /// Whether a step between numbers is a number, for the element that is furthest from zero.
@@ -206,7 +227,7 @@ fn number(value: f32, factor: f32, zero: f32) -> f32 {
 fn error_of(values: &Tile, unit: &Lane, scale: &Lane, zero: &Lane) -> Lane {
     let factor = scale.map(|scale| 1.0 / scale);
     let mut sums = [0f32; LANES];
-    for row in values {
+    for row in values.rows() {
         sums = lanes(|lane| {
             let step = number(row[lane], factor[lane], zero[lane]) - zero[lane];
             let off = (step * scale[lane] - row[lane]) * unit[lane];
@@ -246,7 +267,7 @@ fn best(values: &Tile, furthest: &Lane, tried: impl Iterator<Item = (Lane, Lane)
     tried.for_each(|(scale, zero)| found.improve(&judged(scale, zero)));
     let factor = found.scale.map(|scale| 1.0 / scale);
     let (mut squares, mut products) = ([0f32; LANES], [0f32; LANES]);
-    for row in values {
+    for row in values.rows() {
         let steps = lanes(|lane| number(row[lane], factor[lane], found.zero[lane]) - found.zero[lane]);
         squares = lanes(|lane| squares[lane] + steps[lane] * steps[lane]);
         products = lanes(|lane| products[lane] + steps[lane] * (row[lane] * unit[lane]));
@@ -264,14 +285,14 @@ fn choice(values: &Tile, furthest: &Lane, found: &Judged) -> Choice {
     let middle = f32::from(MIDDLE);
     let zero = lanes(|lane| if is_nothing[lane] { middle } else { found.zero[lane] });
     let factor = lanes(|lane| if is_nothing[lane] { 0.0 } else { 1.0 / found.scale[lane] });
-    let mut numbers = [[0u8; LANES]; ROWS];
-    for (numbers, row) in numbers.iter_mut().zip(values) {
+    let mut numbers = [[0u8; LANES]; MOST_ROWS];
+    for (numbers, row) in numbers.iter_mut().zip(values.rows()) {
         *numbers = lanes(|lane| number(row[lane], factor[lane], zero[lane])).map(|number| number as u8);
     }
     let mut error = [0f64; LANES];
     for (lane, error) in error.iter_mut().enumerate() {
         *error = match is_nothing[lane] {
-            true => values.iter().map(|row| f64::from(row[lane]).powi(2)).sum(),
+            true => values.rows().iter().map(|row| f64::from(row[lane]).powi(2)).sum(),
             false => f64::from(found.error[lane]) * f64::from(furthest[lane]).powi(2),
         };
     }
@@ -290,8 +311,8 @@ fn bytes(values: &Tile, is_half: bool) -> Choice {
     let furthest = furthest(values);
     let scale = furthest.map(|furthest| kept(furthest.abs() / BYTE_STEPS, is_half));
     let factor = lanes(|lane| if has_steps(furthest[lane]) { 1.0 / scale[lane] } else { 0.0 });
-    let mut numbers = [[0u8; LANES]; ROWS];
-    for (numbers, row) in numbers.iter_mut().zip(values) {
+    let mut numbers = [[0u8; LANES]; MOST_ROWS];
+    for (numbers, row) in numbers.iter_mut().zip(values.rows()) {
         let steps = lanes(|lane| rounded((row[lane] * factor[lane]).clamp(-BYTE_STEPS, BYTE_STEPS)));
         *numbers = steps.map(|step| (step + BYTE_STEPS + 1.0) as u8);
     }
@@ -302,7 +323,7 @@ fn bytes(values: &Tile, is_half: bool) -> Choice {
 fn with_zero(values: &Tile, is_half: bool) -> Choice {
     let furthest = furthest(values);
     let (mut low, mut high) = ([0f32; LANES], [0f32; LANES]);
-    for row in values {
+    for row in values.rows() {
         low = lanes(|lane| low[lane].min(row[lane]));
         high = lanes(|lane| high[lane].max(row[lane]));
     }
@@ -358,15 +379,15 @@ mod tests {
 
     #[test]
     fn numbers_of_eight_bits_are_off_by_half_a_step() {
-        for (rows, columns) in [(32, 1), (64, 3), (33, 7), (100, 17)] {
-            let of = Blocks::of_bytes(rows, columns, BLOCK).unwrap();
+        for (rows, columns) in [(32, 1), (64, 3), (33, 7), (100, 17), (192, 5)] {
+            let of = blocks_of(8, [rows, columns]).unwrap();
             let made = quantized(of, noise);
             let [count, words, width] = of.shape_of_words().map(|n| n as usize);
             assert!(made.words.len() == count * words * width && made.zeros.is_none() && made.is_half);
             for (row, column) in (0..rows as usize).flat_map(|row| (0..columns as usize).map(move |c| (row, c))) {
                 let (panel, at) = (column / width, column % width);
                 let number = made.words[(panel * words + row / 4) * width + at] >> (8 * (row % 4)) & 255;
-                let scale = made.scales[(panel * of.count() as usize + row / BLOCK as usize) * width + at];
+                let scale = made.scales[(panel * of.count() as usize + row / of.block() as usize) * width + at];
                 assert!(((number as f32 - 128.0) * scale - noise(row, column)).abs() < 0.505 / 127.0);
             }
         }

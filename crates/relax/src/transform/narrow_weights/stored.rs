@@ -8,7 +8,7 @@ use relaxide_ir::workers;
 
 use super::NarrowForm;
 use super::notes::Stays;
-use super::quantize::{BLOCK, quantized, rounded};
+use super::quantize::{blocks_of, quantized, rounded};
 use crate::Expr;
 use crate::blocks::{Blocks, Panels, Widths};
 
@@ -98,8 +98,7 @@ fn in_blocks(
     element: impl Fn(usize, usize) -> f32 + Sync,
 ) -> Result<Stored, Stays> {
     let bits = i64::from(dtype.bits);
-    let of = if bits == 8 { Blocks::of_bytes } else { Blocks::new };
-    let of = of(rows, columns, BLOCK).ok_or(Stays::Size)?;
+    let of = blocks_of(bits, [rows, columns]).ok_or(Stays::Size)?;
     let count = |shape: [i64; 3]| shape.iter().product::<i64>();
     // Beside words there are scales of 16 bits. With blocks and panels that are filled up, more bits would do as well.
     if 4 * count(of.shape_of_words()) + 2 * count(of.shape_of_blocks()) > rows * columns * bits * 3 / 16 {

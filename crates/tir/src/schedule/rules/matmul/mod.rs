@@ -28,6 +28,7 @@ mod edge;
 mod last_panel;
 mod packed;
 mod panel_groups;
+mod transposed_panel;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::Var;
@@ -321,7 +322,9 @@ impl MatmulNest {
         if self.may_repeat() {
             return register_tile::overlapping_rows(&part.m0, &part.height, &part.end, tile, body);
         }
-        register_tile::ragged_rows(&part.m0, &part.height, tile, self.decided.apart, &[], body)
+        // Where squares are transposed, packing costs little, so that tiles of few rows count.
+        let few: &[i64] = if self.packs_squares() { &[1, 2, 4] } else { &[] };
+        register_tile::ragged_rows(&part.m0, &part.height, tile, self.decided.apart, few, body)
     }
 
     /// Whether rows may be computed twice: there are more than a tile's, else the nest would be the direct one. Nothing that is

@@ -39,10 +39,16 @@ use crate::schedule::prefetch::request;
 use crate::schedule::{Axis, Cx, Refusal, nest};
 
 /// Panels in memory.
-struct Panels {
+pub(super) struct Panels {
     buffer: Ref<Buffer>,
     /// Where they begin.
     start: PrimExpr,
+}
+
+impl Panels {
+    pub(super) fn buffer_store(&self, place: PrimExpr, value: PrimExpr) -> Stmt {
+        Stmt::store(&self.buffer, [place], value)
+    }
 }
 
 /// What a step asks for, with the reduction axes replaced as the map says.
@@ -139,7 +145,7 @@ impl MatmulNest {
                 let manner = Manner { sums: sums.as_ref(), by_row, beside };
                 let tile = self.tile(cx, rows, &tile, manner, &mut |cx, j, map| {
                     let Some(panels) = panels else { return self.vector(cx, &tile, j, map) };
-                    let index = self.place(part, panels, &tile, j, &substitute(&self.depth_index(), map));
+                    let index = self.place(part, panels, &tile, &int(j * self.lanes), &substitute(&self.depth_index(), map));
                     Ok(load(&panels.buffer, [index]))
                 })?;
                 Ok(Stmt::seq(bind.into_iter().chain([tile])))
@@ -205,12 +211,12 @@ impl MatmulNest {
         floordiv(sub(&rows.place, part.m0.clone()), int(self.shape.rows))
     }
 
-    /// Where vector `j` of a panel's row `k` lies. Behind the last whole panel lie narrower ones, whose rows follow each other
+    /// Where the vector at `offset` of a panel's row `k` lies. Behind the last whole panel lie narrower ones, whose rows follow each other
     /// without gaps, too.
-    fn place(&self, part: &Part, panels: &Panels, tile: &Tile, j: i64, k: &PrimExpr) -> PrimExpr {
+    pub(super) fn place(&self, part: &Part, panels: &Panels, tile: &Tile, offset: &PrimExpr, k: &PrimExpr) -> PrimExpr {
         let panel = add(&panels.start, mul(sub(&tile.base, part.x0.clone()), self.depth()));
         let row = mul(k.clone(), int(tile.vectors * self.lanes));
-        ramp(add(add(panel, row), int(j * self.lanes)), int(1), self.lanes)
+        ramp(add(add(panel, row), offset), int(1), self.lanes)
     }
 
     fn clear(&self, sums: &Ref<Buffer>) -> Stmt {
@@ -260,12 +266,15 @@ impl MatmulNest {
     fn pack(&self, cx: &mut Cx, part: &Part, panels: &Panels, tile: &Tile) -> Result<Stmt, Refusal> {
         let fresh: Vec<Axis> =
             self.c.inner.iter().map(|a| Axis { var: Var::dim(a.var.name.clone()), ..a.clone() }).collect();
+        if self.packs_squares() {
+            return self.pack_squares(cx, part, panels, tile, &fresh);
+        }
         let map: VarMap =
             self.c.inner.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
         let k = substitute(&self.depth_index(), &map);
         let copy = |j| -> Result<Stmt, Refusal> {
             let value = self.vector(cx, tile, j, &map)?;
-            Ok(Stmt::store(&panels.buffer, [self.place(part, panels, tile, j, &k)], value))
+            Ok(panels.buffer_store(self.place(part, panels, tile, &int(j * self.lanes), &k), value))
         };
         let mut steps: Vec<Stmt> = (0..tile.vectors).map(copy).collect::<Result<_, _>>()?;
         if self.c.column_is_contiguous() {
