@@ -35,7 +35,7 @@ pub(super) const READ_PERMUTED: PassInfo = PassInfo::new(
 
 /// Rows of the left factor up to which a computed matrix is read as it lies. More rows pack it in parts, some of them again and again,
 /// which is dearer from an order of axes that is not theirs. Rows of an unknown number may be one, as those of a decoder are.
-const FEW_ROWS: i64 = 16;
+const FEW_ROWS: i64 = 256;
 /// Values behind a matrix that are looked at to find out whether all of them are constants.
 const LOOKED_AT: usize = 64;
 
