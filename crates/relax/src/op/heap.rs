@@ -13,36 +13,49 @@ use super::merge_sort::{PLACE, levels, rank, rank_type};
 
 /// The memory of a heap.
 pub struct Heap {
-    ranks: Ref<Buffer>,
-    places: Ref<Buffer>,
+    entries: Entries,
     length: Cell,
     hole: Cell,
     /// How many entries there may be.
     most: PrimExpr,
 }
 
-/// A rank and a place.
-type RankedPlace = (PrimExpr, PrimExpr);
+/// What entries are. Their parts are compared from the first on, and the larger one comes first.
+#[derive(Clone)]
+enum Entries {
+    /// A number whose upper half is a rank of 32 bits and whose lower half is the larger, the smaller a place is. It is compared at once.
+    Numbers(Ref<Buffer>),
+    /// A wide rank, and how far a place lies below zero.
+    Pairs(Ref<Buffer>, Ref<Buffer>),
+}
+
+/// The parts of an entry.
+type Entry = Vec<PrimExpr>;
+
+/// Values of the lower half of a number. There are fewer places: so many scores take more memory than there is.
+const PLACES: i64 = 1 << 32;
 
 impl Heap {
-    /// How many buffers it has.
-    pub const BUFFERS: usize = 3;
-
     /// Its buffers, for at most `most` elements of a type.
-    pub fn buffers(most: &PrimExpr, dtype: DataType) -> [(String, Vec<PrimExpr>, DataType); Self::BUFFERS] {
-        [
-            ("heap_ranks".to_string(), vec![most.clone()], rank_type(dtype)),
-            ("heap_places".to_string(), vec![most.clone()], PLACE),
-            ("heap_state".to_string(), vec![PrimExpr::from(2)], PLACE),
-        ]
+    pub fn buffers(most: &PrimExpr, dtype: DataType) -> Vec<(String, Vec<PrimExpr>, DataType)> {
+        let part = |name: &str| (name.to_string(), vec![most.clone()], PLACE);
+        let state = ("heap_state".to_string(), vec![PrimExpr::from(2)], PLACE);
+        match rank_type(dtype).bits {
+            32 => vec![state, part("heap_numbers")],
+            _ => vec![state, part("heap_ranks"), part("heap_places")],
+        }
     }
 
     /// Of the buffers that were made for it.
     pub fn of(buffers: &[Ref<Buffer>]) -> Option<Heap> {
-        let [ranks, places, state] = buffers else { return None };
-        let most = ranks.shape.first()?.clone();
+        let (state, entries) = match buffers {
+            [state, numbers] => (state, Entries::Numbers(numbers.clone())),
+            [state, ranks, places] => (state, Entries::Pairs(ranks.clone(), places.clone())),
+            _ => return None,
+        };
+        let most = entries.buffers().first()?.shape.first()?.clone();
         let [length, hole] = [0, 1].map(|at| Cell::new(state, at));
-        Some(Heap { ranks: ranks.clone(), places: places.clone(), length, hole, most })
+        Some(Heap { entries, length, hole, most })
     }
 
     /// Whether nothing is left.
@@ -52,19 +65,23 @@ impl Heap {
 
     /// The place of the first one.
     pub fn first(&self) -> PrimExpr {
-        prim::load(&self.places, [0])
+        let first = PrimExpr::from(0);
+        match &self.entries {
+            Entries::Numbers(numbers) => behind_all(prim::floormod(prim::load(numbers, [&first]), PLACES)),
+            Entries::Pairs(_, places) => below_zero(prim::load(places, [&first])),
+        }
     }
 
     /// Holds those of `most` elements that count, the larger ones first.
     pub fn fill(&self, element: impl Fn(&PrimExpr) -> PrimExpr, counts: impl Fn(&PrimExpr) -> PrimExpr) -> Stmt {
         // Each is written, and the next one over it where it does not count: a jump would be guessed wrong half of the time.
         let collect = Stmt::each("j", self.most.clone(), |j| {
-            let entry = (rank(&element(j), true), cast(PLACE, j.clone()));
+            let entry = self.entries.entry(rank(&element(j), true), cast(PLACE, j.clone()));
             let length = self.length.get() + cast(PLACE, counts(j));
-            Stmt::seq([self.put(&self.length.get(), entry), self.length.set(length)])
+            Stmt::seq([self.put(&self.length.get(), &entry), self.length.set(length)])
         });
         let arrange = Stmt::each("t", prim::floordiv(self.length.get(), 2), |t| {
-            self.descend(prim::floordiv(self.length.get(), 2) - 1 - t, |at| self.entry(at))
+            self.descend(prim::floordiv(self.length.get(), 2) - 1 - t, |at| self.entries.at(at))
         });
         Stmt::seq([self.length.set(0), collect, arrange])
     }
@@ -73,51 +90,87 @@ impl Heap {
     pub fn remove_first(&self) -> Stmt {
         Stmt::seq([
             self.length.set(self.length.get() - 1),
-            self.descend(PrimExpr::from(0), |_| self.entry(&self.length.get())),
+            self.descend(PrimExpr::from(0), |_| self.entries.at(&self.length.get())),
         ])
     }
 
-    fn entry(&self, at: &PrimExpr) -> RankedPlace {
-        (prim::load(&self.ranks, [at]), prim::load(&self.places, [at]))
-    }
-
-    fn put(&self, at: &PrimExpr, entry: RankedPlace) -> Stmt {
-        Stmt::seq([Stmt::store(&self.ranks, [at], entry.0), Stmt::store(&self.places, [at], entry.1)])
+    fn put(&self, at: &PrimExpr, entry: &Entry) -> Stmt {
+        let parts = self.entries.buffers().into_iter().zip(entry);
+        Stmt::seq(parts.map(|(buffer, part)| Stmt::store(buffer, [at], part.clone())))
     }
 
     /// Puts an entry where a hole is, or below: what comes before it moves up.
-    fn descend(&self, hole: PrimExpr, entry: impl Fn(&PrimExpr) -> RankedPlace) -> Stmt {
-        let (rank, place) = (Var::prim("rank", self.ranks.dtype), Var::prim("place", PLACE));
-        let own = (PrimExpr::from(&rank), PrimExpr::from(&place));
-        let value = entry(&self.hole.get());
+    fn descend(&self, hole: PrimExpr, entry: impl Fn(&PrimExpr) -> Entry) -> Stmt {
+        let (binds, own): (Vec<Stmt>, Entry) =
+            entry(&self.hole.get()).into_iter().map(|part| named("own", part)).unzip();
         let sink = Stmt::each("level", levels(&self.most), |_| {
-            let [left, right, child] = ["left", "right", "child"].map(|name| Var::prim(name, PLACE));
-            let [at_left, at_right, at_child] = [&left, &right, &child].map(PrimExpr::from);
-            let first = prim::select(
-                is_before(&self.entry(&at_right), &self.entry(&at_left)),
-                at_right.clone(),
-                at_left.clone(),
-            );
+            let (bind_left, at_left) = named("left", self.hole.get() * 2 + 1);
+            let (bind_right, at_right) = named("right", prim::min(&at_left + 1, self.length.get() - 1));
+            let [left, right] = [&at_left, &at_right].map(|at| self.entries.at(at));
+            let (bind_child, at_child) =
+                named("child", prim::select(is_before(&right, &left), at_right.clone(), at_left.clone()));
+            let child = self.entries.at(&at_child);
             Stmt::seq([
-                Stmt::bind(left, self.hole.get() * 2 + 1),
+                bind_left,
                 Stmt::when(prim::ge(&at_left, self.length.get()), Stmt::break_loop()),
-                Stmt::bind(right, prim::min(&at_left + 1, self.length.get() - 1)),
-                Stmt::bind(child, first),
-                Stmt::when(prim::not(is_before(&self.entry(&at_child), &own)), Stmt::break_loop()),
-                self.put(&self.hole.get(), self.entry(&at_child)),
+                bind_right,
+                bind_child,
+                Stmt::when(prim::not(is_before(&child, &own)), Stmt::break_loop()),
+                self.put(&self.hole.get(), &child),
                 self.hole.set(at_child),
             ])
         });
-        Stmt::seq([
-            self.hole.set(hole),
-            Stmt::bind(rank, value.0),
-            Stmt::bind(place, value.1),
-            sink,
-            self.put(&self.hole.get(), own.clone()),
-        ])
+        let end = self.put(&self.hole.get(), &own);
+        Stmt::seq([self.hole.set(hole)].into_iter().chain(binds).chain([sink, end]))
     }
 }
 
-fn is_before(a: &RankedPlace, b: &RankedPlace) -> PrimExpr {
-    prim::or(prim::gt(&a.0, &b.0), prim::and(prim::eq(&a.0, &b.0), prim::lt(&a.1, &b.1)))
+impl Entries {
+    fn buffers(&self) -> Vec<&Ref<Buffer>> {
+        match self {
+            Entries::Numbers(numbers) => vec![numbers],
+            Entries::Pairs(ranks, places) => vec![ranks, places],
+        }
+    }
+
+    fn entry(&self, rank: PrimExpr, place: PrimExpr) -> Entry {
+        let rank = cast(PLACE, rank);
+        match self {
+            Entries::Numbers(_) => vec![rank * PLACES + behind_all(place)],
+            Entries::Pairs(..) => vec![rank, below_zero(place)],
+        }
+    }
+
+    fn at(&self, place: &PrimExpr) -> Entry {
+        self.buffers().into_iter().map(|buffer| prim::load(buffer, [place])).collect()
+    }
+}
+
+/// How far a place lies before the end of all places, and the other way round.
+fn behind_all(place: PrimExpr) -> PrimExpr {
+    prim::int(PLACES - 1) - place
+}
+
+/// How far a place lies below zero, and the other way round.
+fn below_zero(place: PrimExpr) -> PrimExpr {
+    prim::int(0) - place
+}
+
+/// A value under a name.
+fn named(name: &str, value: PrimExpr) -> (Stmt, PrimExpr) {
+    let var = Var::prim(name, PLACE);
+    (Stmt::bind(var.clone(), value), PrimExpr::from(&var))
+}
+
+/// Whether the first part in which two entries differ is larger.
+fn is_before(a: &Entry, b: &Entry) -> PrimExpr {
+    let parts = a.iter().zip(b).rev();
+    let before = parts.fold(None, |behind: Option<PrimExpr>, (a, b)| {
+        let larger = prim::gt(a, b);
+        Some(match behind {
+            Some(behind) => prim::or(larger, prim::and(prim::eq(a, b), behind)),
+            None => larger,
+        })
+    });
+    before.unwrap_or_else(|| prim::boolean(false))
 }

@@ -136,8 +136,8 @@ fn resize(cx: &CallCx, inputs: &[te::Tensor], letters: &str) -> Result<Vec<te::T
         }
         "linear" if order.is_plain() => {
             let columns = Columns::of(&image);
-            let line = columns.pays().then(|| columns.lines(&dims));
-            compute(&|at| columns.linear(line.as_ref(), at))
+            let lines = columns.rows().map(|rows| columns.lines(&dims, rows));
+            compute(&|at| columns.linear(lines.as_ref(), at))
         }
         "linear" => compute(&|at| image.linear(at)),
         "cubic" => {
@@ -316,29 +316,47 @@ impl<'a> Columns<'a> {
         from.as_int().filter(|n| to.is_int(1) && n % 2 == 0 && axis.coordinates == Coordinates::HalfPixel)
     }
 
-    /// Whether the image has no more rows than the result picks elements from, and they are picked one by one.
-    fn pays(&self) -> bool {
-        if Self::shrunk(self.axis).is_some() {
-            return false;
+    /// Which rows are resized before they are mixed; none where elements are picked from the image itself.
+    fn rows(&self) -> Option<ResizedRows> {
+        if Self::shrunk(self.axis).is_some() || self.last == 0 {
+            return None;
         }
         let count = |dim: fn(&ResizedAxis) -> &PrimExpr| {
             let dims = self.image.axes[..self.last].iter().map(|axis| dim(axis).as_int());
             dims.into_iter().try_fold(1i64, |n, dim| n.checked_mul(dim?))
         };
-        let (from, to) = (count(|axis| &axis.from), count(|axis| &axis.to));
-        self.last > 0 && from.zip(to).is_some_and(|(from, to)| from <= to.saturating_mul(1 << self.last.min(8)))
+        match count(|axis| &axis.from).zip(count(|axis| &axis.to)) {
+            // The image has no more rows than the result picks elements from, and they are picked one by one.
+            Some((from, to)) => (from <= to.saturating_mul(1 << self.last.min(8))).then_some(ResizedRows::All),
+            None => Some(ResizedRows::WhereFewer),
+        }
     }
 
-    /// Each row of the image in the result's length.
-    fn lines(&self, dims: &[PrimExpr]) -> te::Tensor {
+    /// Rows in the result's length.
+    fn lines(&self, dims: &[PrimExpr], rows: ResizedRows) -> Lines {
         let mut shape = self.image.data.dims();
         if let (Some(length), Some(wanted)) = (shape.last_mut(), dims.last()) {
             *length = wanted.clone();
         }
-        te::compute("resized_rows", &shape, |at| {
-            let row = at[..at.len() - 1].to_vec();
-            self.across(&row, at)
-        })
+        if rows == ResizedRows::WhereFewer {
+            // None are resized where they are too many.
+            let is_few = self.has_few_rows();
+            shape[2..2 + self.last]
+                .iter_mut()
+                .for_each(|count| *count = prim::select(is_few.clone(), count.clone(), prim::int(0)));
+        }
+        let tensor = te::compute("resized_rows", &shape, |at| self.across(&at[..at.len() - 1], at));
+        Lines { tensor, rows }
+    }
+
+    /// Whether the image has so few rows that to resize them all first is less than to pick the elements of each of the result's.
+    fn has_few_rows(&self) -> PrimExpr {
+        let above = self.image.axes[..self.last].iter();
+        // Beside picking there is the writing of rows, and their reading.
+        above
+            .map(|axis| prim::le(&axis.from * 2, &axis.to * 3))
+            .reduce(prim::and)
+            .unwrap_or_else(|| prim::boolean(false))
     }
 
     /// The element of a row of the image at a place of the result.
@@ -366,10 +384,18 @@ impl<'a> Columns<'a> {
     }
 
     /// An element of the result, from rows that were resized or from the image's own.
-    fn linear(&self, lines: Option<&te::Tensor>, at: &[PrimExpr]) -> PrimExpr {
+    fn linear(&self, lines: Option<&Lines>, at: &[PrimExpr]) -> PrimExpr {
         let above = self.image.axes[..self.last].iter().zip(&at[2..]);
         let positions: Vec<_> = above.map(|(axis, at)| axis.position(at)).collect();
-        cast(self.image.dtype, self.between(lines, at, &positions, &mut at[..2].to_vec()))
+        let value = |lines: Option<&te::Tensor>| self.between(lines, at, &positions, &mut at[..2].to_vec());
+        let mixed = match lines {
+            Some(Lines { tensor, rows: ResizedRows::WhereFewer }) => {
+                prim::if_then_else(self.has_few_rows(), value(Some(tensor)), value(None))
+            }
+            Some(Lines { tensor, rows: ResizedRows::All }) => value(Some(tensor)),
+            None => value(None),
+        };
+        cast(self.image.dtype, mixed)
     }
 
     /// The mixture along the axes behind those that have a place.
@@ -396,6 +422,21 @@ impl<'a> Columns<'a> {
         let (low, high) = (side(whole.clone()), side(whole + 1));
         &low + (high - &low) * cast(self.image.accumulator(), part)
     }
+}
+
+/// Which rows of an image are resized.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ResizedRows {
+    /// All of them.
+    All,
+    /// All where they are few, and none else: which, is found out when the kernel runs.
+    WhereFewer,
+}
+
+/// Rows that were resized.
+struct Lines {
+    tensor: te::Tensor,
+    rows: ResizedRows,
 }
 
 /// An image that is resized.

@@ -79,7 +79,8 @@ fn unrepeated(known: &Known, e: &Expr, axis: usize) -> Result<Option<Expr>, Buil
             again(call, unrepeated(known, data, from)?)
         }
         "repeat" => {
-            let along = call.attrs.int("axis").and_then(|a| usize::try_from(a.rem_euclid(call.ty.as_tensor()?.ndim)).ok());
+            let along =
+                call.attrs.int("axis").and_then(|a| usize::try_from(a.rem_euclid(call.ty.as_tensor()?.ndim)).ok());
             Ok((along == Some(axis)).then(|| data.clone()))
         }
         "broadcast_to" => Ok(widened_only_along(call, data, axis).then(|| data.clone())),

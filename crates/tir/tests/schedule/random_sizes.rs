@@ -147,6 +147,24 @@ fn products_with_matrices_whose_rows_are_summed() {
 }
 
 #[test]
+fn choices_that_are_the_same_for_all_elements() {
+    let mut random = Random::new(9);
+    let mut case = || {
+        let mut d = Dims::new(true);
+        let (height, width) = (random.from(1, 12), random.from(1, 70));
+        let (n, m) = (d.dim("n", height), d.dim("m", width));
+        let [a, b] = ["A", "B"].map(|name| te::placeholder(name, [n.clone(), m.clone()], F32));
+        let least = random.from(0, 12);
+        let out = te::compute("out", [n.clone(), m], |i| {
+            let inner = prim::if_then_else(prim::lt(&i[0], int(3)), a.at(i), b.at(i));
+            prim::if_then_else(prim::ge(&n, int(least)), relu(inner), a.at(i) * b.at(i)) + b.at(i)
+        });
+        d.case(format!("{height}x{width} from {least}"), "elementwise", vec![a, b, out])
+    };
+    check_all(&(0..some_of(36)).map(|_| case()).collect::<Vec<_>>());
+}
+
+#[test]
 fn products_with_matrices_in_panels() {
     let mut random = Random::new(5);
     let cases = (0..14).map(|i| {

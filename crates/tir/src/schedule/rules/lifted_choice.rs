@@ -14,11 +14,14 @@ use relaxide_ffi::Ref;
 use relaxide_ir::Var;
 use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor, call};
 
-use super::super::affine::{uses, uses_any};
+use super::super::Stage;
+use super::super::affine::{loads, uses, uses_any};
 use super::row::{choice, conjuncts, interval};
 
 /// Sides that a value is written for at most: each is a loop of its own.
 const MOST_SIDES: usize = 64;
+/// Sides of a value from which choices that are the same for all elements stay inside: each side is a nest.
+const MOST_NESTS: usize = 4;
 /// Rows shorter than so many vectors are not cut where a choice moves along them: the pieces would be parts of vectors.
 const FEWEST_VECTORS: i64 = 4;
 
@@ -41,6 +44,42 @@ pub(super) fn condition_of<'e>(axis: &Ref<Var>, values: impl IntoIterator<Item =
     let mut search = Search { axis, cuts: false, bound: Vec::new(), found: None };
     values.into_iter().for_each(|value| search.visit_prim(value));
     search.found
+}
+
+/// The condition of a choice within a stage's value that is the same for all of its elements; `None` where there is none, or where sides
+/// are many. Each side may be a nest of its own.
+pub(super) fn same_for_all(stage: &Stage) -> Option<PrimExpr> {
+    let axes: Vec<Ref<Var>> = stage.spatial.iter().chain(&stage.reduce).map(|axis| axis.var.clone()).collect();
+    let mut search = SameForAll { moving: axes, found: None };
+    search.visit_prim(&stage.value);
+    search.found.filter(|_| sides(&stage.value) <= MOST_NESTS)
+}
+
+/// Looks for a condition in which nothing moves.
+struct SameForAll {
+    /// Axes, and names of `let`s around the place where the walk is.
+    moving: Vec<Ref<Var>>,
+    found: Option<PrimExpr>,
+}
+
+impl PrimVisitor for SameForAll {
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        if self.found.is_some() {
+            return;
+        }
+        if let Some((condition, t, f)) = choice(e) {
+            if !uses_any(condition, &self.moving) && loads(condition).is_empty() {
+                self.found = Some(condition.clone());
+                return;
+            }
+            [condition, t, f].into_iter().for_each(|e| self.visit_prim(e));
+            return;
+        }
+        if let PrimExpr::Let(n) = e {
+            self.moving.push(n.var.clone());
+        }
+        self.walk_prim(e);
+    }
 }
 
 /// A value where a condition holds, or where it does not.

@@ -44,6 +44,7 @@ use super::parameters::Choices;
 use super::record::Record;
 use super::{Cx, Reduce, ScheduleError, Stage, Work};
 use crate::Stmt;
+use crate::functor::fresh_copy;
 
 const MAPS: &[Entry<Stage>] = &[
     Entry { name: "interleave", apply: apply::<interleave::Interleave> },
@@ -79,6 +80,19 @@ pub fn names() -> [Vec<&'static str>; 2] {
 
 const PLAIN: &[Entry<Reduce>] = &[Entry { name: "fallback", apply: apply::<fallback::Sums> }];
 
+/// The nest of a stage; two where a choice is the same for all of its elements.
+fn map(cx: &mut Cx, stage: &Stage, name: String, record: &mut Record<'_>) -> Result<Stmt, ScheduleError> {
+    let Some(condition) = lifted_choice::same_for_all(stage) else {
+        return first(cx, MAPS, &merge::run(stage), name, record);
+    };
+    let mut side = |holds: bool| {
+        let value = lifted_choice::decided(&stage.value, &condition, holds);
+        map(cx, &Stage { value, ..stage.clone() }, name.clone(), record)
+    };
+    let (taken, other) = (side(true)?, fresh_copy(&side(false)?));
+    Ok(Stmt::if_else(condition, taken, other))
+}
+
 /// Merges axes that move together, and makes the loop nest of a piece of work by the first rule that does not refuse.
 /// Work on a tensor without elements is none.
 pub fn schedule(cx: &mut Cx, work: &Work, record: &mut Record<'_>) -> Result<Stmt, ScheduleError> {
@@ -96,7 +110,7 @@ pub fn schedule(cx: &mut Cx, work: &Work, record: &mut Record<'_>) -> Result<Stm
         return device::schedule(cx, limits, work, name, record);
     }
     match work {
-        Work::Map(stage) => first(cx, MAPS, &merge::run(stage), name, record),
+        Work::Map(stage) => map(cx, stage, name, record),
         Work::Reduce(reduce) => {
             // Without terms there is nothing to lay out: the plain loops store what the reduction starts from.
             let plain = reduce.stage.reduce.iter().any(|a| a.extent.is_int(0));

@@ -145,7 +145,8 @@ impl MatmulNest {
                 let manner = Manner { sums: sums.as_ref(), by_row, beside };
                 let tile = self.tile(cx, rows, &tile, manner, &mut |cx, j, map| {
                     let Some(panels) = panels else { return self.vector(cx, &tile, j, map) };
-                    let index = self.place(part, panels, &tile, &int(j * self.lanes), &substitute(&self.depth_index(), map));
+                    let index =
+                        self.place(part, panels, &tile, &int(j * self.lanes), &substitute(&self.depth_index(), map));
                     Ok(load(&panels.buffer, [index]))
                 })?;
                 Ok(Stmt::seq(bind.into_iter().chain([tile])))
