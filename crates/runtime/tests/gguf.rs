@@ -208,4 +208,34 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn tensors_without_elements_lie_inside_of_the_file_wherever_it_ends(
+        lengths in prop::collection::vec(prop_oneof![Just(0u64), 1u64..9, (1u64 << 20)..(1 << 62)], 1..5),
+        zero in any::<prop::sample::Index>(),
+        kind in prop::sample::select(vec![0u32, 1, 26, 30]),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut lengths = lengths;
+        let at = zero.index(lengths.len());
+        lengths[at] = 0;
+        let whole = |lengths: &[u64]| file(&[Given("w", lengths, kind, Vec::new())], &[]);
+        // Nothing follows the padding, so that the file may end anywhere in it.
+        let mut bytes = whole(&lengths);
+        let end = header(3, 1, &[]).len() + text("w").len() + 4 + 8 * lengths.len() + 4 + 8;
+        bytes.truncate(end + cut.index(bytes.len() - end + 1));
+        let found = read_gguf_header(&bytes);
+        let elements = lengths.iter().try_fold(1u64, |product, length| product.checked_mul((*length).max(1)));
+        // Lengths that no memory holds are refused also beside a zero; what it may hold is taken.
+        prop_assert!(elements.is_some() || found.is_err());
+        prop_assert!(elements.is_none_or(|elements| elements >= 1 << 53) || found.is_ok());
+        lengths.reverse();
+        prop_assert_eq!(found.is_ok(), read_gguf_header(&whole(&lengths)).is_ok());
+        if let Ok(entries) = found {
+            prop_assert_eq!(bytes.get(entries["w"].range.clone()), Some(&[][..]));
+            let folder = tempfile::tempdir().unwrap();
+            let tensor = open(folder.path(), &bytes).unwrap().tensor("w").unwrap();
+            prop_assert_eq!(tensor.shape().iter().map(|dim| *dim as u64).collect::<Vec<_>>(), lengths);
+        }
+    }
 }

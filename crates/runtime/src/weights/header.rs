@@ -233,7 +233,9 @@ fn entry(value: &Any) -> Result<Claimed, EntryError> {
     let [begin, end] = numbers("data_offsets")?[..] else { return Err(EntryError::Offsets) };
     let (begin, end) = (begin as u64, end as u64);
     let element = u64::from(known.bits.max(8) / 8);
-    let size = shape.iter().try_fold(element, |size, dim| size.checked_mul(*dim as u64));
+    // A length of zero leaves no bytes. The others have their bound all the same, in whatever order they stand.
+    let room = shape.iter().try_fold(element, |size, dim| size.checked_mul((*dim as u64).max(1)));
+    let size = room.map(|room| if shape.contains(&0) { 0 } else { room });
     if size.is_none() || end.checked_sub(begin) != size {
         return Err(EntryError::Length { dtype, shape, begin, end });
     }
@@ -288,6 +290,16 @@ mod tests {
                 one(r#""dtype":"F32","shape":[9223372036854775807,9223372036854775807],"data_offsets":[0,4]"#),
                 4,
                 "has the bytes from 0 to 4",
+            ),
+            (
+                one(r#""dtype":"F32","shape":[0,9223372036854775807,9223372036854775807],"data_offsets":[0,0]"#),
+                0,
+                "has the bytes from 0 to 0",
+            ),
+            (
+                one(r#""dtype":"F32","shape":[9223372036854775807,9223372036854775807,0],"data_offsets":[0,0]"#),
+                0,
+                "has the bytes from 0 to 0",
             ),
         ];
         for (header, data, message) in cases {

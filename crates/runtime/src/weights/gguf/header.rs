@@ -160,8 +160,9 @@ pub fn read_gguf_header(bytes: &[u8]) -> Result<HashMap<String, GgufEntry>, Gguf
     for _ in 0..tensors {
         claimed.push(reader.entry()?);
     }
-    let start = (reader.at as u64).next_multiple_of(alignment);
-    let data = (bytes.len() as u64).saturating_sub(start);
+    // Where no tensor has an element, the file may end before its padding does.
+    let start = (reader.at as u64).next_multiple_of(alignment).min(bytes.len() as u64);
+    let data = bytes.len() as u64 - start;
     let mut entries = HashMap::new();
     for claim in claimed {
         let placed = claim.place(start, data, alignment);
@@ -192,12 +193,17 @@ impl Claim {
         let shape = self.dims.iter().rev().map(|dim| i64::try_from(*dim)).collect::<Result<Vec<_>, _>>();
         let shape = shape.map_err(|_| unfit())?;
         let row = self.dims.first().copied().unwrap_or(1);
-        let size = (row % kind.elements() == 0)
-            .then(|| self.dims.iter().skip(1).try_fold(row / kind.elements(), |size, dim| size.checked_mul(*dim)))
+        let room = (row % kind.elements() == 0)
+            .then(|| {
+                // A length of zero leaves no bytes. The others have their bound all the same, in whatever order they stand.
+                let row = (row / kind.elements()).max(1);
+                self.dims.iter().skip(1).try_fold(row, |blocks, dim| blocks.checked_mul((*dim).max(1)))
+            })
             .flatten()
             .and_then(|blocks| blocks.checked_mul(kind.bytes()))
-            .filter(|size| size.checked_mul(kind.elements()).is_some_and(|n| n < 1 << 56))
+            .filter(|room| room.checked_mul(kind.elements()).is_some_and(|n| n < 1 << 56))
             .ok_or_else(unfit)?;
+        let size = if self.dims.contains(&0) { 0 } else { room };
         let offset = self.offset;
         if !offset.is_multiple_of(alignment) {
             return Err(GgufEntryError::Offset { offset, alignment });
