@@ -35,6 +35,9 @@ use super::rule::{self, Rule};
 use super::window::{Windowed, Workspace, least_rows, rows_per_block};
 use crate::Stmt;
 
+/// Pixels of a row of an unknown length below which vectors lie along channels.
+const SHORT_ROW: i64 = 32;
+
 /// Output rows of a block at least, so that the halo is a small part of it.
 const LEAST_ROWS: i64 = 8;
 
@@ -124,9 +127,9 @@ fn short_rows(
     }
     let pixels = choices.choose(Guess {
         name: "short_rows",
-        value: channel_lanes::shorter_than(window, lanes),
-        domain: Domain::list([0, lanes / 2, lanes, 2 * lanes]),
-        reason: "shorter rows do not fill vectors",
+        value: SHORT_ROW.min(4 * lanes),
+        domain: Domain::list([0, lanes / 2, lanes, 2 * lanes, 4 * lanes]),
+        reason: "shorter rows do not fill vectors, or few, and strides cost nothing along channels",
         limit: "rows of fewer pixels have vectors along channels; of fewer than none are none",
     });
     (pixels > 0).then(|| (pixels, channel_lanes::Shape::decide(machine, window, lanes, choices)))
