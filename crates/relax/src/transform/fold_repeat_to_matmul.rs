@@ -26,6 +26,10 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     |module, _, _| apply(PASS.name, module, fold),
 );
 
+/// Rows from which copies cost nothing beside the products with them, and what follows a product may become one kernel with it, which reshapes
+/// between them would prevent.
+const MANY_ROWS: i64 = 256;
+
 fn fold(known: &Known, call: &Ref<Call>, _: &mut BlockBuilder) -> Result<Option<Expr>, BuildError> {
     let (Some("matmul"), [x, right]) = (call.op_name(), call.args.as_slice()) else { return Ok(None) };
     let (Some(rows), Some(out), Some(matrix)) = (dims(x), dims_of(&call.ty), dims(right)) else { return Ok(None) };
@@ -41,7 +45,8 @@ fn fold(known: &Known, call: &Ref<Call>, _: &mut BlockBuilder) -> Result<Option<
     let (Some(copies), Some(few)) = (rows[axis].as_int(), dims(&once).and_then(|d| d[axis].as_int())) else {
         return Ok(None);
     };
-    if few == 0 || copies <= few || copies % few != 0 {
+    let has_many_rows = rows[axis + 1].as_int().is_some_and(|rows| rows > MANY_ROWS);
+    if few == 0 || copies <= few || copies % few != 0 || has_many_rows {
         return Ok(None);
     }
     let mut merged = rows.clone();
