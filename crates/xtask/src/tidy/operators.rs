@@ -18,6 +18,7 @@ const ABOUT: &[(&str, &str)] = &[
     ("dispatch.rs", "sorts, scans and sampling that a library has"),
     ("fast_math.rs", "functions that have a faster approximation"),
     ("fold_conv.rs", "convolutions, and what is folded into their weights"),
+    ("fold_repeat_to_matmul.rs", "copies of a matrix, and products with them"),
     ("fuse_transpose_matmul.rs", "products with a transposed matrix"),
     ("gradient.rs", "kernels that have a gradient of their own"),
     ("legalize.rs", "an attribute of kernels, which has the name of what they do"),
