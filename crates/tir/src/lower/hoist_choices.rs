@@ -95,7 +95,7 @@ impl Hoist {
     /// What leaves a loop first.
     fn first(&self, n: &Ref<For>) -> Option<HoistedChoice> {
         let inside = vec![n.var.clone()];
-        let mut search = Search { hoist: self, inside, found: None };
+        let mut search = Search { hoist: self, inside, named: false, found: None };
         search.visit_stmt(&n.body);
         search.found
     }
@@ -110,6 +110,8 @@ struct Search<'a> {
     hoist: &'a Hoist,
     /// What is defined in the loop.
     inside: Vec<Ref<Var>>,
+    /// Whether names stand beside what is looked at, which leave before conditions of statements do.
+    named: bool,
     found: Option<HoistedChoice>,
 }
 
@@ -158,9 +160,11 @@ impl StmtVisitor for Search<'_> {
     fn visit_stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Seq(n) if n.seq.iter().filter(|s| !matches!(s, Stmt::Bind(_))).count() > 1 => return,
+            // One statement behind names.
+            Stmt::Seq(_) => self.named = true,
             Stmt::For(n) => self.inside.push(n.var.clone()),
             Stmt::Bind(n) => self.inside.push(n.var.clone()),
-            Stmt::If(n) if self.hoist.choices.statements => self.condition(&n.condition),
+            Stmt::If(n) if self.hoist.choices.statements && !self.named => self.condition(&n.condition),
             Stmt::Block(n) => self.inside.extend(n.block.iter_vars.iter().map(|iter| iter.var.clone())),
             _ => {}
         }

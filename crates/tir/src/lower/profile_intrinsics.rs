@@ -83,7 +83,8 @@ fn take(number: &mut i64) -> i64 {
 
 /// A statement between the calls of a number.
 fn between(number: i64, stmt: Stmt) -> Stmt {
-    let call = |op: &str| Stmt::evaluate(prim::call(DataType::void(), op, vec![prim::int_of(DataType::int(32), number)]));
+    let call =
+        |op: &str| Stmt::evaluate(prim::call(DataType::void(), op, vec![prim::int_of(DataType::int(32), number)]));
     Stmt::seq([call("tirx.start_profile_intrinsic"), stmt, call("tirx.end_profile_intrinsic")])
 }
 
