@@ -411,6 +411,13 @@ impl Parser<'_> {
                 Some(self.dtype(e)?)
             }
             ResultType::WrittenLast => None,
+            ResultType::Void => {
+                // What gives nothing does so whatever a text says.
+                if let Some(e) = args.keyword("dtype") {
+                    self.dtype(e)?;
+                }
+                None
+            }
             // Older texts say what follows anyway.
             _ => match args.keyword("dtype") {
                 Some(e) => Some(self.dtype(e)?),
