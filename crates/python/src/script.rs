@@ -6,7 +6,7 @@ use pyo3::exceptions::PySyntaxError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use relaxide::ffi::{Any, Ref};
-use relaxide::script::{Host, HostError, Local, Macro, ParseOptions, ScopeIndex, parse_module_with};
+use relaxide::script::{DEVICE_INTRINSICS, Host, HostError, Local, Macro, ParseOptions, ScopeIndex, parse_module_with};
 
 use crate::convert;
 use crate::ir::module::IRModule;
@@ -112,6 +112,13 @@ fn parse_script_in(
     })
 }
 
+/// The instructions of devices that texts name: name, operator, type, arguments.
+#[pyfunction]
+fn device_intrinsics() -> Vec<(&'static str, String, &'static str, &'static str)> {
+    DEVICE_INTRINSICS.iter().map(|known| (known.path, known.op(), known.result, known.params)).collect()
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(device_intrinsics, m)?)?;
     m.add_function(wrap_pyfunction!(parse_script_in, m)?)
 }

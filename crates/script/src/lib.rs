@@ -15,6 +15,7 @@
 /// `FlattenBuffer` makes.
 const FLAT_INDICES: &str = "relaxide.flat_indices";
 
+mod device_intrinsics;
 mod intrinsics;
 mod meta_json;
 mod number;
@@ -22,6 +23,7 @@ mod parse;
 mod print;
 mod tensor;
 
+pub use device_intrinsics::{DEVICE_INTRINSICS, DeviceIntrinsic};
 pub use meta_json::{MetadataError, tensor_from_text, tensor_to_text};
 pub use parse::{Host, HostError, Local, Macro, ParseOptions, ScopeIndex, parse_module, parse_module_with};
 pub use print::{

@@ -47,6 +47,9 @@ pub(crate) fn expand_as(intrinsic: Intrinsic, call: &PrimCall) -> Option<PrimExp
         (Intrinsic::DotBytes, [a, b, c]) => {
             Some((0..BYTES).fold(c.clone(), |sum, at| sum + byte_of(a, at) * byte_of(b, at)))
         }
+        (Intrinsic::Dp4a, [a, b, c]) => {
+            Some(prim::call(call.dtype, "tirx.dot_bytes", vec![word_of(a)?, word_of(b)?, c.clone()]))
+        }
         (Intrinsic::DotPairs, [a, b, c]) => {
             Some([false, true].iter().fold(c.clone(), |sum, &upper| sum + half_of(a, upper) * half_of(b, upper)))
         }
@@ -68,6 +71,19 @@ fn half_of(word: &PrimExpr, upper: bool) -> PrimExpr {
         false => prim::call(dtype, "tirx.shift_left", vec![word.clone(), same(16)]),
     };
     prim::call(DataType::float(32).with_lanes(dtype.lanes), "tirx.reinterpret", vec![bits])
+}
+
+/// Four bytes as a word, whose sign is theirs; nothing where they are no four bytes.
+fn word_of(bytes: &PrimExpr) -> Option<PrimExpr> {
+    let dtype = bytes.dtype();
+    match (dtype.bits, dtype.lane_count()) {
+        (32, 1) => Some(bytes.clone()),
+        (8, 4) => {
+            let word = DataType { bits: 32, lanes: 1, ..dtype };
+            Some(prim::call(word, "tirx.reinterpret", vec![bytes.clone()]))
+        }
+        _ => None,
+    }
 }
 
 /// A byte of an integer of 32 bits, the lowest being the first, with the sign that its type has, as int32.

@@ -135,6 +135,8 @@ intrinsics! {
     /// c plus the products of bytes, wrapping: a and b are four bytes each, which have a sign where the type of the argument has.
     /// c and the result are int32.
     DotBytes = "dot_bytes", Exactly(3);
+    /// The same, as devices know it: a and b are words, or vectors of four bytes.
+    Dp4a = "dp4a", Exactly(3);
     /// c plus the products of two pairs of bfloat16: a and b are words of 32 bits with two numbers each. c and the result are float32.
     /// Sums round as the processor rounds them, and numbers below the least normal one may be taken as zero.
     DotPairs = "dot_pairs", Exactly(3);

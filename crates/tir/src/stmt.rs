@@ -88,6 +88,13 @@ pub struct For {
     pub step: Option<PrimExpr>,
 }
 
+impl For {
+    /// A loop that counts by one, not over threads and without hints.
+    pub fn new(kind: ForKind, var: Ref<Var>, min: PrimExpr, extent: PrimExpr, body: Stmt) -> For {
+        For { var, min, extent, kind, thread_tag: String::new(), annotations: Attrs::new(), body, step: None }
+    }
+}
+
 /// A loop that goes on as long as a condition holds.
 #[derive(Object, Debug)]
 #[object(key = "tirx.While")]
@@ -424,8 +431,8 @@ impl Stmt {
     /// A loop over `0 .. extent` whose iterations are threads of that kind (`threadIdx.x`).
     pub fn threads(var: Ref<Var>, extent: PrimExpr, tag: impl Into<String>, body: Stmt) -> Stmt {
         let min = relaxide_ir::prim::int_of(extent.dtype(), 0);
-        let (kind, thread_tag) = (ForKind::ThreadBinding, tag.into());
-        Ref::new(For { var, min, extent, kind, thread_tag, annotations: Attrs::new(), body, step: None }).into()
+        let made = For::new(ForKind::ThreadBinding, var, min, extent, body);
+        Ref::new(For { thread_tag: tag.into(), ..made }).into()
     }
 
     /// A serial loop from zero over a new variable of that name, which the body is made from.
@@ -439,8 +446,7 @@ impl Stmt {
     pub fn for_loop(kind: ForKind, var: Ref<Var>, extent: impl Into<PrimExpr>, body: Stmt) -> Stmt {
         let min = relaxide_ir::prim::int_of(var.dtype(), 0);
         let extent = relaxide_ir::prim::cast(var.dtype(), extent.into());
-        Ref::new(For { var, min, extent, kind, thread_tag: String::new(), annotations: Attrs::new(), body, step: None })
-            .into()
+        Ref::new(For::new(kind, var, min, extent, body)).into()
     }
 
     /// The same loop around another body.

@@ -14,8 +14,7 @@ fn loop_of(kind: ForKind, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt {
     let body = body(&PrimExpr::from(&var));
     let tag = if kind == ForKind::ThreadBinding { "threadIdx.x" } else { "" };
     let (min, extent) = (prim::int(0), prim::int(8));
-    Ref::new(For { var, min, extent, kind, thread_tag: tag.to_string(), annotations: Attrs::new(), body, step: None })
-        .into()
+    Ref::new(For { thread_tag: tag.to_string(), ..For::new(kind, var, min, extent, body) }).into()
 }
 
 fn complaint(body: Stmt) -> Option<String> {

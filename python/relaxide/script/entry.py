@@ -129,7 +129,13 @@ def _function(func, frame, check_well_formed=True):
     from ._source import function_source
     from ._surroundings import of_function
 
-    return function_in(func.__name__, function_source(func), of_function(func, frame), check_well_formed)
+    from ..tirx.function import PrimFunc
+
+    made = function_in(func.__name__, function_source(func), of_function(func, frame), check_well_formed)
+    if isinstance(made, PrimFunc):
+        # Nodes are not changed, but the object that the program holds has the name of what it was written as.
+        vars(made)["__name__"] = func.__name__
+    return made
 
 
 def function_in(name, source, around, check_well_formed=True):

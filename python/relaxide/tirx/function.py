@@ -51,14 +51,6 @@ class PrimFunc(BaseFunc, Scriptable):
         return self._field("params")
 
     @property
-    def __name__(self):
-        """The symbol, as a Python function has a name."""
-        symbol = (self.attrs or {}).get("global_symbol")
-        if symbol is None:
-            raise AttributeError("__name__")
-        return str(symbol)
-
-    @property
     def ty(self):
         """What it takes and gives: buffers as tensors; pure where it writes to none of them."""
         from ..relax.type import TensorType

@@ -4,7 +4,7 @@ functions of LLVM and of the same library."""
 from ..ffi import dtype as _dtype
 from ..ffi import get_global_func, register_global_func
 from ..ir import _api
-from ..ir.prim import StringImm, const
+from ..ir.prim import BufferLoad, StringImm, const
 from ..ir.type import PrimType
 from .op import call_intrin
 
@@ -40,6 +40,27 @@ def tvm_access_ptr(ptype, data, offset, extent, rw_mask):
 def type_annotation(dtype):
     """Nothing but a type, for what asks for one among its arguments."""
     return call_intrin(dtype, "tirx.type_annotation")
+
+
+def masked_load(dtype, buffer, *indices_and_mask):
+    """The lanes of a vector that a mask chooses, read at indices; the others are zero. The mask comes last, and ``dtype`` is the vector's."""
+    if len(indices_and_mask) < 2:
+        raise ValueError("masked_load expects indices and a mask behind the buffer")
+    *indices, mask = indices_and_mask
+    load = BufferLoad(buffer, indices, mask)
+    if str(load.dtype) != str(dtype):
+        raise TypeError(f"masked_load: the elements of {buffer.name} at these indices are {load.dtype}, not {dtype}")
+    return load
+
+
+def masked_store(buffer, value, *indices_and_mask):
+    """The statement that stores the lanes of a vector that a mask chooses; the mask comes last."""
+    from .stmt import BufferStore
+
+    if len(indices_and_mask) < 2:
+        raise ValueError("masked_store expects indices and a mask behind the value")
+    *indices, mask = indices_and_mask
+    return BufferStore(buffer, value, indices, mask)
 
 
 def handle_add_byte_offset(handle, offset):
@@ -165,4 +186,4 @@ def call_cpacked(*args, span=None):
 __all__ = ["Shuffle", "address_of", "assume", "break_loop", "call_cpacked", "call_llvm_intrin", "call_llvm_pure_intrin"]
 __all__ += ["continue_loop", "handle_add_byte_offset", "ignore_loop_partition", "isnullptr", "q_multiply_shift"]
 __all__ += ["q_multiply_shift_per_axis", "trace", "tvm_access_ptr", "type_annotation", "undef", "vectorcombine", "vectorhigh"]
-__all__ += ["vectorlow"]
+__all__ += ["masked_load", "masked_store", "vectorlow"]

@@ -124,8 +124,8 @@ impl Sorting {
             Stmt::when(prim::lt(&width, length), Stmt::seq([at_once, runs, self.back(length)]))
         };
         // Devices have another way to the same order.
-        let (kind, annotations) = (ForKind::Serial, Attrs::new().with(SORTS_RANKS, true));
-        Ref::new(For { var: level, min, extent, kind, thread_tag: String::new(), annotations, body, step: None }).into()
+        let annotations = Attrs::new().with(SORTS_RANKS, true);
+        Ref::new(For { annotations, ..For::new(ForKind::Serial, level, min, extent, body) }).into()
     }
 
     /// Merges two neighbouring runs into the spare memory. The first is not empty.

@@ -1,14 +1,16 @@
 //! Devices: those of the module, which tensor types name, and those of the machine, which hints name.
 
-use relaxide_ffi::{Any, Device, Ref};
+use relaxide_ffi::{Any, DataType, Device, Ref};
+use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{AttrValue, Target, VDevice};
 use relaxide_relax::Expr as Relax;
 use ruff_python_ast::{self as ast, Expr};
-use ruff_text_size::Ranged;
+use ruff_text_size::{Ranged, TextRange};
 
 use super::args::Args;
 use super::value::Value;
 use super::{Parsed, Parser};
+use crate::device_intrinsics::DeviceIntrinsic;
 use relaxide_ir::diagnostic::Code;
 
 impl Parser<'_> {
@@ -154,5 +156,53 @@ impl Parser<'_> {
             attrs = attrs.with("memory_scope", AttrValue::Str(self.text(e)?));
         }
         self.typed_call("hint_on_device", vec![data], attrs, Vec::new(), range)
+    }
+
+    /// An instruction of a device, or a function of its library.
+    pub(super) fn device_intrinsic(
+        &mut self,
+        known: &DeviceIntrinsic,
+        args: &mut Args,
+        range: TextRange,
+    ) -> Parsed<PrimExpr> {
+        let written = match known.is_typed_by_text() {
+            true => {
+                let e = args.required(self, "dtype")?;
+                Some(self.dtype(e)?)
+            }
+            false => None,
+        };
+        let mut values = Vec::new();
+        for param in known.params.split(' ').filter(|param| !param.is_empty()) {
+            match param.split_once('=') {
+                _ if param.starts_with('*') => {
+                    for e in args.rest() {
+                        values.push(self.scalar_expr(e)?);
+                    }
+                }
+                None => {
+                    let e = args.required(self, param)?;
+                    values.push(self.scalar_expr(e)?);
+                }
+                Some((name, usual)) => match args.take(name) {
+                    Some(e) => values.push(self.scalar_expr(e)?),
+                    None => values.push(usual_value(usual)),
+                },
+            }
+        }
+        let dtype = written.or_else(|| known.result_type(&values));
+        let dtype =
+            dtype.ok_or_else(|| self.error(Code::Arguments, format!("`T.{}` has no type", known.path), range))?;
+        Ok(prim::call(dtype, known.op(), values))
+    }
+}
+
+/// What stands for an argument that is left out.
+fn usual_value(text: &str) -> PrimExpr {
+    match (text, text.parse::<i64>(), text.parse::<f64>()) {
+        ("True" | "False", ..) => prim::boolean(text == "True"),
+        (_, Ok(number), _) => prim::int_of(DataType::int(32), number),
+        (_, _, Ok(number)) => prim::float_of(DataType::float(32), number),
+        _ => prim::string(text),
     }
 }

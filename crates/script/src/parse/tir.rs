@@ -267,8 +267,13 @@ impl Parser<'_> {
         }
         let mut args = Args::of(self, &format!("T.{name}"), call)?;
         match name {
+            "masked_store" => self.masked_store(&mut args)?,
             "evaluate" => {
                 let e = args.required(self, "value")?;
+                if let (Expr::Call(inner), Some("T.masked_store")) = (e, self.call_path(e).as_deref()) {
+                    args.finish(self)?;
+                    return self.tir_statement_call("masked_store", inner);
+                }
                 let value = self.scalar_expr(e)?;
                 self.push(Ref::new(Evaluate { value }));
             }

@@ -311,6 +311,49 @@ impl Parser<'_> {
     }
 }
 
+impl Parser<'_> {
+    /// `T.masked_load(dtype, buffer, indices…, mask)`.
+    pub(super) fn masked_load(&mut self, args: &mut Args) -> Parsed<PrimExpr> {
+        let e = args.required(self, "dtype")?;
+        let dtype = self.dtype(e)?;
+        let buffer = self.accessed(args)?;
+        let (indices, predicate) = self.masked_place(args)?;
+        let load: PrimExpr = Ref::new(BufferLoad { buffer, indices, predicate }).into();
+        if load.dtype() != dtype {
+            let message = format!("the elements that are loaded are {}, not {dtype}", load.dtype());
+            return Err(self.error(Code::Type, message, e.range()));
+        }
+        Ok(load)
+    }
+
+    /// `T.masked_store(buffer, value, indices…, mask)`.
+    pub(super) fn masked_store(&mut self, args: &mut Args) -> Parsed<()> {
+        let buffer = self.accessed(args)?;
+        let e = args.required(self, "value")?;
+        let value = self.scalar_expr(e)?;
+        let (indices, predicate) = self.masked_place(args)?;
+        self.push(Ref::new(BufferStore { buffer, value, indices, predicate }));
+        Ok(())
+    }
+
+    fn accessed(&mut self, args: &mut Args) -> Parsed<Ref<Buffer>> {
+        let e = args.required(self, "buffer")?;
+        match self.expr(e)? {
+            Value::Buffer(buffer) => Ok(buffer),
+            other => Err(self.error(Code::Type, format!("{} is no buffer", other.describe()), e.range())),
+        }
+    }
+
+    /// Indices, and the lanes that take part.
+    fn masked_place(&mut self, args: &mut Args) -> Parsed<(Vec<PrimExpr>, Option<PrimExpr>)> {
+        let mut indices = args.rest().into_iter().map(|e| self.scalar_expr(e)).collect::<Parsed<Vec<_>>>()?;
+        match indices.pop() {
+            Some(mask) => Ok((indices, Some(mask))),
+            None => Err(self.error(Code::Arguments, "indices and a mask are missing", args.range)),
+        }
+    }
+}
+
 /// Why dimensions are not those of a region: its last ones, behind others of one element.
 fn misfit(shape: &[PrimExpr], source: &BufferRegion) -> Option<String> {
     let Some(left_out) = source.region.len().checked_sub(shape.len()) else {

@@ -14,6 +14,7 @@ use super::expr::fits;
 use super::symbols::{dtype_name, variable};
 use super::value::Value;
 use super::{Parsed, Parser};
+use crate::device_intrinsics::DeviceIntrinsic;
 use crate::intrinsics::{self, ResultType};
 use relaxide_ir::diagnostic::{Code, closest};
 
@@ -86,9 +87,10 @@ impl Parser<'_> {
             let (a, b) = self.two(&mut args)?;
             prim::call(a.dtype(), *op, vec![a, b])
         } else {
-            match self.node(name, &mut args)? {
-                Some(value) => value,
-                None => self.intrinsic(name, &mut args, range)?,
+            match (self.node(name, &mut args)?, DeviceIntrinsic::of_path(name)) {
+                (Some(value), _) => value,
+                (None, Some(known)) => self.device_intrinsic(known, &mut args, range)?,
+                (None, None) => self.intrinsic(name, &mut args, range)?,
             }
         };
         // Older texts say the type of the result, which the operands decide.
@@ -173,6 +175,7 @@ impl Parser<'_> {
     /// Expressions that are nodes of their own.
     fn node(&mut self, name: &str, args: &mut Args) -> Parsed<Option<PrimExpr>> {
         Ok(Some(match name {
+            "masked_load" => self.masked_load(args)?,
             "Cast" => {
                 let (dtype, value) = (args.required(self, "dtype")?, args.required(self, "value")?);
                 let dtype = self.dtype(dtype)?;
@@ -396,6 +399,10 @@ impl Parser<'_> {
             ResultType::Written if name == "tvm_warp_activemask" && args.positions() == 0 && !args.names("dtype") => {
                 Some(DataType::uint(32))
             }
+            // A sum of products of bytes is a number of 32 bits where a text says nothing.
+            ResultType::Written if name == "dp4a" && !args.next_is_text() && !args.names("dtype") => {
+                Some(DataType::int(32))
+            }
             ResultType::Written => {
                 let e = match args.keyword("dtype") {
                     Some(e) => e,
@@ -404,6 +411,13 @@ impl Parser<'_> {
                 Some(self.dtype(e)?)
             }
             ResultType::WrittenLast => None,
+            ResultType::Void => {
+                // What gives nothing does so whatever a text says.
+                if let Some(e) = args.keyword("dtype") {
+                    self.dtype(e)?;
+                }
+                None
+            }
             // Older texts say what follows anyway.
             _ => match args.keyword("dtype") {
                 Some(e) => Some(self.dtype(e)?),

@@ -8,6 +8,7 @@ use relaxide_tir::kernel_call::CALL_KERNEL;
 use super::Printer;
 use super::names::identifier;
 use super::tir::BufferForm;
+use crate::device_intrinsics::DeviceIntrinsic;
 use crate::intrinsics::{self, BITWISE, ResultType};
 use crate::number::{float_text, is_literal, quoted, special_text};
 
@@ -130,9 +131,10 @@ impl Printer<'_> {
             PrimExpr::Load(l) => match &l.predicate {
                 None => self.element(&l.buffer, &l.indices),
                 Some(predicate) => {
-                    let buffer = self.buffer(&l.buffer);
+                    self.uses_tir = true;
+                    let (dtype, buffer) = (quoted(&e.dtype().to_string()), self.buffer(&l.buffer));
                     let (indices, predicate) = (self.prims(&l.indices), self.prim(predicate));
-                    format!("{buffer}.vload([{indices}], predicate={predicate})")
+                    format!("T.masked_load({dtype}, {buffer}, {indices}, {predicate})")
                 }
             },
             PrimExpr::Call(c) => self.prim_call(c, outer),
@@ -208,6 +210,14 @@ impl Printer<'_> {
         if let (CALL_KERNEL, [PrimExpr::Str(kernel), args @ ..]) = (c.op.as_str(), c.args.as_slice()) {
             let module = if self.context.is_some() { "Module." } else { "" };
             return format!("{module}{}({})", identifier(&kernel.value), self.prims(args));
+        }
+        if let Some(known) = DeviceIntrinsic::of_op(&c.op) {
+            let of_args = known.result_type(&c.args);
+            match known.is_typed_by_text() && !known.path.starts_with("ptx_legacy.") {
+                true => return self.named(known.path, &[quoted(&c.dtype.to_string())], &c.args),
+                false if of_args.is_none_or(|dtype| dtype == c.dtype) => return self.named(known.path, &[], &c.args),
+                false => {}
+            }
         }
         let name = c.op.strip_prefix("tirx.").unwrap_or(&c.op);
         match intrinsics::rule(name) {

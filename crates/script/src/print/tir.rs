@@ -318,7 +318,8 @@ impl Printer<'_> {
         if let Some(predicate) = &n.predicate {
             let (buffer, indices) = (self.buffer(&n.buffer), self.prims(&n.indices));
             let predicate = self.prim(predicate);
-            self.line(format!("{buffer}.vstore([{indices}], {value}, predicate={predicate})"));
+            self.uses_tir = true;
+            self.line(format!("T.masked_store({buffer}, {value}, {indices}, {predicate})"));
             return;
         }
         let target = self.target(&n.buffer, &n.indices);

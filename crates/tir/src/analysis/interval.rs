@@ -96,6 +96,11 @@ impl Running {
         self.0.insert(var.clone(), None);
     }
 
+    /// Lets a variable stand still again.
+    pub fn stop(&mut self, var: &Ref<Var>) {
+        self.0.remove(var);
+    }
+
     /// Whether a variable runs.
     pub fn holds(&self, var: &Ref<Var>) -> bool {
         self.0.contains_key(var)

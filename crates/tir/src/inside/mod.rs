@@ -301,8 +301,7 @@ impl Hold {
         if min == n.min && extent == n.extent && body == n.body {
             return Stmt::For(n.clone());
         }
-        let (var, thread_tag, annotations) = (n.var.clone(), n.thread_tag.clone(), n.annotations.clone());
-        Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body, step: None }).into()
+        Ref::new(For { min, extent, body, ..For::clone(n) }).into()
     }
 
     fn block(&mut self, n: &Ref<SBlockRealize>) -> Stmt {

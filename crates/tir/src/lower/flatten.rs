@@ -103,9 +103,8 @@ impl Flatten {
             // Extents of buffers may name the counter, too.
             let narrow = Stmt::bind(n.var.clone(), prim::cast(dtype, &var));
             let body = Stmt::seq([narrow, self.mutate_stmt(&body)]);
-            let (kind, min) = (n.kind, in_64_bits(&n.min));
-            let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
-            Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }).into()
+            let min = in_64_bits(&n.min);
+            Ref::new(For { var, min, extent, body, ..For::clone(n) }).into()
         };
         self.analyzer.forget(mark);
         stmt

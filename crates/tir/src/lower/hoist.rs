@@ -136,9 +136,7 @@ impl StmtMutator for Hoist {
                 if body == n.body {
                     return stmt.clone();
                 }
-                let (var, min, extent, kind) = (n.var.clone(), n.min.clone(), n.extent.clone(), n.kind);
-                let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
-                Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }).into()
+                Stmt::loop_around(n, body)
             }
             Stmt::Seq(n) => self.sequence(n),
             Stmt::If(n) => {

@@ -9,7 +9,7 @@
 //!                                                                 A[i] = 0.0
 //! ```
 //!
-//! Looked at are the conditions of `if_then_else`, the two sides of `and` and `or`, and names that an expression binds, as
+//! Looked at are the conditions of statements and of `if_then_else`, the two sides of `and` and `or`, and names that an expression binds, as
 //! [`Choices`] says. The outermost loop that they can leave is left at once. What stands beside other statements stays: the loop would
 //! be written twice for a part of it. Where one side of an `and` or `or` is decided, what is left is none any more, and stays. A condition leaves if it is the same in every iteration, has no effect and cannot fail.
 
@@ -28,6 +28,8 @@ const MOST_COPIES: usize = 64;
 /// What leaves loops.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choices {
+    /// Conditions of statements.
+    pub statements: bool,
     /// Conditions of `if_then_else`.
     pub expressions: bool,
     /// The sides of `and` and `or`.
@@ -93,7 +95,7 @@ impl Hoist {
     /// What leaves a loop first.
     fn first(&self, n: &Ref<For>) -> Option<HoistedChoice> {
         let inside = vec![n.var.clone()];
-        let mut search = Search { hoist: self, inside, found: None };
+        let mut search = Search { hoist: self, inside, named: false, found: None };
         search.visit_stmt(&n.body);
         search.found
     }
@@ -108,6 +110,8 @@ struct Search<'a> {
     hoist: &'a Hoist,
     /// What is defined in the loop.
     inside: Vec<Ref<Var>>,
+    /// Whether names stand beside what is looked at, which leave before conditions of statements do.
+    named: bool,
     found: Option<HoistedChoice>,
 }
 
@@ -156,8 +160,11 @@ impl StmtVisitor for Search<'_> {
     fn visit_stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Seq(n) if n.seq.iter().filter(|s| !matches!(s, Stmt::Bind(_))).count() > 1 => return,
+            // One statement behind names.
+            Stmt::Seq(_) => self.named = true,
             Stmt::For(n) => self.inside.push(n.var.clone()),
             Stmt::Bind(n) => self.inside.push(n.var.clone()),
+            Stmt::If(n) if self.hoist.choices.statements && !self.named => self.condition(&n.condition),
             Stmt::Block(n) => self.inside.extend(n.block.iter_vars.iter().map(|iter| iter.var.clone())),
             _ => {}
         }

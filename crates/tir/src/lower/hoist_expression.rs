@@ -29,7 +29,7 @@ use super::hoist_choices::{Choices, hoist_choices};
 use super::hoist_conditions::hoist_condition;
 use super::no_op::remove_no_ops;
 use super::pure::{always_safe, is_pure_but_for_loads};
-use super::simplify::simplify;
+use super::simplify::simplify_written_out;
 use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
 use crate::functor::{StmtMutator, StmtVisitor};
@@ -49,6 +49,7 @@ fn hoist_expressions(func: &PrimFunc, context: &PassContext) -> Result<PrimFunc,
     let conditions = context.config.entry(OPTION, "hoisted_conditionals");
     let bindings = context.config.entry(OPTION, "hoisted_let_bindings");
     let choices = Choices {
+        statements: conditions & 1 != 0,
         expressions: conditions & 2 != 0,
         operands: conditions & 4 != 0,
         names: bindings & 4 != 0,
@@ -61,7 +62,7 @@ fn hoist_expressions(func: &PrimFunc, context: &PassContext) -> Result<PrimFunc,
         needed: bindings & 1 != 0,
     };
     let body = hoist.mutate_stmt(&hoist_choices(&func.body, choices));
-    remove_no_ops(&simplify(&func.with_body(body))?)
+    remove_no_ops(&simplify_written_out(&func.with_body(body)))
 }
 
 struct Hoist {

@@ -32,7 +32,7 @@ use super::pure::is_pure;
 use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
 use crate::analysis::affine::conjuncts;
-use crate::analysis::interval::Running;
+use crate::analysis::interval::{Interval, Running};
 use crate::early_exit::EarlyExits;
 use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
 use crate::stmt::*;
@@ -172,6 +172,35 @@ impl Partition {
         if again { self.mutate_stmt(&part.into()) } else { self.within(&part) }
     }
 
+    /// Whether a condition that can be solved for the counter holds in some iterations and fails in others, as far as known.
+    fn is_undecided(&mut self, n: &Ref<For>) -> bool {
+        let mut conditions =
+            Conditions { all: true, found: Vec::new(), running: Running::default(), inside: Vec::new() };
+        conditions.running.add(&n.var, &n.min, &n.extent, &mut Analyzer::new());
+        conditions.visit_stmt(&n.body);
+        let counter = &n.var;
+        conditions.found.iter().any(|Condition { condition, running, inside }| {
+            let mut still = running.clone();
+            still.stop(counter);
+            conjuncts(condition)
+                .iter()
+                .any(|part| self.solve(part, counter, &still, inside).is_some() && !self.is_decided(part, running))
+        })
+    }
+
+    /// Whether a comparison holds, or fails, for all values of what runs.
+    fn is_decided(&mut self, part: &PrimExpr, running: &Running) -> bool {
+        let PrimExpr::Binary(n) = part else { return false };
+        let Some(Interval { min, max }) = running.of(&(&n.a - &n.b), &mut self.analyzer) else { return false };
+        let decided = match n.op {
+            BinaryOp::Lt | BinaryOp::Ge => [prim::lt(&max, 0), prim::ge(&min, 0)],
+            BinaryOp::Gt | BinaryOp::Le => [prim::gt(&min, 0), prim::le(&max, 0)],
+            BinaryOp::Eq => [prim::gt(&min, 0), prim::lt(&max, 0)],
+            _ => return false,
+        };
+        decided.iter().any(|fact| self.analyzer.can_prove(fact))
+    }
+
     fn larger(&mut self, a: &PrimExpr, b: &PrimExpr) -> PrimExpr {
         self.analyzer.simplify(&prim::max(a, b))
     }
@@ -239,13 +268,21 @@ impl StmtMutator for Partition {
         let in_pieces = matches!(n.kind, ForKind::Serial | ForKind::Parallel | ForKind::Unrolled)
             && !EarlyExits::of(&n.body).of_loop;
         match looked_at && in_pieces {
-            true => match self.split(n, hinted) {
-                Some(parts) => parts,
-                None if hinted && self.options.unroll_hinted && n.extent.as_int().is_some_and(|count| count > 1) => {
-                    self.within(&Ref::new(For { kind: ForKind::Unrolled, ..(**n).clone() }))
+            true => {
+                let parts = self.split(n, hinted);
+                let unrolls = hinted && self.options.unroll_hinted && n.extent.as_int().is_some_and(|count| count > 1);
+                match parts {
+                    // The loop itself, with fewer conditions.
+                    Some(Stmt::For(whole)) if unrolls && whole.extent == n.extent && self.is_undecided(n) => {
+                        Ref::new(For { kind: ForKind::Unrolled, ..For::clone(&whole) }).into()
+                    }
+                    Some(parts) => parts,
+                    None if unrolls && self.is_undecided(n) => {
+                        self.within(&Ref::new(For { kind: ForKind::Unrolled, ..(**n).clone() }))
+                    }
+                    None => self.within(n),
                 }
-                None => self.within(n),
-            },
+            }
             false => self.within(n),
         }
     }

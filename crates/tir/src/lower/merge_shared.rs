@@ -298,9 +298,9 @@ mod tests {
         let mut list: Vec<Stmt> = buffers.iter().map(Stmt::alloc).collect();
         list.extend(stmts(&buffers, &tx));
         list.push(Stmt::store(&out, [tx.clone()], prim::load(&buffers[2], [tx])));
-        let (kind, thread_tag, annotations) = (ForKind::ThreadBinding, "threadIdx.x".to_string(), Attrs::new());
         let (min, extent) = (prim::int_of(DataType::int(32), 0), prim::int_of(DataType::int(32), 8));
-        let nest = For { var, min, extent, kind, thread_tag, annotations, body: Stmt::seq(list), step: None };
+        let nest = For::new(ForKind::ThreadBinding, var, min, extent, Stmt::seq(list));
+        let nest = For { thread_tag: "threadIdx.x".to_string(), ..nest };
         let func = PrimFunc::over_buffers(&[out], &[], Stmt::For(Ref::new(nest)));
         let merged = merge(&func, "shared.dyn", "buf_dyn_shmem").unwrap();
         crate::verify::verify(&merged).unwrap();

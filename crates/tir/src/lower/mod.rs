@@ -50,6 +50,7 @@ mod no_op;
 mod opaque_blocks;
 mod pipeline;
 mod plan_allocations;
+mod profile_intrinsics;
 mod promote_floats;
 mod pure;
 mod ramp;

@@ -16,7 +16,7 @@
 //!
 //! The analyzer's form is expanded, which is not always cheaper than what stood there; an expression is replaced only where
 //! the new one costs less. The pass by itself takes the expanded form also where it costs the same, so that equal expressions
-//! look equal behind it; the one that lowering runs leaves them.
+//! look equal behind it, and writes what a name stands for in its places; the one that lowering runs leaves both.
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::arith::{Analyzer, same, solver};
@@ -25,6 +25,7 @@ use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Sele
 use relaxide_ir::{BinaryOp, Var};
 
 use super::and_of_ors::and_of_ors;
+use super::pure::is_pure;
 use super::{LowerError, kernel_pass, kernel_pass_with};
 use crate::PrimFunc;
 use crate::early_exit::EarlyExits;
@@ -56,6 +57,11 @@ pub(super) fn simplify(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
     Ok(simplify_more(func, Conditions::default()))
 }
 
+/// The same, with what names stand for in their places.
+pub(super) fn simplify_written_out(func: &PrimFunc) -> PrimFunc {
+    simplify_more(func, Conditions { written_out: true, expanded: true, ..Conditions::default() })
+}
+
 /// What more is done about conditions.
 #[derive(Clone, Copy, Default)]
 struct Conditions {
@@ -67,7 +73,7 @@ struct Conditions {
     and_of_ors: bool,
     /// Whether a condition stands where its name is used.
     written_out: bool,
-    /// Whether expressions take the analyzer's form also where it costs the same.
+    /// Whether expressions take the analyzer's form also where it costs the same, and values stand where their names are used.
     expanded: bool,
 }
 
@@ -96,7 +102,7 @@ struct Simplify {
     analyzer: Analyzer,
     /// Conditions that were passed, as they stood: the analyzer knows ranges, and not every condition is one.
     facts: Vec<PrimExpr>,
-    /// The conditions that have names.
+    /// What is written out where its name is used.
     named: VarMap,
     conditions: Conditions,
 }
@@ -219,15 +225,18 @@ impl Simplify {
         if min == n.min && extent == n.extent && body == n.body {
             return stmt.clone();
         }
-        let (var, thread_tag, annotations) = (n.var.clone(), n.thread_tag.clone(), n.annotations.clone());
-        Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body, step: None }).into()
+        Ref::new(For { min, extent, body, ..For::clone(n) }).into()
     }
 
     fn bind(&mut self, var: &Ref<Var>, value: &PrimExpr) {
+        let is_condition = self.conditions.written_out && value.dtype() == DataType::bool() && is_lasting(value);
         match value {
             PrimExpr::Int(_) | PrimExpr::Var(_) => self.analyzer.bind_value(var, value),
-            _ if self.conditions.written_out && value.dtype() == DataType::bool() && is_lasting(value) => {
+            _ if is_condition || self.conditions.expanded && is_pure(value) && nodes(value) <= MOST_WRITTEN_OUT => {
                 self.named.insert(var.clone(), value.clone());
+                if value.dtype().is_int() {
+                    self.analyzer.bind(var, value, prim::int_of(value.dtype(), 1));
+                }
             }
             // The name stays, since it is cheaper than its value; what follows from the value is known of it.
             _ => self.analyzer.bind(var, value, prim::int_of(value.dtype(), 1)),
@@ -238,7 +247,8 @@ impl Simplify {
 impl PrimMutator for Simplify {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         let dtype = e.dtype();
-        let written_out = if dtype.is_bool() { substitute(e, &self.named) } else { e.clone() };
+        let is_written_out = !self.named.is_empty() && (dtype.is_bool() || self.conditions.expanded);
+        let written_out = if is_written_out { substitute(e, &self.named) } else { e.clone() };
         let e = &written_out;
         if dtype.lanes == 1 && (dtype.is_bool() || dtype.is_int() && dtype.bits >= 32) {
             let known = if dtype.is_bool() && !self.facts.is_empty() { self.decided(e) } else { e.clone() };
@@ -250,8 +260,9 @@ impl PrimMutator for Simplify {
                 return parted;
             }
             let simple = self.analyzer.simplify(&known);
-            let most = cost(&known) + u64::from(self.conditions.expanded);
-            return if cost(&simple) < most { simple } else { known };
+            let (before, after) = (cost(&known), cost(&simple));
+            let is_taken = after < before || self.conditions.expanded && after == before && !is_turned(&simple, &known);
+            return if is_taken { simple } else { known };
         }
         match e {
             PrimExpr::Call(n) if n.op == "tirx.if_then_else" => self.lazy_choice(e, n),
@@ -377,6 +388,30 @@ pub(super) fn is_lasting(e: &PrimExpr) -> bool {
     let mut lasts = Lasts(true);
     lasts.visit_prim(e);
     lasts.0
+}
+
+/// The largest value that is written where its name is used: a name may stand for others, and these for more.
+const MOST_WRITTEN_OUT: usize = 256;
+
+/// How many parts an expression has.
+fn nodes(e: &PrimExpr) -> usize {
+    struct Nodes(usize);
+    impl PrimVisitor for Nodes {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.0 += 1;
+            self.walk_prim(e);
+        }
+    }
+    let mut nodes = Nodes(0);
+    nodes.visit_prim(e);
+    nodes.0
+}
+
+/// Whether two expressions differ by the order of factors alone.
+fn is_turned(a: &PrimExpr, b: &PrimExpr) -> bool {
+    let (PrimExpr::Binary(x), PrimExpr::Binary(y)) = (a, b) else { return a == b };
+    let straight = x.op == y.op && is_turned(&x.a, &y.a) && is_turned(&x.b, &y.b);
+    straight || x.op == BinaryOp::Mul && y.op == x.op && is_turned(&x.a, &y.b) && is_turned(&x.b, &y.a)
 }
 
 /// What an expression costs to evaluate, roughly: divisions are dear, names and literals are free.

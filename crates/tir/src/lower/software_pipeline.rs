@@ -227,8 +227,8 @@ mod tests {
             true => block("", vec![b, d], Stmt::seq(statements.map(|stmt| block("statement", vec![], stmt)))),
         };
         let annotations = Attrs::new().with(STAGE, list(stages)).with(ORDER, list(order));
-        let (min, extent, kind, thread_tag) = (int(0), PrimExpr::from(&n), ForKind::Serial, String::new());
-        let loop_: Stmt = Ref::new(For { var: i, min, extent, kind, thread_tag, annotations, body, step: None }).into();
+        let plain = For::new(ForKind::Serial, i, int(0), PrimExpr::from(&n), body);
+        let loop_: Stmt = Ref::new(For { annotations, ..plain }).into();
         let zeros = Stmt::each("j", 8, |j| Stmt::store(&c, [j.clone()], constant(F32, 0.0)));
         let func = PrimFunc::over_buffers(&[a, c], &[n], Stmt::seq([zeros, loop_]));
         let inputs = vec![Tensor::from_slice(&[1.0_f32, 2.0, -3.0, 0.5, 4.0, 7.0, 8.0, 9.0], &[8]).unwrap()];

@@ -62,6 +62,7 @@ pub static PASSES: &[PassInfo] = &[
     split_device::PASS,
     inline_kernels::PASS,
     lower_intrin::PASS,
+    profile_intrinsics::PASS,
 ];
 
 /// Why a pass of TVM is not here, and what to do instead.

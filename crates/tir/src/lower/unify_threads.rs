@@ -94,8 +94,8 @@ impl Unify {
             body => {
                 let dtype = n.var.dtype();
                 let (min, extent) = (prim::int_of(dtype, 0), prim::int_of(dtype, 1));
-                let (var, kind, thread_tag) = (Var::prim("var", dtype), ForKind::Serial, String::new());
-                Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }).into()
+                let once = For::new(ForKind::Serial, Var::prim("var", dtype), min, extent, body);
+                Ref::new(For { annotations, ..once }).into()
             }
         }
     }

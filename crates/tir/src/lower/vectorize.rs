@@ -143,9 +143,7 @@ impl StmtMutator for VectorizeLoops {
                 return vector;
             }
         }
-        let (var, min, extent) = (n.var.clone(), n.min.clone(), n.extent.clone());
-        let (thread_tag, annotations) = (n.thread_tag.clone(), n.annotations.clone());
-        Ref::new(For { var, min, extent, kind: ForKind::Serial, thread_tag, annotations, body, step: None }).into()
+        Ref::new(For { kind: ForKind::Serial, body, ..For::clone(n) }).into()
     }
 }
 
@@ -195,8 +193,7 @@ impl Vectorize<'_> {
                     return None;
                 }
                 let body = self.stmt(&n.body)?;
-                let (var, thread_tag, annotations) = (n.var.clone(), n.thread_tag.clone(), n.annotations.clone());
-                Some(Ref::new(For { var, min, extent, kind: n.kind, thread_tag, annotations, body, step: None }).into())
+                Some(Ref::new(For { min, extent, body, ..For::clone(n) }).into())
             }
             Stmt::If(n) => self.condition(n),
             Stmt::Bind(n) => {

@@ -37,8 +37,8 @@ pub fn parallel(machine: &Machine, var: Ref<Var>, extent: PrimExpr, work: PrimEx
     let parallel = |var: Ref<Var>, extent, body| {
         let block = machine.block.filter(|threads| *threads != THREADS);
         let annotations = block.map_or_else(Attrs::new, |threads| Attrs::new().with(BLOCK, threads));
-        let (min, kind, thread_tag) = (int_of(var.dtype(), 0), ForKind::Parallel, String::new());
-        Stmt::from(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }))
+        let min = int_of(var.dtype(), 0);
+        Stmt::from(Ref::new(For { annotations, ..For::new(ForKind::Parallel, var, min, extent, body) }))
     };
     match work.as_int() {
         Some(work) if work < threshold => Stmt::serial(var, extent, body),
@@ -73,13 +73,11 @@ pub fn serial(axes: &[Axis], body: Stmt) -> Stmt {
 /// Nested loops, the innermost of which stays one: unrolled, iterations that load the same would keep it in registers, where there are none left.
 pub fn kept(nest: Stmt) -> Stmt {
     let Stmt::For(n) = nest else { return nest };
-    let (var, min, extent, kind, thread_tag) =
-        (n.var.clone(), n.min.clone(), n.extent.clone(), n.kind, n.thread_tag.clone());
     let (annotations, body) = match &n.body {
         Stmt::For(_) => (n.annotations.clone(), kept(n.body.clone())),
         body => (n.annotations.clone().with(UNROLL_COUNT, 1), body.clone()),
     };
-    Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }).into()
+    Ref::new(For { annotations, body, ..For::clone(&n) }).into()
 }
 
 /// How the last vector of a row is stored. Masked stores are slow on many processors.

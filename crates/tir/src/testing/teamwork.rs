@@ -403,8 +403,7 @@ fn by_counting([ranks, at, spare_ranks, spare_at, place]: [&Ref<Buffer>; 5], len
     let level = Var::dim("level");
     let body = Stmt::when(prim::lt(PrimExpr::from(&level), length.clone()), Stmt::seq([find, back]));
     let (min, extent, annotations) = (prim::int(0), prim::int(1), Attrs::new().with(SORTS_RANKS, true));
-    let (kind, thread_tag) = (ForKind::Serial, String::new());
-    Ref::new(For { var: level, min, extent, kind, thread_tag, annotations, body, step: None }).into()
+    Ref::new(For { annotations, ..For::new(ForKind::Serial, level, min, extent, body) }).into()
 }
 
 /// Elements that drop others behind them, one after the other: all of a row or as many as another input says, and so many at most.

@@ -303,16 +303,9 @@ impl IterationKernel {
         let (mut scratch, iteration) = without_allocations(&merged.kernel.body);
         parts.scratch.append(&mut scratch);
         let iteration = self.iteration(&mut parts, iteration, &made);
-        let for_all = For {
-            var: self.index.clone(),
-            min: prim::int(0),
-            extent: prim::cast(self.index.dtype(), self.limit.clone()),
-            kind: ForKind::Serial,
-            thread_tag: String::new(),
-            annotations: Attrs::new().with(RECURRENCE, true),
-            body: iteration,
-            step: None,
-        };
+        let extent = prim::cast(self.index.dtype(), self.limit.clone());
+        let plain = For::new(ForKind::Serial, self.index.clone(), prim::int(0), extent, iteration);
+        let for_all = For { annotations: Attrs::new().with(RECURRENCE, true), ..plain };
         let kept: Vec<usize> =
             self.results.iter().copied().filter(|i| self.parts[*i] == ParameterRole::State).collect();
         let states: Vec<Ref<Buffer>> = kept.iter().map(|of| alike(&parts.given[of], "last")).collect();

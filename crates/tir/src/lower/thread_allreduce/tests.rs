@@ -12,8 +12,8 @@ fn threads(tag: &str, extent: i64, body: impl FnOnce(&PrimExpr) -> Stmt) -> Stmt
     let var = Var::prim(tag.replace('.', "_"), INDEX);
     let body = body(&PrimExpr::from(&var));
     let (min, extent) = (prim::int_of(INDEX, 0), prim::int_of(INDEX, extent));
-    let (kind, thread_tag, annotations) = (ForKind::ThreadBinding, tag.to_string(), Attrs::new());
-    Stmt::For(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }))
+    let nest = For::new(ForKind::ThreadBinding, var, min, extent, body);
+    Stmt::For(Ref::new(For { thread_tag: tag.to_string(), ..nest }))
 }
 
 /// The sums of rows of `y` times `x` elements, by threads along `x`, on a target.

@@ -153,8 +153,7 @@ impl Padding {
         let innermost: Stmt = Ref::new(SBlockRealize { iter_values, predicate, block: filler.clone() }).into();
         let nest = own.iter().zip(renamed).rev().fold(innermost, |body, (l, var)| {
             let (min, extent) = (substitute(&l.min, &map), substitute(&l.extent, &map));
-            let (kind, thread_tag, annotations) = (ForKind::Serial, String::new(), relaxide_ir::Attrs::new());
-            Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }).into()
+            Ref::new(For::new(ForKind::Serial, var, min, extent, body)).into()
         });
         (nest, filler)
     }

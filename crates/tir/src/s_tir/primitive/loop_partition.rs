@@ -63,16 +63,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         let body = substitute_stmt(&body, &VarMap::from([(loop_.var.clone(), PrimExpr::from(&var))]));
         let body = named(&body, &format!("{name}_{}", var.name));
         let dtype = var.dtype();
-        let of_part = For {
-            var: var.clone(),
-            min: prim::int_of(dtype, *from),
-            extent: prim::int_of(dtype, to - from),
-            kind: ForKind::Serial,
-            thread_tag: String::new(),
-            annotations: relaxide_ir::Attrs::new(),
-            body,
-            step: None,
-        };
+        let (min, extent) = (prim::int_of(dtype, *from), prim::int_of(dtype, to - from));
+        let of_part = For::new(ForKind::Serial, var.clone(), min, extent, body);
         parts.push(around(format!("{name}_{}_partition", var.name), Ref::new(of_part).into()));
         vars.push(Value::Loop(place.func.clone(), var));
     }

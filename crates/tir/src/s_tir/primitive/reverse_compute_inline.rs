@@ -11,9 +11,9 @@
 //! only: a predicate says that the block's axes are inside of their extents.
 
 use relaxide_ffi::Ref;
-use relaxide_ir::Buffer;
 use relaxide_ir::arith::{Analyzer, same};
 use relaxide_ir::prim::{self, PrimExpr, VarMap, substitute};
+use relaxide_ir::{BinaryOp, Buffer};
 
 use super::inline::{Inline, check_plain_access, index_axes, leaf, loads_of, single_store, without};
 use super::split::analyzer_at;
@@ -55,11 +55,12 @@ pub(super) fn reverse_compute_inline(sch: &mut Schedule, block: &Ref<SBlockRV>) 
         analyzer.bind(&iter.var, iter.min.clone(), iter.extent.clone());
     }
     let back = axes_from(&n.block, &store, &mut analyzer)?;
-    // The consumer's store, at the producer's element.
-    let at: VarMap = back.axes.iter().map(|(var, e)| (var.clone(), analyzer.rewrite_and_simplify(e))).collect();
+    // The consumer's store, at the producer's element. Where that is named by axes, it stays as they name it.
+    let is_named = store.indices.iter().all(|index| index.as_var().is_some());
+    let mut simplified = |e: PrimExpr| if is_named { e } else { analyzer.rewrite_and_simplify(&e) };
+    let at: VarMap = back.axes.iter().map(|(var, e)| (var.clone(), simplified(e.clone()))).collect();
     let moved = {
-        let indices: Vec<PrimExpr> =
-            consumer.indices.iter().map(|i| analyzer.rewrite_and_simplify(&substitute(i, &at))).collect();
+        let indices: Vec<PrimExpr> = consumer.indices.iter().map(|i| simplified(substitute(i, &at))).collect();
         Stmt::store(&consumer.buffer, indices, substitute(&consumer.value, &at))
     };
     let value = |_: &[PrimExpr]| store.value.clone();
@@ -180,8 +181,27 @@ pub(super) fn axes_from(block: &SBlock, store: &BufferStore, analyzer: &mut Anal
             format!("the axes of block `{}` do not follow from where it loads `{}`", block.name, store.buffer.name);
         refuse(reason).with_help("the load's indices must name elements of the buffer, each once")
     })?;
-    let typed = block.iter_vars.iter().zip(back).map(|(i, e)| (i.var.clone(), prim::cast(i.var.dtype(), e)));
+    // An axis that is an index itself is what stands there, also if it has but one value.
+    let own = |iter: &IterVar, e: PrimExpr| {
+        let place = first.indices.iter().position(|index| index.as_var() == Some(&iter.var));
+        place.and_then(|d| store.indices.get(d).cloned()).unwrap_or_else(|| lightest_first(&e))
+    };
+    let typed = block.iter_vars.iter().zip(back).map(|(i, e)| (i.var.clone(), prim::cast(i.var.dtype(), own(i, e))));
     Ok(Back { axes: typed.collect(), all })
+}
+
+/// A sum of digits with the last one in front.
+fn lightest_first(e: &PrimExpr) -> PrimExpr {
+    let mut terms = Vec::new();
+    let mut rest = e.clone();
+    while let PrimExpr::Binary(n) = &rest
+        && n.op == BinaryOp::Add
+    {
+        terms.push(n.b.clone());
+        rest = n.a.clone();
+    }
+    terms.push(rest);
+    terms.into_iter().reduce(|sum, term| sum + term).unwrap_or_else(|| e.clone())
 }
 
 /// That the consumer's axes are inside of their extents, over the loops around the producer.

@@ -107,17 +107,7 @@ pub fn opaque(stmt: &Stmt) -> Stmt {
     if outer.kind != ForKind::Serial || outer.body.has_early_exit() || !is_spatial(outer) {
         return stmt.clone();
     }
-    Ref::new(For {
-        var: outer.var.clone(),
-        min: outer.min.clone(),
-        extent: outer.extent.clone(),
-        kind: ForKind::Parallel,
-        thread_tag: String::new(),
-        annotations: outer.annotations.clone(),
-        body: outer.body.clone(),
-        step: None,
-    })
-    .into()
+    Ref::new(For { kind: ForKind::Parallel, ..For::clone(outer) }).into()
 }
 
 fn is_spatial(outer: &For) -> bool {

@@ -62,9 +62,8 @@ impl ProgramWriter<'_> {
         self.scope.counters.pop();
         let body = Stmt::seq(before.into_iter().chain([step]).chain(scratch.into_iter().flatten()).chain(after));
         let kind = if self.random.one_in(3) { ForKind::Unrolled } else { ForKind::Serial };
-        let (thread_tag, annotations) = (String::new(), Default::default());
         let min = prim::int_of(self.index, 0);
-        let search = For { var, min, extent: dim.expr, kind, thread_tag, annotations, body, step: None };
+        let search = For::new(kind, var, min, dim.expr, body);
         Stmt::seq([first, Ref::new(search).into()])
     }
 

@@ -176,10 +176,8 @@ impl ProgramWriter<'_> {
 
     fn loops(&self, loops: Vec<Loop>, body: Stmt) -> Stmt {
         loops.into_iter().rev().fold(body, |body, l| {
-            let (thread_tag, annotations) = (String::new(), Default::default());
             let min = prim::int_of(self.index, l.min);
-            Ref::new(For { var: l.var, min, extent: l.extent, kind: l.kind, thread_tag, annotations, body, step: None })
-                .into()
+            Ref::new(For::new(l.kind, l.var, min, l.extent, body)).into()
         })
     }
 

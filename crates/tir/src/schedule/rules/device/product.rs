@@ -451,17 +451,7 @@ fn in_place(acc: &Ref<Buffer>, count: i64) -> impl Iterator<Item = Stmt> {
 
 fn unrolled(var: Ref<Var>, count: i64, body: Stmt) -> Stmt {
     let (min, extent, kind) = (int(0), int(count), ForKind::Unrolled);
-    Ref::new(For {
-        var,
-        min,
-        extent,
-        kind,
-        thread_tag: String::new(),
-        annotations: Default::default(),
-        body,
-        step: None,
-    })
-    .into()
+    Ref::new(For::new(kind, var, min, extent, body)).into()
 }
 
 /// One of the two factors.

@@ -106,17 +106,7 @@ impl Team {
                 let body = point(at(&PrimExpr::from(&iteration)), body());
                 let annotations = relaxide_ir::Attrs::new().with(crate::schedule::nest::UNROLL_COUNT, UNROLL);
                 let (min, extent, kind) = (int(0), full.clone(), ForKind::Serial);
-                Ref::new(For {
-                    var: iteration,
-                    min,
-                    extent,
-                    kind,
-                    thread_tag: String::new(),
-                    annotations,
-                    body,
-                    step: None,
-                })
-                .into()
+                Ref::new(For { annotations, ..For::new(kind, iteration, min, extent, body) }).into()
             }
         };
         let rest = match count.as_int() {

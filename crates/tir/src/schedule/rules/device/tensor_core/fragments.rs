@@ -43,8 +43,7 @@ pub(super) fn multiply(emission: &Emission<'_>, names: &Names, tiles: &[Ref<Buff
         }
     }
     let (min, extent, kind) = (int(0), int(decided.depth / product.terms()), ForKind::Unrolled);
-    let (thread_tag, annotations) = (String::new(), Default::default());
-    Ref::new(For { var: k, min, extent, kind, thread_tag, annotations, body: Stmt::seq(body), step: None }).into()
+    Ref::new(For::new(kind, k, min, extent, Stmt::seq(body))).into()
 }
 
 /// One of the operands with its tile and a thread's fragments of it.

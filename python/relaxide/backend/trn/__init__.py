@@ -1,0 +1,5 @@
+"""What TVM keeps for Trainium."""
+
+from . import op
+
+__all__ = ["op"]

@@ -1,0 +1,8 @@
+"""Instructions of Trainium, one by one, as calls that are read and printed; no code is made of them."""
+
+from .._instructions import functions as _functions
+
+_made = _functions("nki")
+globals().update(_made)
+
+__all__ = sorted(_made)

@@ -1,0 +1,5 @@
+"""What is about Apple's devices alone."""
+
+from . import op
+
+__all__ = ["op"]

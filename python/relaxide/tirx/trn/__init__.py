@@ -1,0 +1,5 @@
+"""What is about Trainium alone."""
+
+from . import op
+
+__all__ = ["op"]
