@@ -101,16 +101,16 @@ def _unpacked(mod, rows, columns, bits=4):
     shifts = np.array([8 * (i % 4) + 4 * (i // 4) for i in range(32 // bits)], "uint32")
     numbers = (words[:, :, None, :] >> shifts[None, None, :, None]) & (2**bits - 1)
     numbers = numbers.reshape(words.shape[0], -1, words.shape[2]).astype("int32")
-    spread = lambda a: np.repeat(a, 32, axis=1)
+    spread = lambda a: np.repeat(a, numbers.shape[1] // scales.shape[1], axis=1)
     steps = numbers - (spread(zeros[0]).astype("int32") if zeros else 2 ** (bits - 1))
     matrix = steps * spread(scales).astype("float64")
     return matrix.transpose(1, 0, 2).reshape(matrix.shape[1], -1)[:rows, :columns], bool(zeros)
 
 
-def _by_blocks(x, w):
-    """A product whose left side is quantized to 8 bits in blocks of 32."""
-    pad = -x.shape[1] % 32
-    blocks = np.pad(x, ((0, 0), (0, pad))).reshape(x.shape[0], -1, 32)
+def _by_blocks(x, w, block=32):
+    """A product whose left side is quantized to 8 bits in blocks."""
+    pad = -x.shape[1] % block
+    blocks = np.pad(x, ((0, 0), (0, pad))).reshape(x.shape[0], -1, block)
     largest = np.abs(blocks).max(axis=2, keepdims=True)
     factor = np.where(largest > 0, np.float32(127) / np.maximum(largest, np.finfo("float32").tiny), 0).astype("float32")
     steps = np.clip(np.round(blocks * factor), -127, 127).astype("float64")
@@ -147,7 +147,7 @@ def test_matrices_in_blocks_of_four_bits(form, shape, offset):
 
 
 @pytest.mark.parametrize("form", ["plain", "transposed", "lookup", "tied"])
-@pytest.mark.parametrize("shape", [(96, 128), (121, 77), (257, 79)])
+@pytest.mark.parametrize("shape", [(96, 128), (128, 96), (121, 77), (257, 79)])
 def test_products_of_int8_quantize_both_sides(form, shape):
     w = RNG.standard_normal(shape).astype("float32") * np.exp(RNG.standard_normal(shape[1])).astype("float32")
     narrow = relax.transform.NarrowWeights("int8", products=True)(_module(form, w))
@@ -155,14 +155,18 @@ def test_products_of_int8_quantize_both_sides(form, shape):
     kept, with_zeros = _unpacked(narrow, *(shape[::-1] if turned else shape), bits=8)
     kept = kept.T if turned else kept
     assert not with_zeros and np.abs(kept - w).max() < np.abs(w).max() / 200
+    # What is summed is cut into blocks as long as fill up nothing.
+    block = 32 if shape[turned] % 64 else 64
+    (scales,) = [c for c in _constants(narrow) if c.ndim == 3 and c.dtype != np.uint32]
+    assert scales.shape[1] == -(-shape[turned] // block)
     if form in ("lookup", "tied"):
         given = np.array([0, shape[0] - 1, 3, 3, 17])
-        expected = kept[given] if form == "lookup" else _by_blocks(kept[given].astype("float32"), kept.T)
+        expected = kept[given] if form == "lookup" else _by_blocks(kept[given].astype("float32"), kept.T, block)
         np.testing.assert_allclose(_run(narrow, given), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
         return
     for rows in (1, 2, 5, 40):
         given = RNG.standard_normal((rows, shape[turned])).astype("float32")
-        expected = _by_blocks(given, kept.T) if turned else np.maximum(_by_blocks(given, kept) + 1, 0)
+        expected = _by_blocks(given, kept.T, block) if turned else np.maximum(_by_blocks(given, kept, block) + 1, 0)
         np.testing.assert_allclose(_run(narrow, given), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
 
 

@@ -202,6 +202,7 @@ REASONS = [
             "dead_branches",
             "dead_code",
             "fuse_by_pattern_refuses",
+            "fuse_ops_tables",
             "fuse_shape_parameter",
             "lambda_lift",
             "legalize",

@@ -73,11 +73,11 @@ fn half_of(word: &PrimExpr, upper: bool) -> PrimExpr {
     prim::call(DataType::float(32).with_lanes(dtype.lanes), "tirx.reinterpret", vec![bits])
 }
 
-/// Four bytes as a word, whose sign is theirs; nothing where they are no four bytes.
+/// Four bytes as a word, whose sign is theirs; words, also several, as they are; nothing where they are neither.
 fn word_of(bytes: &PrimExpr) -> Option<PrimExpr> {
     let dtype = bytes.dtype();
     match (dtype.bits, dtype.lane_count()) {
-        (32, 1) => Some(bytes.clone()),
+        (32, _) => Some(bytes.clone()),
         (8, 4) => {
             let word = DataType { bits: 32, lanes: 1, ..dtype };
             Some(prim::call(word, "tirx.reinterpret", vec![bytes.clone()]))
