@@ -84,6 +84,7 @@ pub use decompose_packed::{decompose_packed, is_decomposed, is_decomposed_float,
 pub use device_limits::DeviceLimits;
 pub use launch::{FAULT_WORDS, Fault, Launch};
 pub use pipeline::{KernelPass, LowerStep, PIPELINE, passes, steps};
+pub(crate) use profile_intrinsics::PROFILER_CALLS;
 pub use ramp::linear_in_lane;
 pub use serial_threads::not_serial;
 pub use shared_memory::{SHARED, bytes_of, is_shared, is_shared_scope};

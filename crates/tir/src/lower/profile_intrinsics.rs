@@ -45,6 +45,9 @@ pub(super) const PASS: PassInfo = PassInfo::new(
     },
 );
 
+/// The calls in front of what is profiled and behind it. They change nothing that a kernel computes.
+pub const PROFILER_CALLS: [&str; 2] = ["tirx.start_profile_intrinsic", "tirx.end_profile_intrinsic"];
+
 /// The first number that has not been given.
 static NEXT: AtomicI64 = AtomicI64::new(0);
 
@@ -85,7 +88,7 @@ fn take(number: &mut i64) -> i64 {
 fn between(number: i64, stmt: Stmt) -> Stmt {
     let call =
         |op: &str| Stmt::evaluate(prim::call(DataType::void(), op, vec![prim::int_of(DataType::int(32), number)]));
-    Stmt::seq([call("tirx.start_profile_intrinsic"), stmt, call("tirx.end_profile_intrinsic")])
+    Stmt::seq([call(PROFILER_CALLS[0]), stmt, call(PROFILER_CALLS[1])])
 }
 
 struct Profile<'a> {
