@@ -28,8 +28,8 @@ const FEWEST_VECTORS: i64 = 4;
 /// A value whose root is the first of its choices that a row decides outside of its loop; `None` where it has none, or too many sides.
 /// `extent` is the length of the row where it is known, and `lanes` of a vector.
 pub fn lifted(axis: &Ref<Var>, value: &PrimExpr, extent: Option<i64>, lanes: i64) -> Option<PrimExpr> {
-    let mut search =
-        Search { axis, cuts: extent.is_none_or(|n| n >= FEWEST_VECTORS * lanes), bound: Vec::new(), found: None };
+    let cut = extent.is_none_or(|n| n >= FEWEST_VECTORS * lanes).then_some(axis);
+    let mut search = Search { axes: &[axis], cut, bound: Vec::new(), found: None };
     search.visit_prim(value);
     let condition = search.found?;
     if sides(value) > MOST_SIDES {
@@ -41,7 +41,7 @@ pub fn lifted(axis: &Ref<Var>, value: &PrimExpr, extent: Option<i64>, lanes: i64
 
 /// A condition of values that is the same for all elements along an axis, as the root of which each value may be decided on both sides.
 pub(super) fn condition_of<'e>(axis: &Ref<Var>, values: impl IntoIterator<Item = &'e PrimExpr>) -> Option<PrimExpr> {
-    let mut search = Search { axis, cuts: false, bound: Vec::new(), found: None };
+    let mut search = Search { axes: &[axis], cut: None, bound: Vec::new(), found: None };
     values.into_iter().for_each(|value| search.visit_prim(value));
     search.found
 }
@@ -49,37 +49,10 @@ pub(super) fn condition_of<'e>(axis: &Ref<Var>, values: impl IntoIterator<Item =
 /// The condition of a choice within a stage's value that is the same for all of its elements; `None` where there is none, or where sides
 /// are many. Each side may be a nest of its own.
 pub(super) fn same_for_all(stage: &Stage) -> Option<PrimExpr> {
-    let axes: Vec<Ref<Var>> = stage.spatial.iter().chain(&stage.reduce).map(|axis| axis.var.clone()).collect();
-    let mut search = SameForAll { moving: axes, found: None };
+    let axes: Vec<&Ref<Var>> = stage.spatial.iter().chain(&stage.reduce).map(|axis| &axis.var).collect();
+    let mut search = Search { axes: &axes, cut: None, bound: Vec::new(), found: None };
     search.visit_prim(&stage.value);
-    search.found.filter(|_| sides(&stage.value) <= MOST_NESTS)
-}
-
-/// Looks for a condition in which nothing moves.
-struct SameForAll {
-    /// Axes, and names of `let`s around the place where the walk is.
-    moving: Vec<Ref<Var>>,
-    found: Option<PrimExpr>,
-}
-
-impl PrimVisitor for SameForAll {
-    fn visit_prim(&mut self, e: &PrimExpr) {
-        if self.found.is_some() {
-            return;
-        }
-        if let Some((condition, t, f)) = choice(e) {
-            if !uses_any(condition, &self.moving) && loads(condition).is_empty() {
-                self.found = Some(condition.clone());
-                return;
-            }
-            [condition, t, f].into_iter().for_each(|e| self.visit_prim(e));
-            return;
-        }
-        if let PrimExpr::Let(n) = e {
-            self.moving.push(n.var.clone());
-        }
-        self.walk_prim(e);
-    }
+    search.found.filter(|condition| loads(condition).is_empty() && sides(&stage.value) <= MOST_NESTS)
 }
 
 /// A value where a condition holds, or where it does not.
@@ -103,11 +76,11 @@ fn sides(value: &PrimExpr) -> usize {
     count.0
 }
 
-/// Looks for the condition of a choice that may be made outside of the loop.
+/// Looks for the condition of a choice that may be made outside of the loops over some axes.
 struct Search<'a> {
-    axis: &'a Ref<Var>,
-    /// Whether the row may be cut where a condition changes along it.
-    cuts: bool,
+    axes: &'a [&'a Ref<Var>],
+    /// The axis, if it may be cut where a condition changes along it.
+    cut: Option<&'a Ref<Var>>,
     /// Names of `let`s around the place where the walk is.
     bound: Vec<Ref<Var>>,
     found: Option<PrimExpr>,
@@ -121,8 +94,9 @@ impl PrimVisitor for Search<'_> {
         match (e, choice(e)) {
             // A choice within a side may hold only where that side is taken.
             (_, Some((condition, _, _))) => {
-                let moving: Vec<_> = conjuncts(condition).into_iter().filter(|c| uses(c, self.axis)).collect();
-                let decided = moving.is_empty() || self.cuts && interval(self.axis, &moving).is_some();
+                let moves = |c: &PrimExpr| self.axes.iter().any(|axis| uses(c, axis));
+                let moving: Vec<_> = conjuncts(condition).into_iter().filter(|c| moves(c)).collect();
+                let decided = moving.is_empty() || self.cut.is_some_and(|axis| interval(axis, &moving).is_some());
                 if decided && !uses_any(condition, &self.bound) {
                     self.found = Some(condition.clone());
                 }
