@@ -123,8 +123,8 @@ pub struct Shape {
     pub pixels: i64,
 }
 
-/// Of how many pixels a row of the output has fewer where it pays to have vectors along channels.
-pub fn shorter_than(window: &Windowed, lanes: i64) -> i64 {
+/// Of how many pixels a row of the output, whose length is known, has fewer where it pays to have vectors along channels.
+fn shorter_than(window: &Windowed, lanes: i64) -> i64 {
     if window.count_taps() < MANY_TAPS { lanes } else { 2 * lanes }
 }
 
