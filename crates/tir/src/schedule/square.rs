@@ -16,6 +16,9 @@ use relaxide_ir::prim::{PrimExpr, call, int};
 
 use crate::Stmt;
 
+/// Lanes from which a square in registers is fewer instructions than its elements.
+pub const LEAST_SIDE: i64 = 4;
+
 /// Lanes of the squares that are transposed by taking vectors in turn.
 const SMALL: usize = 4;
 

@@ -38,8 +38,6 @@ const LINE: i64 = 64;
 const LINES: i64 = 2;
 /// Elements along the output's row.
 const RUN: i64 = 64;
-/// Lanes from which a square in registers is fewer instructions than its elements.
-const LEAST_SIDE: i64 = 4;
 
 /// The rule.
 pub struct Transpose;
@@ -139,7 +137,7 @@ fn emit(cx: &mut Cx, found: &Found<'_>, decided: &Decided) -> Result<Stmt, Refus
     let none = VarMap::new();
     let (across, down) = (sub(&x.var, &start), sub(&y.var, &first));
     let side = cx.machine.lanes(read.buffer.dtype);
-    let in_squares = read.buffer.dtype.bits >= 32 && side >= LEAST_SIDE;
+    let in_squares = read.buffer.dtype.bits >= 32 && side >= square::LEAST_SIDE;
     let (shape, place) = match in_squares {
         true => ([line, length_of_run], [down, across]),
         false => ([length_of_run, line], [across, down]),

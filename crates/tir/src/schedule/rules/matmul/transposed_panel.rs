@@ -19,14 +19,11 @@ use crate::schedule::lanes::Lanes;
 use crate::schedule::nest::Tile;
 use crate::schedule::{Axis, Cx, Refusal, nest, square};
 
-/// Lanes from which a square in registers is fewer instructions than its elements.
-const LEAST_SIDE: i64 = 4;
-
 impl MatmulNest {
     /// Whether panels are made of squares.
     pub(super) fn packs_squares(&self) -> bool {
         let dtype = self.c.column.dtype();
-        let is_vector = self.lanes >= LEAST_SIDE && self.lanes.count_ones() == 1 && dtype.lanes == 1;
+        let is_vector = self.lanes >= square::LEAST_SIDE && self.lanes.count_ones() == 1 && dtype.lanes == 1;
         is_vector && dtype.bits >= 32 && self.group.is_none() && self.c.has_rows_of_terms(self.lanes)
     }
 
