@@ -46,7 +46,8 @@ pub(super) struct Panels {
 }
 
 impl Panels {
-    pub(super) fn buffer_store(&self, place: PrimExpr, value: PrimExpr) -> Stmt {
+    /// Stores what lies at a place of them.
+    pub(super) fn store(&self, place: PrimExpr, value: PrimExpr) -> Stmt {
         Stmt::store(&self.buffer, [place], value)
     }
 }
@@ -263,6 +264,11 @@ impl MatmulNest {
         Some(Stmt::seq([Stmt::bind(row, later)].into_iter().chain(requests)))
     }
 
+    /// The axes of the depth, by those of a copy's loops.
+    pub(super) fn depth_map(&self, fresh: &[Axis]) -> VarMap {
+        self.c.inner.iter().zip(fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect()
+    }
+
     /// Copies a panel, in the order in which B lies.
     fn pack(&self, cx: &mut Cx, part: &Part, panels: &Panels, tile: &Tile) -> Result<Stmt, Refusal> {
         let fresh: Vec<Axis> =
@@ -270,12 +276,11 @@ impl MatmulNest {
         if self.packs_squares() {
             return self.pack_squares(cx, part, panels, tile, &fresh);
         }
-        let map: VarMap =
-            self.c.inner.iter().zip(&fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
+        let map = self.depth_map(&fresh);
         let k = substitute(&self.depth_index(), &map);
         let copy = |j| -> Result<Stmt, Refusal> {
             let value = self.vector(cx, tile, j, &map)?;
-            Ok(panels.buffer_store(self.place(part, panels, tile, &int(j * self.lanes), &k), value))
+            Ok(panels.store(self.place(part, panels, tile, &int(j * self.lanes), &k), value))
         };
         let mut steps: Vec<Stmt> = (0..tile.vectors).map(copy).collect::<Result<_, _>>()?;
         if self.c.column_is_contiguous() {

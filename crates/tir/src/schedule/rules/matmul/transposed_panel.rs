@@ -44,11 +44,11 @@ impl MatmulNest {
         let done = mul(&blocks, int(self.lanes));
         let rest = sub(&last.extent, &done);
         let squares = Stmt::serial(block, blocks, Stmt::serial(vector, int(tile.vectors), squares));
-        let map = self.depth_map(fresh, &add(&done, PrimExpr::from(&term)));
+        let map = self.depth_at(fresh, &add(&done, PrimExpr::from(&term)));
         let k = substitute(&self.depth_index(), &map);
         let behind = (0..tile.vectors).map(|j| {
             let value = self.vector(cx, tile, j, &map)?;
-            Ok(panels.buffer_store(self.place(part, panels, tile, &int(j * self.lanes), &k), value))
+            Ok(panels.store(self.place(part, panels, tile, &int(j * self.lanes), &k), value))
         });
         let behind = Stmt::seq(behind.collect::<Result<Vec<_>, Refusal>>()?);
         let behind = if rest.is_int(0) { Stmt::nop() } else { Stmt::serial(term, rest, behind) };
@@ -73,7 +73,7 @@ impl MatmulNest {
                 Some(_) => min(column, sub(&self.c.x.extent, int(1))),
                 None => column,
             };
-            let mut map = self.depth_map(fresh, first);
+            let mut map = self.depth_map(fresh);
             map.remove(&last.var);
             map.insert(self.c.x.var.clone(), column);
             Lanes::new(&mut cx.views, &last.var, first.clone(), self.lanes, None, &map).vector(&self.c.column)
@@ -81,19 +81,16 @@ impl MatmulNest {
         let rows = (0..self.lanes).map(|n| row(n, cx)).collect::<Result<Vec<_>, _>>()?;
         let (mut square, columns) = square::columns(rows);
         square.extend(columns.into_iter().zip(0..).map(|(column, n)| {
-            let k = substitute(&self.depth_index(), &self.depth_map(fresh, &add(first, int(n))));
-            panels.buffer_store(self.place(part, panels, tile, &offset, &k), column)
+            let k = substitute(&self.depth_index(), &self.depth_at(fresh, &add(first, int(n))));
+            panels.store(self.place(part, panels, tile, &offset, &k), column)
         }));
         Ok(Stmt::seq(square))
     }
 
-    /// The axes of the depth, by those of the copy's loops; the last is at `term`.
-    fn depth_map(&self, fresh: &[Axis], term: &PrimExpr) -> VarMap {
-        let mut map: VarMap =
-            self.c.inner.iter().zip(fresh).map(|(a, f)| (a.var.clone(), PrimExpr::from(&f.var))).collect();
-        if let Some(last) = self.c.inner.last() {
-            map.insert(last.var.clone(), term.clone());
-        }
+    /// The axes of the depth, by those of the copy's loops but the last, which is at `term`.
+    fn depth_at(&self, fresh: &[Axis], term: &PrimExpr) -> VarMap {
+        let mut map = self.depth_map(fresh);
+        map.extend(self.c.inner.last().map(|last| (last.var.clone(), term.clone())));
         map
     }
 }
