@@ -216,6 +216,20 @@ pub fn free_vars(e: &PrimExpr) -> Vec<Ref<Var>> {
     collect.0
 }
 
+/// How many parts an expression has, itself among them.
+pub fn count_parts(e: &PrimExpr) -> usize {
+    struct Parts(usize);
+    impl PrimVisitor for Parts {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            self.0 += 1;
+            self.walk_prim(e);
+        }
+    }
+    let mut parts = Parts(0);
+    parts.visit_prim(e);
+    parts.0
+}
+
 /// Whether some part of an expression is as asked.
 pub fn any(e: &PrimExpr, asked: impl Fn(&PrimExpr) -> bool) -> bool {
     struct Search<F>(F, bool);

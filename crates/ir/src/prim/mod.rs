@@ -17,7 +17,7 @@ use relaxide_ffi::{DataType, Object, ObjectEnum, Ref};
 
 pub use build::*;
 pub use data::is_data;
-pub use functor::{PrimMutator, PrimVisitor, VarMap, any, free_vars, substitute};
+pub use functor::{PrimMutator, PrimVisitor, VarMap, any, count_parts, free_vars, substitute};
 
 use crate::{Buffer, Var};
 

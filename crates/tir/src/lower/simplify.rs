@@ -21,7 +21,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::arith::{Analyzer, same, solver};
 use relaxide_ir::pass::{PassContext, PassInfo};
-use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Select, VarMap, substitute};
+use relaxide_ir::prim::{self, PrimCall, PrimExpr, PrimMutator, PrimVisitor, Select, VarMap, count_parts, substitute};
 use relaxide_ir::{BinaryOp, Var};
 
 use super::and_of_ors::and_of_ors;
@@ -232,7 +232,9 @@ impl Simplify {
         let is_condition = self.conditions.written_out && value.dtype() == DataType::bool() && is_lasting(value);
         match value {
             PrimExpr::Int(_) | PrimExpr::Var(_) => self.analyzer.bind_value(var, value),
-            _ if is_condition || self.conditions.expanded && is_pure(value) && nodes(value) <= MOST_WRITTEN_OUT => {
+            _ if is_condition
+                || self.conditions.expanded && is_pure(value) && count_parts(value) <= MOST_WRITTEN_OUT =>
+            {
                 self.named.insert(var.clone(), value.clone());
                 if value.dtype().is_int() {
                     self.analyzer.bind(var, value, prim::int_of(value.dtype(), 1));
@@ -392,20 +394,6 @@ pub(super) fn is_lasting(e: &PrimExpr) -> bool {
 
 /// The largest value that is written where its name is used: a name may stand for others, and these for more.
 const MOST_WRITTEN_OUT: usize = 256;
-
-/// How many parts an expression has.
-fn nodes(e: &PrimExpr) -> usize {
-    struct Nodes(usize);
-    impl PrimVisitor for Nodes {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            self.0 += 1;
-            self.walk_prim(e);
-        }
-    }
-    let mut nodes = Nodes(0);
-    nodes.visit_prim(e);
-    nodes.0
-}
 
 /// Whether two expressions differ by the order of factors alone.
 fn is_turned(a: &PrimExpr, b: &PrimExpr) -> bool {

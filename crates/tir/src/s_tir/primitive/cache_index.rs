@@ -15,7 +15,9 @@ use std::collections::HashSet;
 
 use relaxide_ffi::Ref;
 use relaxide_ir::arith::same;
-use relaxide_ir::prim::{BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, free_vars, load, substitute};
+use relaxide_ir::prim::{
+    BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap, count_parts, free_vars, load, substitute,
+};
 use relaxide_ir::{Buffer, Var};
 
 use super::caching::{axes_over, copy_nest, element};
@@ -145,7 +147,7 @@ fn worth_caching(block: &SBlock, threshold: usize) -> Vec<PrimExpr> {
         }
     }
     let mut ranked: Vec<(PrimExpr, usize)> = distinct;
-    ranked.sort_by_key(|(e, _)| std::cmp::Reverse(size(e)));
+    ranked.sort_by_key(|(e, _)| std::cmp::Reverse(count_parts(e)));
     let mut chosen: Vec<(PrimExpr, usize)> = Vec::new();
     for (e, count) in ranked {
         // Where it occurs inside of what is looked up already, nobody computes it any more.
@@ -155,19 +157,6 @@ fn worth_caching(block: &SBlock, threshold: usize) -> Vec<PrimExpr> {
         }
     }
     chosen.into_iter().map(|(e, _)| e).collect()
-}
-
-fn size(e: &PrimExpr) -> usize {
-    struct Nodes(usize);
-    impl PrimVisitor for Nodes {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            self.0 += 1;
-            self.walk_prim(e);
-        }
-    }
-    let mut nodes = Nodes(0);
-    nodes.visit_prim(e);
-    nodes.0
 }
 
 /// Whether an expression depends on more than its variables: memory, or what a call does.
