@@ -1,9 +1,9 @@
 """Tokens a second of a LLaMA-shaped decoder with weights of 32, 16, 8 and 4 bits, beside ONNX Runtime and llama.cpp with the same weights.
 
-    python bench/decode.py [--width 1024] [--layers 10] [--threads 1,2] [--turns 15]
+    python bench/decode.py [--width 1024] [--layers 10] [--past 64] [--threads 1,2] [--turns 15]
 
 The network is that of ``tests/models/llama.py`` with random weights, half a gigabyte of them as float32. ``decode`` is one token behind a cache
-of 64, ``prompt`` is 64 tokens at once. Contenders are processes that take turns; medians are printed, and for decoding the rate at which
+of ``--past``, each behind the one before: what a call gives as caches is what the next is handed. ``prompt`` is 64 tokens at once. Contenders are processes that take turns; medians are printed, and for decoding the rate at which
 weights are read, as a share of what reading alone reaches in the same turns. ONNX Runtime has float32, ``quantize_dynamic`` (int8), and
 ``MatMulNBits`` in blocks of 32 with ``accuracy_level`` 4. llama.cpp (``pip install llama-cpp-python gguf``) has the matrices as ``F32``, ``Q8_0`` and ``Q4_0``;
 its logits of a prompt are compared with those of the ONNX file before it takes part.
@@ -22,6 +22,10 @@ sys.path.insert(0, str(HERE.parent / "tests" / "models"))
 from turns import Contender, serve  # noqa: E402
 
 PAST, PROMPT = 64, 64
+#: The longest text that the file for llama.cpp says it is for.
+CONTEXT = 1 << 15
+#: How many tokens are decoded behind the cache at most.
+MOST_TOKENS = 192
 #: Bits of a weight, with its scales, by contender.
 BITS = {
     "float32": 32, "bf16": 16, "bfloat16-weights": 16, "int8-weights": 8, "int8": 8.25, "int4-weights": 4.5,
@@ -42,7 +46,7 @@ def sized(width, layers):
 
     llama.WIDTH, llama.HIDDEN, llama.LAYERS = width, width * 11 // 4 // 32 * 32, layers
     llama.HEADS, llama.KV_HEADS, llama.VOCABULARY = width // 64, width // 256, 4096
-    llama.HEAD = 64
+    llama.HEAD, llama.LONGEST = 64, max(llama.LONGEST, PAST + MOST_TOKENS)
     return llama
 
 
@@ -74,7 +78,10 @@ def ours(contender, path, given, threads):
     args = {what: [tvm.runtime.tensor(array) for array in feed.values()] for what, feed in given.items()}
 
     def run(what):
-        vm["main"](*args[what])
+        tokens, *caches = args[what]
+        _, *longer = vm["main"](tokens, *caches)
+        if what == "decode":
+            args[what] = [tokens, *longer]
 
     return run
 
@@ -97,7 +104,16 @@ def theirs(contender, path, given, threads):
         quantizer.process()
         onnx.save(quantizer.model.model, narrow)
     session = onnxruntime.InferenceSession(str(narrow if narrow.exists() else path), options, providers=["CPUExecutionProvider"])
-    return lambda what: session.run(None, given[what])
+    values = {what: {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in feed.items()} for what, feed in given.items()}
+    names = [output.name for output in session.get_outputs()]
+
+    def run(what):
+        results = session.run_with_ort_values(names, values[what])
+        if what == "decode":
+            values[what] |= {f"past_{name}": longer for name, longer in zip(names[1:], results[1:])}
+        return results[0]
+
+    return run
 
 
 def gguf_of(path, llama, kind):
@@ -114,7 +130,7 @@ def gguf_of(path, llama, kind):
     matrices = iter([w for w in weights if w.ndim == 2 and w.dtype == np.float32][2:])
     scales = iter([w for w in weights if w.shape == (llama.WIDTH,) and w.dtype == np.float32])
     writer = gguf.GGUFWriter(out, "llama")
-    writer.add_context_length(4 * (PAST + PROMPT))
+    writer.add_context_length(CONTEXT)
     writer.add_embedding_length(llama.WIDTH)
     writer.add_feed_forward_length(llama.HIDDEN)
     writer.add_block_count(llama.LAYERS)
@@ -159,14 +175,15 @@ def llama_cpp(contender, path, given, threads):
     cpp.llama_backend_init()
     model = cpp.llama_model_load_from_file(str(gguf_of(path, llama, kind)).encode(), cpp.llama_model_default_params())
     options = cpp.llama_context_default_params()
-    options.n_ctx, options.n_batch, options.n_ubatch = 4 * (PAST + PROMPT), PROMPT, PROMPT
+    options.n_ctx, options.n_batch, options.n_ubatch = PAST + PROMPT + MOST_TOKENS, PROMPT, PROMPT
     options.n_threads = options.n_threads_batch = threads
-    context = cpp.llama_init_from_model(model, options)
-    memory = cpp.llama_get_memory(context)
+    # The caches of the text that is decoded are apart from those of the prompts between its tokens.
+    contexts = {what: cpp.llama_init_from_model(model, options) for what in ("decode", "prompt")}
 
-    def decode(tokens, first):
+    def decode(what, tokens, first):
         """Runs tokens from a place on; logits of all of them."""
-        cpp.llama_memory_seq_rm(memory, -1, first, -1)
+        context = contexts[what]
+        cpp.llama_memory_seq_rm(cpp.llama_get_memory(context), -1, first, -1)
         batch = cpp.llama_batch_init(len(tokens), 0, 1)
         batch.n_tokens = len(tokens)
         for i, token in enumerate(tokens):
@@ -180,12 +197,24 @@ def llama_cpp(contender, path, given, threads):
         return np.ctypeslib.as_array(logits, (len(tokens), llama.VOCABULARY))
 
     prompt, token = given["prompt"]["tokens"][0], given["decode"]["tokens"][0]
-    got = decode(prompt, 0).copy()
-    expected = theirs("onnxruntime", path, given, threads)("prompt")[0][0]
+    got = decode("prompt", prompt, 0).copy()
+    expected = theirs("onnxruntime", path, given, threads)("prompt").numpy()[0]
     error = np.linalg.norm(got - expected) / np.linalg.norm(expected)
     if not error < LLAMA_ERRORS[kind]:
         raise RuntimeError(f"logits differ from those of the ONNX file by {error:.1e} of what they are")
-    return lambda what: decode(token, PAST) if what == "decode" else decode(prompt, 0)
+    place = 0
+    while place < PAST:
+        decode("decode", prompt[: PAST - place], place)
+        place += min(PROMPT, PAST - place)
+
+    def run(what):
+        nonlocal place
+        if what == "prompt":
+            return decode("prompt", prompt, 0)
+        place += 1
+        return decode("decode", token, place - 1)
+
+    return run
 
 
 def reading():
@@ -213,7 +242,7 @@ def runner(contender, path, arguments, threads):
 
 
 def measure(arguments, path, threads):
-    command = [__file__, "--width", str(arguments.width), "--layers", str(arguments.layers), "--serve"]
+    command = [__file__, "--width", str(arguments.width), "--layers", str(arguments.layers), "--past", str(PAST), "--serve"]
     names = ["read", *(arguments.only.split(",") if arguments.only else BITS)]
     entries = [Contender(name, [*command, f"{name};{path};{threads}"]) for name in names]
     for entry in entries:
@@ -227,7 +256,7 @@ def measure(arguments, path, threads):
             if entry.name != "read":
                 entry.run("prompt")
     rate = READ_BYTES / entries[0].median("decode") / 1e6
-    print(f"\n{threads} thread(s); memory is read at {rate:.1f} GB/s; {arguments.count / 1e6:.0f} million weights")
+    print(f"\n{threads} thread(s), {PAST} tokens before; memory is read at {rate:.1f} GB/s; {arguments.count / 1e6:.0f} million weights")
     print("| weights | decode, tokens/s | weights read, GB/s | of the memory's rate | prompt, tokens/s |\n| --- | --- | --- | --- | --- |")
     for entry in entries[1:]:
         if entry.refused:
@@ -241,15 +270,20 @@ def measure(arguments, path, threads):
 
 
 def main():
+    global PAST
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=10)
+    parser.add_argument("--past", type=int, default=PAST, help="how long the caches are that the first token is behind")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--only", help="contenders, comma-separated")
     parser.add_argument("--folder", type=pathlib.Path, help="where the network's files are kept")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    PAST = arguments.past
+    if not 0 < arguments.turns < MOST_TOKENS:
+        parser.error(f"--turns is a number below {MOST_TOKENS}: each is a token behind the one before")
     if arguments.serve:
         contender, path, threads = arguments.serve.split(";")
         return serve(lambda: runner(contender, pathlib.Path(path), arguments, int(threads)), int(threads))
@@ -257,7 +291,8 @@ def main():
         import onnx
 
         folder = arguments.folder or pathlib.Path(made)
-        path = folder / f"decoder_{arguments.width}_{arguments.layers}.onnx"
+        long = "" if PAST == PROMPT else f"_{PAST}"
+        path = folder / f"decoder_{arguments.width}_{arguments.layers}{long}.onnx"
         if not path.exists():
             onnx.save(sized(arguments.width, arguments.layers).build(), path)
         weights = onnx.load(path).graph.initializer

@@ -51,6 +51,7 @@ pub mod stream;
 mod string;
 mod structural;
 mod tensor;
+mod tensor_elements;
 mod tensor_source;
 mod traverse;
 pub mod type_attr;

@@ -402,95 +402,29 @@ impl Tensor {
         Ok(unsafe { Tensor::build(dl.data, &layout, dl.device, dl.byte_offset + offset as u64, self.clone()) })
     }
 
-    /// The elements of a compact tensor in the host's memory. Nobody may write to them meanwhile; see the module.
-    pub fn as_slice<T: Element>(&self) -> Result<&[T], Error> {
-        if !T::matches(self.dtype()) {
-            return Err(Error::type_mismatch(&T::DTYPE.to_string(), &self.dtype().to_string()));
-        }
-        let bytes = self.as_bytes()?;
-        if bytes.is_empty() {
-            return Ok(&[]);
-        }
-        if !(bytes.as_ptr() as usize).is_multiple_of(align_of::<T>()) {
-            return Err(Error::new(ErrorKind::ValueError, "the tensor's data is not aligned to its elements"));
-        }
-        // SAFETY: the bytes are aligned, their number is a multiple of the element's size, and every bit pattern is an
-        // element.
-        Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) })
-    }
-
-    /// The bytes of a compact tensor in the host's memory. Nobody may write to them meanwhile; see the module.
-    pub fn as_bytes(&self) -> Result<&[u8], Error> {
-        self.require_host()?;
+    /// Elements of a compact tensor that lie at those distances from each other, beginning with its first. `keep` lives as long as the
+    /// view does.
+    pub fn strided_view<O: Send + Sync + 'static>(
+        &self,
+        shape: &[i64],
+        strides: &[i64],
+        keep: O,
+    ) -> Result<Tensor, Error> {
         self.require_contiguous()?;
-        match self.byte_size() {
-            0 => Ok(&[]),
-            // SAFETY: the description is true by construction.
-            size => Ok(unsafe { std::slice::from_raw_parts(self.data_ptr(), size) }),
-        }
-    }
-
-    /// Copies of the elements, in row-major order, of a tensor in the host's memory with any strides.
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
-        if !T::matches(self.dtype()) {
-            return Err(Error::type_mismatch(&T::DTYPE.to_string(), &self.dtype().to_string()));
-        }
-        let bytes = self.to_bytes()?;
-        let size = size_of::<T>();
-        // SAFETY: each chunk has the size of an element, read without regard to alignment, and every bit pattern is one.
-        Ok(bytes.chunks_exact(size).map(|chunk| unsafe { chunk.as_ptr().cast::<T>().read_unaligned() }).collect())
-    }
-
-    /// Copies of the elements' bytes, in row-major order, of a tensor in the host's memory with any strides.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        if self.is_contiguous() {
-            return self.as_bytes().map(<[u8]>::to_vec);
-        }
-        self.require_host()?;
-        if self.dtype().is_packed() {
-            let message =
-                format!("elements of {} share bytes: a tensor of them must be compact to be copied", self.dtype());
+        let last = |(dim, stride): (&i64, &i64)| (dim - 1).checked_mul(*stride).filter(|_| *dim >= 0 && *stride >= 0);
+        let last = shape.iter().zip(strides).map(last).try_fold(0_i64, |sum, part| sum.checked_add(part?));
+        let is_inside = shape.contains(&0) || last.is_some_and(|last| (last as usize) < self.numel());
+        if shape.len() != strides.len() || shape.iter().any(|dim| *dim < 0) || !is_inside || self.dtype().is_packed() {
+            let message = format!("a view of shape {shape:?} and strides {strides:?} does not lie in {self:?}");
             return Err(Error::new(ErrorKind::ValueError, message));
         }
-        let element = self.dtype().bytes();
-        let mut bytes = Vec::with_capacity(self.byte_size());
-        let mut index = vec![0; self.ndim()];
-        for _ in 0..self.numel() {
-            let offset: i64 = index.iter().zip(self.strides()).map(|(i, stride): (&i64, &i64)| i * stride).sum();
-            // SAFETY: the index is inside of the shape, so the strides lead to one of the elements.
-            let at = unsafe {
-                std::slice::from_raw_parts(self.data_ptr().offset(offset as isize * element as isize), element)
-            };
-            bytes.extend_from_slice(at);
-            advance(&mut index, self.shape());
-        }
-        Ok(bytes)
+        let layout = Layout { shape: shape.to_vec(), strides: strides.to_vec(), dtype: self.dtype() };
+        let dl = &self.0.dl;
+        // SAFETY: the last element lies inside of the memory, which this handle keeps.
+        Ok(unsafe { Tensor::build(dl.data, &layout, dl.device, dl.byte_offset, (self.clone(), keep)) })
     }
 
-    /// Overwrites all elements of a compact tensor in the host's memory. Nobody may use them meanwhile; see the module.
-    pub fn copy_from_bytes(&self, bytes: &[u8]) -> Result<(), Error> {
-        self.require_host()?;
-        self.require_contiguous()?;
-        if bytes.len() != self.byte_size() {
-            let message = format!("{} bytes for a tensor of {}", bytes.len(), self.byte_size());
-            return Err(Error::new(ErrorKind::ValueError, message));
-        }
-        // SAFETY: the tensor has that many bytes. The source may be a view of the same memory, so the copy tolerates it.
-        unsafe { self.data_ptr().copy_from(bytes.as_ptr(), bytes.len()) };
-        Ok(())
-    }
-
-    /// Overwrites all elements of a compact tensor in the host's memory. Nobody may use them meanwhile; see the module.
-    pub fn copy_from_slice<T: Element>(&self, values: &[T]) -> Result<(), Error> {
-        if !T::matches(self.dtype()) {
-            return Err(Error::type_mismatch(&self.dtype().to_string(), &T::DTYPE.to_string()));
-        }
-        // SAFETY: elements are plain data without padding.
-        let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) };
-        self.copy_from_bytes(bytes)
-    }
-
-    fn require_host(&self) -> Result<(), Error> {
+    pub(crate) fn require_host(&self) -> Result<(), Error> {
         // Page-locked and managed memory of a device is the host's to read as well.
         match self.device().device_type {
             Device::CPU | 3 | 11 | 13 => Ok(()),
@@ -498,23 +432,12 @@ impl Tensor {
         }
     }
 
-    fn require_contiguous(&self) -> Result<(), Error> {
+    pub(crate) fn require_contiguous(&self) -> Result<(), Error> {
         if self.is_contiguous() {
             return Ok(());
         }
         let message = format!("the tensor's strides {:?} are not compact", self.strides());
         Err(Error::new(ErrorKind::ValueError, message))
-    }
-}
-
-/// The next index in row-major order.
-fn advance(index: &mut [i64], shape: &[i64]) {
-    for (i, dim) in index.iter_mut().zip(shape).rev() {
-        *i += 1;
-        if *i < *dim {
-            return;
-        }
-        *i = 0;
     }
 }
 

@@ -41,6 +41,7 @@ const PASSES: &[(&str, f64)] = &[
     ("FuseTransposeMatmul", 1e-5),
     ("ReadPermutedMatrix", 1e-5),
     ("FoldRepeatToMatmul", 1e-5),
+    ("KeepAppends", 0.0),
     ("WinogradConv2D", 1e-4),
     ("PropagateConstants", 0.0),
     ("PackWeights", 1e-5),

@@ -26,6 +26,9 @@ pub(crate) trait Host: Send + Sync {
 
     /// Calls a function of the program by its index in the table of functions.
     fn invoke(&self, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error>;
+
+    /// Whether whoever called the program takes tensors with strides: with gaps between their elements.
+    fn gives_strided_results(&self) -> bool;
 }
 
 /// Calls a value from a machine: a closure of this machine or another, or any function.

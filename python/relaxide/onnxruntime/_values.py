@@ -230,8 +230,11 @@ class OrtValue:
         return array if dtype is None else array.astype(dtype)
 
     def _tensor(self, what):
+        """The tensor, compact, since whoever asks for its memory reads that."""
         if not isinstance(self._value, Tensor):
             raise RuntimeError(f"{what} is for tensors, and this value is {self.data_type()}")
+        if not self._value.is_contiguous():
+            self._value = self._value.copyto(self._value.device)
         return self._value
 
     def data_ptr(self):

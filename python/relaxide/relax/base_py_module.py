@@ -108,6 +108,7 @@ class BasePyModule:
                 setattr(self, name, self.compiled_tir_funcs[name])
         if self.relax_func_names:
             self.relax_vm = VirtualMachine(compile(ir_mod, target), device)
+            self.relax_vm.set_strided_results(False)
             for name in self.relax_func_names:
                 setattr(self, name, self._relax_function(name))
 

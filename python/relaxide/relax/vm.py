@@ -10,6 +10,10 @@ from ..runtime.profiling import Report
 from .executable import VMExecutable
 
 
+#: Devices of other machines have types from here on.
+_REMOTE = 128
+
+
 class VMInstrumentReturnKind(enum.IntEnum):
     """What an instrument says before a call: go on, or skip it."""
 
@@ -42,9 +46,11 @@ class VirtualMachine:
         for dev in devices:
             if not isinstance(dev, Device):
                 raise TypeError(f"dev is expected to be Device or List[Device], got {type(dev).__name__}")
-        if not devices or devices[-1].dlpack_device_type() % 128 != Device.CPU:
+        if not devices or devices[-1].dlpack_device_type() % _REMOTE != Device.CPU:
             devices.append(cpu())
         self.module = load_virtual_machine(rt_mod, [(dev, self._allocator(memory_cfg, dev)) for dev in devices])
+        if all(dev.dlpack_device_type() < _REMOTE for dev in devices):
+            self.set_strided_results(True)
 
     def _allocator(self, memory_cfg, dev):
         kinds = {"naive": self.NAIVE_ALLOCATOR, "pooled": self.POOLED_ALLOCATOR}
@@ -106,6 +112,15 @@ class VirtualMachine:
         A call that reaches a limit ends in an error that names it. Without arguments nothing is limited. Relaxide's own.
         """
         self.module["set_limits"](instructions, memory, milliseconds, depth)
+
+    def set_strided_results(self, allowed):
+        """Say whether results may have strides, which they may unless another machine runs them.
+
+        What a program lengthens and gives back, as a decoder does its caches of keys and values, grows where it is then: the result of one call
+        and that of the next share memory, and the next writes nothing where the first has elements. ``numpy()`` of such a result is a compact
+        copy; what shares its memory by DLPack has gaps, and must not be written to. Relaxide's own.
+        """
+        self.module["set_strided_results"](bool(allowed))
 
     def profile(self, func_name, *args):
         """Call a function and report what each function of the program took: a ``runtime.profiling.Report``."""

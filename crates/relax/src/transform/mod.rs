@@ -6,6 +6,7 @@
 mod allocate_workspace;
 mod alter_op_impl;
 mod annotate_op_pattern;
+mod append;
 mod attach_global_symbol;
 mod bind_kernel_targets;
 mod bind_params;
@@ -190,6 +191,7 @@ pub static PASSES: &[PassInfo] = &[
     dispatch::SAMPLING,
     dispatch::SORT_SCAN,
     pipeline::SCHEDULE,
+    append::keep::PASS,
     fuse_ops::PASS,
     fuse_tir::PASS,
     fuse_loops::PASS,
@@ -197,6 +199,7 @@ pub static PASSES: &[PassInfo] = &[
     view_results::PASS,
     to_non_dataflow::PASS,
     remove_purity_checking::PASS,
+    append::in_place::PASS,
     call_tir_rewrite::PASS,
     static_plan::PASS,
     cuda_graph::PASS,

@@ -66,6 +66,7 @@ const BEST: &[&str] = &[
     "FoldRepeatToMatmul",
     "FoldConstant",
     "PackWeights",
+    "KeepAppends",
     "LegalizeOps(fast=True)",
     "AnnotateTIROpPattern",
     "FoldConstant",
@@ -81,7 +82,10 @@ const BEST: &[&str] = &[
 const MERGE: &[&str] = &["MergeEqualKernels"];
 /// Where the module lists devices: each kernel is for the kind that it runs on.
 const TARGETS: &[&str] = &["BindKernelTargets"];
-const LOWER: &[&str] = &["RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite"];
+const OPEN: &[&str] = &["RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking"];
+/// What `KeepAppends` has kept.
+const APPEND: &[&str] = &["AppendInPlace"];
+const CALLS: &[&str] = &["CallTIRRewrite"];
 const PLAN: &[&str] = &["StaticPlanBlockMemory(least_memory=True)"];
 /// Between the plan, whose storage it shares, and what makes memory visible.
 const GRAPHS: &[&str] = &["RewriteCUDAGraph"];
@@ -94,7 +98,8 @@ const GPU: &[(Stage, &[&str])] = &[
     (Stage::Dispatch, DISPATCH),
     (Stage::Legalize, FUSED),
     (Stage::Legalize, SPREAD),
-    (Stage::Lower, LOWER),
+    (Stage::Lower, OPEN),
+    (Stage::Lower, CALLS),
     (Stage::Finalize, PLAN),
     (Stage::Finalize, FINISH),
     (Stage::Finalize, SYMBOLS),
@@ -112,7 +117,8 @@ static PIPELINES: &[Pipeline] = &[
         stages: &[
             (Stage::Dispatch, DISPATCH),
             (Stage::Legalize, &["LegalizeOps(fast=True)"]),
-            (Stage::Lower, LOWER),
+            (Stage::Lower, OPEN),
+            (Stage::Lower, CALLS),
             (Stage::Finalize, PLAN),
             (Stage::Finalize, GRAPHS),
             (Stage::Finalize, FINISH),
@@ -126,7 +132,9 @@ static PIPELINES: &[Pipeline] = &[
             (Stage::Dispatch, PLACE),
             (Stage::Legalize, BEST),
             (Stage::Legalize, TARGETS),
-            (Stage::Lower, LOWER),
+            (Stage::Lower, OPEN),
+            (Stage::Lower, APPEND),
+            (Stage::Lower, CALLS),
             (Stage::Finalize, PLAN),
             (Stage::Finalize, FINISH),
             (Stage::Finalize, MERGE),
@@ -139,7 +147,8 @@ static PIPELINES: &[Pipeline] = &[
         stages: &[
             (Stage::Dispatch, DISPATCH),
             (Stage::Legalize, FUSED),
-            (Stage::Lower, LOWER),
+            (Stage::Lower, OPEN),
+            (Stage::Lower, CALLS),
             (Stage::Finalize, PLAN),
             (Stage::Finalize, FINISH),
             (Stage::Finalize, SYMBOLS),
@@ -154,7 +163,8 @@ static PIPELINES: &[Pipeline] = &[
             (Stage::Dispatch, DISPATCH),
             (Stage::Legalize, FUSED),
             (Stage::Legalize, SPREAD),
-            (Stage::Lower, LOWER),
+            (Stage::Lower, OPEN),
+            (Stage::Lower, CALLS),
             (Stage::Finalize, PLAN),
             (Stage::Finalize, GRAPHS),
             (Stage::Finalize, FINISH),

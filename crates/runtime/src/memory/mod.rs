@@ -7,6 +7,7 @@
 mod metered;
 mod naive;
 mod pooled;
+pub mod room;
 mod shape_heap;
 mod storage;
 
@@ -170,7 +171,11 @@ pub fn allocator(device: Device, kind: AllocatorKind) -> Result<Arc<dyn Allocato
 /// Holds the table of allocators, and each of them, across a fork.
 pub(crate) fn hold_for_fork() -> Box<dyn FnOnce(Side)> {
     let allocators: Vec<_> = table().lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-    let held = allocators.into_iter().filter_map(|allocator| allocator.hold_for_fork()).chain(fork::hold(table()));
+    let held = allocators
+        .into_iter()
+        .filter_map(|allocator| allocator.hold_for_fork())
+        .chain(fork::hold(table()))
+        .chain(room::hold());
     let_go_of(held.collect())
 }
 

@@ -9,6 +9,7 @@
 //! the compiler passed as last argument, which names function, parameter and annotation.
 
 mod alloc;
+mod append;
 mod args;
 mod check;
 mod closure;
@@ -38,6 +39,7 @@ use relaxide_ffi::fork::Held;
 use relaxide_ffi::{Any, AnyView, Device, Error, Function, get_global, register_global};
 
 pub(crate) use alloc::{ALLOC_STORAGE, ALLOC_TENSOR, impossible_storage, is_plain_scope, storage_bytes};
+pub(crate) use append::APPEND_IN_PLACE;
 pub(crate) use args::Args;
 pub(crate) use check::{CHECK_TENSOR, tensor_info};
 pub(crate) use closure::{CALL_TIR_DYN, INVOKE_CLOSURE};

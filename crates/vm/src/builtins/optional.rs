@@ -1,15 +1,16 @@
 //! Builtins that few programs call, and that take much room: texts, sequences, sampling, caches of keys and
-//! values, printing.
+//! values, what appends to tensors, printing.
 //!
 //! A runtime that is a library has them all. The runtime inside a WebAssembly module is as large as what it has, so there are
 //! two of it: one that has these builtins, and one where nobody asks for them by `enter_optional_builtins`, so that its
 //! linker leaves them out. The compiler takes the first for programs that call one of them ([`is_optional`]).
 
-use super::{Builtin, debug, kv_cache, kv_state, list, python, rows, sampling, sequence, text, unique};
+use super::{Builtin, append, debug, kv_cache, kv_state, list, python, rows, sampling, sequence, text, unique};
 
 const TABLES: &[&[&[Builtin]]] = &[OTHERS, text::TABLES];
 
 const OTHERS: &[&[Builtin]] = &[
+    append::TABLE,
     debug::TABLE,
     kv_cache::TABLE,
     kv_state::TABLE,

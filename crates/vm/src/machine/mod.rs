@@ -23,9 +23,10 @@ mod report;
 mod resolve;
 mod stack;
 mod stateful;
+mod strided;
 mod watch;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, Function, Module, Tensor};
@@ -82,6 +83,8 @@ pub(crate) struct Vm {
     stateful: Mutex<Stateful>,
     /// Whether functions were ever saved, so that calls by name need no lock.
     has_saved: AtomicBool,
+    /// Whether callers take results with strides.
+    strided_results: AtomicBool,
     watch: Watch,
     /// Keeps the modules that functions came from.
     module: Module,
@@ -116,6 +119,7 @@ impl VirtualMachine {
             idle: Mutex::default(),
             stateful: Mutex::default(),
             has_saved: AtomicBool::new(false),
+            strided_results: AtomicBool::new(false),
             watch: Watch::default(),
             module: module.clone(),
         });
@@ -242,6 +246,21 @@ impl Host for Vm {
             };
         }
         check_arity(info, args.len())?;
+        if args.iter().any(strided::is_strided) {
+            let args = self.compacted(index, args)?;
+            return self.invoke_body(index, &args.iter().map(Any::as_view).collect::<Vec<_>>());
+        }
+        self.invoke_body(index, args)
+    }
+
+    fn gives_strided_results(&self) -> bool {
+        self.strided_results.load(Ordering::Relaxed)
+    }
+}
+
+impl Vm {
+    /// Calls a function that has a body, with arguments that it takes.
+    fn invoke_body(&self, index: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         if let (Some(Callee::Tir(function)), false) = (self.callees.get(index), self.watch.is_on()) {
             let _depth = interpreter::NativeDepth::enter()?;
             return self.run_tir(function, index, args);

@@ -53,6 +53,10 @@ const ALL_FUNCTIONS: &[(&str, ModuleFunction)] = &[
     }),
     ("set_input_with_param_module", set_input_with_param_module),
     ("set_limits", set_limits),
+    ("set_strided_results", |vm, args| {
+        vm.set_strided_results(argument(args, 0, "allowed")?);
+        Ok(Any::none())
+    }),
     ("get_output", get_output),
     ("get_output_arity", get_output_arity),
     ("get_function_arity", get_function_arity),

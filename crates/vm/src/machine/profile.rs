@@ -153,6 +153,8 @@ impl Vm {
             return Ok(result);
         }
         check_arity(info, args.len())?;
-        self.with_stack(|stack| self.run_instrumented(stack, index, args, Some(profile)))
+        let args = self.compacted(index, args)?;
+        let args: Vec<_> = args.iter().map(Any::as_view).collect();
+        self.with_stack(|stack| self.run_instrumented(stack, index, &args, Some(profile)))
     }
 }

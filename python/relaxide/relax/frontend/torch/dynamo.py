@@ -50,6 +50,7 @@ def relax_dynamo(pipeline=None, custom_convert_map=None):
             warnings.warn(f"Relaxide: a graph runs as PyTorch has it: {reason}", stacklevel=2)
             return graph_module.forward
         machine = VirtualMachine(executable, runtime.cpu())
+        machine.set_strided_results(False)
 
         @functools.wraps(graph_module.forward)
         def run(*arguments):

@@ -15,8 +15,10 @@ use relaxide_ir::prim::{PrimExpr, VarMap, add, floordiv, int, min, mul, sub, sub
 use super::packed::Panels;
 use super::{MatmulNest, Part};
 use crate::Stmt;
+use crate::schedule::affine::{flat_index, loads};
 use crate::schedule::lanes::Lanes;
 use crate::schedule::nest::Tile;
+use crate::schedule::prefetch::request;
 use crate::schedule::{Axis, Cx, Refusal, nest, square};
 
 impl MatmulNest {
@@ -84,7 +86,37 @@ impl MatmulNest {
             let k = substitute(&self.depth_index(), &self.depth_at(fresh, &add(first, int(n))));
             panels.store(self.place(part, panels, tile, &offset, &k), column)
         }));
+        square.extend(self.next_square(cx, tile, fresh, first, &offset));
         Ok(Stmt::seq(square))
+    }
+
+    /// Requests for the rows of the square that has the place of this one in the next panel. They lie behind each other as a whole, but a
+    /// square takes a line of each, in an order that the processor does not guess.
+    fn next_square(
+        &self,
+        cx: &mut Cx,
+        tile: &Tile,
+        fresh: &[Axis],
+        first: &PrimExpr,
+        offset: &PrimExpr,
+    ) -> Option<Stmt> {
+        let reads = loads(&self.c.column);
+        let [read] = reads.as_slice() else { return None };
+        let last = self.c.inner.last()?;
+        if !self.decided.ask_next || tile.vectors < self.shape.vectors {
+            return None;
+        }
+        let mut map = self.depth_map(fresh);
+        map.insert(last.var.clone(), first.clone());
+        let next = add(add(&tile.base, offset), int(tile.vectors * self.lanes));
+        let request = |n: i64| {
+            let column = min(add(&next, int(n)), sub(&self.c.x.extent, int(1)));
+            let map =
+                map.iter().map(|(var, value)| (var.clone(), value.clone())).chain([(self.c.x.var.clone(), column)]);
+            let place = substitute(&flat_index(&read.buffer, &read.indices), &map.collect());
+            request("tirx.prefetch", &cx.views.flat(&read.buffer), place)
+        };
+        Some(Stmt::seq((0..self.lanes).map(request).collect::<Vec<_>>()))
     }
 
     /// The axes of the depth, by those of the copy's loops but the last, which is at `term`.
