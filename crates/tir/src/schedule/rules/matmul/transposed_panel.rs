@@ -103,20 +103,22 @@ impl MatmulNest {
         let reads = loads(&self.c.column);
         let [read] = reads.as_slice() else { return None };
         let last = self.c.inner.last()?;
-        if !self.decided.ask_next || tile.vectors < self.shape.vectors {
+        // A whole panel, so that there are as many columns as a square has.
+        if !self.decided.ask_next || tile.vectors < self.shape.vectors || tile.mask.is_some() {
             return None;
         }
         let mut map = self.depth_map(fresh);
         map.insert(last.var.clone(), first.clone());
+        let at = Var::dim("ahead");
         let next = add(add(&tile.base, offset), int(tile.vectors * self.lanes));
-        let request = |n: i64| {
-            let column = min(add(&next, int(n)), sub(&self.c.x.extent, int(1)));
-            let map =
-                map.iter().map(|(var, value)| (var.clone(), value.clone())).chain([(self.c.x.var.clone(), column)]);
-            let place = substitute(&flat_index(&read.buffer, &read.indices), &map.collect());
-            request("tirx.prefetch", &cx.views.flat(&read.buffer), place)
-        };
-        Some(Stmt::seq((0..self.lanes).map(request).collect::<Vec<_>>()))
+        let bind = Stmt::bind(at.clone(), min(next, sub(&self.c.x.extent, int(self.lanes))));
+        let index = flat_index(&read.buffer, &read.indices);
+        let requests = (0..self.lanes).map(|n| {
+            let mut map = map.clone();
+            map.insert(self.c.x.var.clone(), add(PrimExpr::from(&at), int(n)));
+            request("tirx.prefetch", &cx.views.flat(&read.buffer), substitute(&index, &map))
+        });
+        Some(Stmt::seq([bind].into_iter().chain(requests).collect::<Vec<_>>()))
     }
 
     /// The axes of the depth, by those of the copy's loops but the last, which is at `term`.
