@@ -11,6 +11,8 @@ const PASSES: &str = "crates/relax/src/transform/";
 
 /// Passes that name operators, each with what it is about.
 const ABOUT: &[(&str, &str)] = &[
+    ("append/in_place.rs", "reshapes of tensors that were lengthened"),
+    ("append/keep.rs", "concatenations that lengthen a parameter"),
     ("checkpoints.rs", "the marks of checkpoints"),
     ("combine_parallel_matmul.rs", "products, and what follows them"),
     ("decompose_inference.rs", "normalization and dropout when a network is used"),

@@ -77,7 +77,7 @@ impl Append {
 
 /// What a variable is of a tensor that was lengthened.
 #[derive(Clone)]
-struct Part {
+struct GrownPart {
     /// The variable of the tensor itself.
     root: AnyVar,
     /// The axis along which it grew.
@@ -87,7 +87,7 @@ struct Part {
 /// How a function uses what it lengthens.
 struct Uses<'a> {
     module: &'a IRModule,
-    parts: HashMap<AnyVar, Part>,
+    parts: HashMap<AnyVar, GrownPart>,
     appended: HashSet<AnyVar>,
     /// Tensors that are used in some way that wants them compact.
     compact: HashSet<AnyVar>,
@@ -132,7 +132,7 @@ impl<'a> Uses<'a> {
             self.want_compact(&append.past);
             self.want_compact(&append.new);
             self.appended.insert(var.clone());
-            self.parts.insert(var.clone(), Part { root: var.clone(), axis: append.axis });
+            self.parts.insert(var.clone(), GrownPart { root: var.clone(), axis: append.axis });
         } else if let Some(part) = self.reshaped(value) {
             self.parts.insert(var.clone(), part);
         } else if let Some(call) = CallTir::of(value) {
@@ -147,20 +147,20 @@ impl<'a> Uses<'a> {
         }
     }
 
-    fn parts_of(&self, args: &[Expr]) -> Vec<(usize, Part)> {
+    fn parts_of(&self, args: &[Expr]) -> Vec<(usize, GrownPart)> {
         let part = |arg: &Expr| self.parts.get(&arg.as_var()?).cloned();
         args.iter().enumerate().filter_map(|(position, arg)| Some((position, part(arg)?))).collect()
     }
 
     /// What a reshape is that leaves the axis and what stands behind it as they are.
-    fn reshaped(&self, value: &Expr) -> Option<Part> {
-        let (call, "reshape") = value.as_op_call()? else { return None };
+    fn reshaped(&self, value: &Expr) -> Option<GrownPart> {
+        let call = as_reshape(value)?;
         let data = call.args.first()?;
         let part = self.parts.get(&data.as_var()?)?;
         let (before, after) = (dims(data)?, dims_of(&call.ty)?);
         let tail = before.get(part.axis..)?;
         let axis = after.len().checked_sub(tail.len())?;
-        same_dims(tail, &after[axis..]).then(|| Part { root: part.root.clone(), axis })
+        same_dims(tail, &after[axis..]).then(|| GrownPart { root: part.root.clone(), axis })
     }
 
     fn want_compact(&mut self, e: &Expr) {
@@ -230,8 +230,10 @@ impl Rewrite for Grow {
         {
             return self.append(b, &append, &value.ty()).map(Action::Replace);
         }
-        if let (Some(("reshape", call)), Some(roomy)) = (reshape_of(&value), self.first_of(&value)) {
-            return self.reshape(b, &call, roomy).map(Action::Replace);
+        if let Some(call) = as_reshape(&value)
+            && let Some(roomy) = call.args.first().and_then(|data| self.roomy(data))
+        {
+            return self.reshape(b, call, roomy).map(Action::Replace);
         }
         match (&value, CallTir::of(&value)) {
             (Expr::Call(node), Some(call)) => self.kernel_call(b, node, &call).map(Action::Bind),
@@ -245,21 +247,13 @@ impl Rewrite for Grow {
     }
 }
 
-fn reshape_of(value: &Expr) -> Option<(&'static str, Ref<Call>)> {
-    match value.as_op_call()? {
-        (call, "reshape") => Some(("reshape", call.clone())),
-        _ => None,
-    }
+fn as_reshape(value: &Expr) -> Option<&Ref<Call>> {
+    value.as_op_call().filter(|(_, name)| *name == "reshape").map(|(call, _)| call)
 }
 
 impl Grow {
     fn roomy(&self, e: &Expr) -> Option<Roomy> {
         self.roomy.get(&e.as_var()?).cloned()
-    }
-
-    fn first_of(&self, value: &Expr) -> Option<Roomy> {
-        let Expr::Call(call) = value else { return None };
-        self.roomy(call.args.first()?)
     }
 
     fn append(&mut self, b: &mut BlockBuilder, append: &Append, ty: &Type) -> Result<Expr, BuildError> {
