@@ -30,7 +30,9 @@ pub fn max(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let (x, window) = image(scope, node)?;
     let shape = scope.dims(&x)?;
-    if !node.flag("ceil_mode", false)? && window.may_grow(&shape) {
+    // Without padding nothing else asks whether an element is there: that takes longer than a copy, unless columns are reduced first.
+    let in_place = window.pads.iter().any(|pad| *pad > 0) || is_separated(&window);
+    if in_place && !node.flag("ceil_mode", false)? && window.may_grow(&shape) {
         return maximum(scope, node, x, window, shape);
     }
     windowed(scope, node, "nn.max_pool", Attrs::new())
@@ -184,6 +186,13 @@ fn averaged(scope: &mut Scope, node: &Node, x: Expr, window: Window) -> Outputs 
     one(scope.cast(average, own)?)
 }
 
+/// Whether windows are reduced down their columns first.
+fn is_separated(window: &Window) -> bool {
+    let Some((across, down)) = window.kernel.split_last() else { return false };
+    let last = down.len();
+    separates(down.iter().product(), *across, window.strides[last], (across - 1) * window.dilations[last] + 1)
+}
+
 /// The output's dimensions and, for an output element, a window's elements: their index in the image, and whether it is inside.
 struct WindowIndices {
     dims: Vec<PrimExpr>,
@@ -221,18 +230,17 @@ impl WindowIndices {
         self.window.pads.iter().any(|pad| *pad > 0) || self.window.same.is_some()
     }
 
-    /// The same for a maximum without padding. An image that is too small has one position along that axis, and a tap that finds no element
-    /// there may as well meet the window's first: which tap does is the same for all windows. Where windows are reduced down their columns
-    /// first, columns have to be neighbours, and those that are not there are left out instead.
+    /// The same for a maximum without padding, whose columns are reduced first. An image that is too low has one row of windows, and a tap that
+    /// finds no element there may as well meet the window's first: which tap does is the same for all windows. Columns have to be
+    /// neighbours, and those that are not there are left out.
     fn held(&self, at: &[PrimExpr], taps: &[te::ReduceAxis]) -> (Vec<PrimExpr>, Option<PrimExpr>) {
         let mut index = at[..2].to_vec();
         let mut inside = None;
         for (i, tap) in taps.iter().enumerate() {
             let (offset, dim) = (tap.var() * self.window.dilations[i], &self.image[i + 2]);
             let start = &at[i + 2] * self.window.strides[i];
-            let is_short = self.window.grown(i, dim).is_some();
-            index.push(match is_short {
-                true if i + 1 == taps.len() && self.is_separated() => {
+            index.push(match self.window.grown(i, dim).is_some() {
+                true if i + 1 == taps.len() => {
                     let place = start + offset;
                     inside = Some(prim::lt(place.clone(), dim));
                     place
@@ -242,14 +250,6 @@ impl WindowIndices {
             });
         }
         (index, inside)
-    }
-
-    /// Whether windows are reduced down their columns first.
-    fn is_separated(&self) -> bool {
-        let Some((across, down)) = self.window.kernel.split_last() else { return false };
-        let last = down.len();
-        let reach = (across - 1) * self.window.dilations[last] + 1;
-        separates(down.iter().product(), *across, self.window.strides[last], reach)
     }
 
     fn taps(&self) -> Vec<te::ReduceAxis> {

@@ -289,37 +289,13 @@ impl Sampled<'_> {
             [(below, self.number(1.0) - &part), (above, part)]
         };
         let pairs: Vec<[(GridElement, PrimExpr); 2]> = tables.iter().enumerate().map(&mut pair_along).collect();
-        let chosen = |corner: usize| pairs.iter().enumerate().map(move |(axis, pair)| &pair[corner >> axis & 1]);
-        let mixed = |value: &dyn Fn(usize) -> PrimExpr| {
-            let corner = |corner: usize| chosen(corner).fold(value(corner), |value, (_, weight)| value * weight);
-            (1..1usize << pairs.len()).fold(corner(0), |sum, c| sum + corner(c))
+        let corner = |corner: usize| {
+            let chosen: Vec<&(GridElement, PrimExpr)> =
+                pairs.iter().enumerate().map(|(axis, pair)| &pair[corner >> axis & 1]).collect();
+            let steps: Vec<&GridElement> = chosen.iter().map(|(step, _)| step).collect();
+            chosen.iter().fold(self.element(at, &steps), |value, (_, weight)| value * weight)
         };
-        let steps = |corner: usize| chosen(corner).map(|(step, _)| step).collect::<Vec<_>>();
-        let one_by_one = || mixed(&|corner| self.element(at, &steps(corner)));
-        let (Some([(below, _), (above, _)]), Some(width)) = (pairs.last(), self.sizes.last()) else {
-            return one_by_one();
-        };
-        // Where the width has a name, rows may turn out to have no two elements.
-        if width.as_int().is_none_or(|n| n < 2) {
-            return one_by_one();
-        }
-        // Elements that lie side by side along the rows are read as a pair, which is moved into the row where it would lie across its ends.
-        let first = names.of("first", prim::max(prim::min(&below.index, width - 2), 0));
-        mixed(&|corner| {
-            let mut steps = steps(corner);
-            let Some(own) = steps.pop() else { return self.number(0.0) };
-            let side = |step: i64| {
-                let index = at[..2].iter().chain(steps.iter().map(|s| &s.index)).cloned();
-                let value = cast(self.dtype, self.image.at(&index.chain([&first + step]).collect::<Vec<_>>()));
-                let within = all(steps.iter().map(|s| s.within.clone()));
-                if steps.is_empty() { value } else { prim::if_then_else(within, value, self.number(0.0)) }
-            };
-            let value = match std::ptr::eq(own, below) {
-                true => prim::select(prim::eq(&below.index, width - 1), side(1), side(0)),
-                false => prim::select(prim::eq(&above.index, 0), side(0), side(1)),
-            };
-            prim::select(own.within.clone(), value, self.number(0.0))
-        })
+        (1..1usize << pairs.len()).fold(corner(0), |sum, c| sum + corner(c))
     }
 
     fn cubic_tables(&self, axis: usize) -> Tables {
