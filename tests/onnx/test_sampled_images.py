@@ -49,10 +49,12 @@ def windows(m, rng, named):
     for size, kernel, stride, pads, gap, ceil in [
         (33, 3, 2, [1, 1, 1, 1], 1, 0), (20, 3, 2, [0, 0, 0, 0], 1, 1), (19, 5, 1, [2, 2, 2, 2], 1, 0), (17, 3, 3, [1, 0, 0, 1], 1, 0),
         (40, 3, 1, [2, 2, 2, 2], 2, 0), (5, 3, 2, [1, 1, 1, 1], 1, 0), (70, 2, 2, [0, 0, 0, 0], 1, 0),
+        (56, 3, 2, [0, 0, 0, 0], 1, 0), (2, 3, 2, [0, 0, 0, 0], 1, 0), (3, 5, 4, [0, 0, 0, 0], 1, 0), (4, 3, 2, [0, 0, 0, 0], 2, 0),
     ]:  # fmt: skip
         image = rng.standard_normal((1, 2, size, size + 3)).astype("float32")
         image[0, 1, 0, 0] = -np.inf
         image[0, 1, -1] = -np.inf
+        image = image[:, :, :, : size if size < 5 else None]
         name = m.value(image, [1, 2, f"h{size}", f"w{size}"] if named else None)
         m.node("MaxPool", [name], [1], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=pads, dilations=[gap] * 2, ceil_mode=ceil)
 
@@ -62,6 +64,7 @@ def sizes(m, rng, named):
     for shape, to, how in [
         ((1, 3, 9, 11), (20, 33), "half_pixel"), ((2, 3, 30, 31), (7, 9), "half_pixel"), ((1, 2, 7, 5), (14, 10), "align_corners"),
         ((1, 2, 6, 6), (6, 17), "asymmetric"), ((1, 2, 1, 1), (4, 9), "half_pixel"), ((1, 1, 12, 12), (1, 1), "pytorch_half_pixel"),
+        ((2, 2, 5, 1), (4, 8), "half_pixel"), ((2, 2, 5, 2), (4, 21), "half_pixel"), ((2, 19, 60, 57), (29, 30), "half_pixel"),
     ]:  # fmt: skip
         name = m.value(rng.standard_normal(shape).astype("float32"), ["b", shape[1], f"h{shape[2]}_{to[0]}", f"w{to[1]}"] if named and shape[0] > 1 else None)
         m.node("Resize", [name, "", "", m.weight(np.array([*shape[:2], *to]))], [1], mode="linear", coordinate_transformation_mode=how)
@@ -87,8 +90,17 @@ def signals(m, rng, named):
     m.node("ConvTranspose", names, [1], strides=[2], pads=[1, 1])
 
 
+def spread(m, rng, named):
+    """ConvTranspose of images that are little else than the padding around them."""
+    for size, channels, filters, kernel, pad in [(1, 100, 96, 4, 0), (2, 100, 96, 4, 0), (5, 70, 64, 4, 1), (1, 130, 64, 3, 0), (9, 64, 70, 3, 0), (3, 64, 64, 5, 0)]:
+        image = rng.standard_normal((2, channels, size, size + 1)).astype("float32")
+        name = m.value(image, ["n", channels, f"h{size}_{kernel}", f"w{size}_{kernel}"] if named else None)
+        weight = m.weight((rng.standard_normal((channels, filters, kernel, kernel)) / channels).astype("float32"))
+        m.node("ConvTranspose", [name, weight, m.weight(rng.standard_normal(filters).astype("float32"))], [1], pads=[pad] * 4)
+
+
 @pytest.mark.parametrize("named", [False, True], ids=["fixed", "named"])
-@pytest.mark.parametrize("part", [signals, samples, regions, windows, sizes, dilated], ids=lambda part: part.__name__)
+@pytest.mark.parametrize("part", [signals, spread, samples, regions, windows, sizes, dilated], ids=lambda part: part.__name__)
 def test_images_are_read_where_onnx_runtime_reads_them(part, named):
     m = Nodes()
     part(m, np.random.default_rng(0), named)

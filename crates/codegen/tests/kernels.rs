@@ -6,6 +6,7 @@ mod dot_bytes;
 mod dot_pairs;
 mod many_elements;
 mod masked_loads;
+mod neighbours;
 mod processors;
 mod scalable;
 mod small_elements;

@@ -11,6 +11,7 @@ use super::{
     dot_bytes::DotUnits,
     function::{FunctionText, Label, join},
     module::{Metadata, ModuleText},
+    neighbours::Pair,
     value::{Overflow, Ty, Val},
 };
 use crate::{error::CodegenError, on_device::OnDevice, stack::StackBudget, target::NativeTarget};
@@ -35,6 +36,8 @@ pub(crate) struct Body<'m, 'k> {
     pub memo: Vec<(MemoKey, Val)>,
     /// The lookup of `memo`.
     pub memo_index: HashMap<MemoKey, usize>,
+    /// Loads of the statement at hand that read neighbours.
+    pub pairs: Vec<Pair>,
     /// Where a result goes that the kernel returns.
     pub result: Option<Val>,
     /// Whether this is the body of a parallel loop; loops inside are executed by one thread.
@@ -182,6 +185,7 @@ impl<'m, 'k> Body<'m, 'k> {
             mask: None,
             memo: Vec::new(),
             memo_index: HashMap::new(),
+            pairs: Vec::new(),
             result: None,
             in_parallel: false,
         }
@@ -218,6 +222,7 @@ impl<'m, 'k> Body<'m, 'k> {
     pub fn forget_values(&mut self) {
         self.memo.clear();
         self.memo_index.clear();
+        self.pairs.clear();
     }
 
     /// Forgets values that were made since `mark`, because what follows is not reached through them.

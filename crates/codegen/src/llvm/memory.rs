@@ -15,6 +15,7 @@ use relaxide_tir::warp::warp_value;
 
 use super::{
     kernel::Body,
+    neighbours::pairs_of,
     value::{Overflow, Ty, Val, lanes_of},
 };
 use crate::{error::CodegenError, flat_index::flat_index};
@@ -89,6 +90,9 @@ impl Body<'_, '_> {
         if n.buffer.dtype.is_packed() {
             return self.load_shared(n);
         }
+        if let Some(value) = self.load_of_pair(n)? {
+            return Ok(value);
+        }
         let bounds = AddressBounds::under(n.predicate.is_some() || self.mask.is_some());
         let place = self.place(&n.buffer, &n.indices, bounds)?;
         let raw = match self.load_predicate(n, place.value.lanes)? {
@@ -111,6 +115,7 @@ impl Body<'_, '_> {
         if n.buffer.dtype.is_packed() {
             return self.store_shared(n);
         }
+        self.pairs = pairs_of(&n.value);
         let value = match warp_value(&n.value) {
             Some((call, intrinsic)) => self.warp_value(call, intrinsic)?,
             None => self.eval(&n.value)?,
@@ -484,7 +489,7 @@ impl Body<'_, '_> {
     }
 
     /// Memory holds bools as bytes.
-    fn as_value(&mut self, raw: &Val, value: Ty) -> Val {
+    pub(super) fn as_value(&mut self, raw: &Val, value: Ty) -> Val {
         if raw.ty == value { raw.clone() } else { self.f.convert(raw, value) }
     }
 }
@@ -506,6 +511,6 @@ fn promised_alignment(index: &PrimExpr) -> Option<u64> {
 }
 
 /// A vector index as first element and stride, where it has that form.
-fn linear(e: &PrimExpr) -> Option<(PrimExpr, PrimExpr)> {
+pub(super) fn linear(e: &PrimExpr) -> Option<(PrimExpr, PrimExpr)> {
     linear_in_lane(e, |n| n.dtype.is_int() && n.value.dtype().is_int() && n.dtype.bits >= n.value.dtype().bits)
 }

@@ -30,6 +30,7 @@ mod masked_load;
 mod math;
 mod memory;
 mod module;
+mod neighbours;
 mod ops;
 mod outline;
 mod packed;

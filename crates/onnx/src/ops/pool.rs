@@ -10,6 +10,7 @@ use relaxide_ir::Attrs;
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_relax::op::window::{Partial, all};
+use relaxide_tir::schedule::separates;
 use relaxide_tir::te;
 
 use super::conv::{Window, as_2d, from_2d, lift, lift_pads};
@@ -29,23 +30,34 @@ pub fn max(scope: &mut Scope, node: &Node) -> Outputs {
     }
     let (x, window) = image(scope, node)?;
     let shape = scope.dims(&x)?;
-    // Without padding nothing else asks whether an element is there, which takes longer than a copy.
-    let is_padded = window.pads.iter().any(|pad| *pad > 0);
-    if is_padded && !node.flag("ceil_mode", false)? && window.may_grow(&shape) {
+    // Without padding nothing else asks whether an element is there: that takes longer than a copy, unless columns are reduced first.
+    let in_place = window.pads.iter().any(|pad| *pad > 0) || is_separated(&window);
+    if in_place && !node.flag("ceil_mode", false)? && window.may_grow(&shape) {
         return maximum(scope, node, x, window, shape);
     }
     windowed(scope, node, "nn.max_pool", Attrs::new())
 }
 
-/// The maximum of padded images that may be too small: their elements are read where they lie, as extending them would copy all of each.
+/// The maximum of images that may be too small: their elements are read where they lie, as extending them would copy all of each.
 fn maximum(scope: &mut Scope, node: &Node, x: Expr, window: Window, shape: Vec<PrimExpr>) -> Outputs {
     let dtype = scope.dtype(&x);
     let places = WindowIndices::new(node, window, shape)?;
     one(scope.te("max_pool", vec![x], |inputs| {
         vec![te::compute("max_pool", &places.dims, |at| {
             let taps = places.taps();
-            let (index, inside) = places.element(at, &taps);
-            te::max(prim::if_then_else(inside, inputs[0].at(&index), prim::lowest(dtype)), &taps)
+            let lowest = || prim::lowest(dtype);
+            let value = match places.is_padded() {
+                true => {
+                    let (index, inside) = places.element(at, &taps);
+                    prim::if_then_else(inside, inputs[0].at(&index), lowest())
+                }
+                false => {
+                    let (index, inside) = places.held(at, &taps);
+                    let value = inputs[0].at(&index);
+                    inside.map_or(value.clone(), |inside| prim::if_then_else(inside, value, lowest()))
+                }
+            };
+            te::max(value, &taps)
         })]
     })?)
 }
@@ -174,6 +186,13 @@ fn averaged(scope: &mut Scope, node: &Node, x: Expr, window: Window) -> Outputs 
     one(scope.cast(average, own)?)
 }
 
+/// Whether windows are reduced down their columns first.
+fn is_separated(window: &Window) -> bool {
+    let Some((across, down)) = window.kernel.split_last() else { return false };
+    let last = down.len();
+    separates(down.iter().product(), *across, window.strides[last], (across - 1) * window.dilations[last] + 1)
+}
+
 /// The output's dimensions and, for an output element, a window's elements: their index in the image, and whether it is inside.
 struct WindowIndices {
     dims: Vec<PrimExpr>,
@@ -205,6 +224,32 @@ impl WindowIndices {
         let spatial: Vec<PrimExpr> = (0..rank).map(along).collect();
         let dims = image[..2].iter().cloned().chain(spatial).collect();
         Ok(WindowIndices { dims, window, image })
+    }
+
+    fn is_padded(&self) -> bool {
+        self.window.pads.iter().any(|pad| *pad > 0) || self.window.same.is_some()
+    }
+
+    /// The same for a maximum without padding, whose columns are reduced first. An image that is too low has one row of windows, and a tap that
+    /// finds no element there may as well meet the window's first: which tap does is the same for all windows. Columns have to be
+    /// neighbours, and those that are not there are left out.
+    fn held(&self, at: &[PrimExpr], taps: &[te::ReduceAxis]) -> (Vec<PrimExpr>, Option<PrimExpr>) {
+        let mut index = at[..2].to_vec();
+        let mut inside = None;
+        for (i, tap) in taps.iter().enumerate() {
+            let (offset, dim) = (tap.var() * self.window.dilations[i], &self.image[i + 2]);
+            let start = &at[i + 2] * self.window.strides[i];
+            index.push(match self.window.grown(i, dim).is_some() {
+                true if i + 1 == taps.len() => {
+                    let place = start + offset;
+                    inside = Some(prim::lt(place.clone(), dim));
+                    place
+                }
+                true => start + prim::select(prim::lt(&offset, dim), offset.clone(), prim::int(0)),
+                false => start + offset,
+            });
+        }
+        (index, inside)
     }
 
     fn taps(&self) -> Vec<te::ReduceAxis> {

@@ -345,7 +345,9 @@ impl<'a> Columns<'a> {
                 .iter_mut()
                 .for_each(|count| *count = prim::select(is_few.clone(), count.clone(), prim::int(0)));
         }
-        let tensor = te::compute("resized_rows", &shape, |at| self.across(&at[..at.len() - 1], at));
+        let tensor = te::compute("resized_rows", &shape, |at| {
+            self.paired(|neighbours| self.across(&at[..at.len() - 1], at, neighbours))
+        });
         Lines { tensor, rows }
     }
 
@@ -359,8 +361,19 @@ impl<'a> Columns<'a> {
             .unwrap_or_else(|| prim::boolean(false))
     }
 
+    /// What is made of pairs of neighbours, where rows have two elements, and of single ones elsewhere: the same choice for all elements.
+    fn paired(&self, value: impl Fn(Neighbours) -> PrimExpr) -> PrimExpr {
+        match self.axis.from.as_int() {
+            Some(1) => value(Neighbours::None),
+            None if Self::shrunk(self.axis).is_none() => {
+                prim::if_then_else(prim::ge(&self.axis.from, 2), value(Neighbours::Two), value(Neighbours::None))
+            }
+            _ => value(Neighbours::Two),
+        }
+    }
+
     /// The element of a row of the image at a place of the result.
-    fn across(&self, row: &[PrimExpr], at: &[PrimExpr]) -> PrimExpr {
+    fn across(&self, row: &[PrimExpr], at: &[PrimExpr], neighbours: Neighbours) -> PrimExpr {
         let place = &at[2 + self.last..];
         let at_column = |column: PrimExpr| {
             let index: Vec<PrimExpr> = row.iter().cloned().chain([column]).collect();
@@ -372,14 +385,19 @@ impl<'a> Columns<'a> {
             let half = constant(self.image.accumulator(), 0.5);
             return &low + (at_column(column + 1) - &low) * half;
         }
-        let below = self.below.at(place);
-        let element = |step: i64| {
-            let narrow = |e: PrimExpr| cast(DataType::int(32), e);
-            let column =
-                prim::max(prim::min(&below + prim::int_of(DataType::int(32), step), narrow(&self.axis.from - 1)), 0);
-            at_column(cast(DataType::int(64), column))
+        let (low, high) = match neighbours {
+            Neighbours::Two => {
+                let below = self.below.at(place);
+                let last = cast(DataType::int(32), &self.axis.from - 1);
+                let first = prim::max(prim::min(&below, &last - 1), 0);
+                let first = cast(DataType::int(64), first);
+                let (first, second) = (at_column(first.clone()), at_column(first + 1));
+                // In front of the row both are its first element, and behind it its last.
+                let low = prim::select(prim::ge(&below, last), second.clone(), first.clone());
+                (low, prim::select(prim::lt(below, 0), first, second))
+            }
+            Neighbours::None => (at_column(prim::int(0)), at_column(prim::int(0))),
         };
-        let (low, high) = (element(0), element(1));
         &low + (high - &low) * cast(self.image.accumulator(), self.part.at(place))
     }
 
@@ -387,7 +405,10 @@ impl<'a> Columns<'a> {
     fn linear(&self, lines: Option<&Lines>, at: &[PrimExpr]) -> PrimExpr {
         let above = self.image.axes[..self.last].iter().zip(&at[2..]);
         let positions: Vec<_> = above.map(|(axis, at)| axis.position(at)).collect();
-        let value = |lines: Option<&te::Tensor>| self.between(lines, at, &positions, &mut at[..2].to_vec());
+        let value = |lines: Option<&te::Tensor>| match lines {
+            Some(_) => self.between(lines, at, &positions, &mut at[..2].to_vec(), Neighbours::Two),
+            None => self.paired(|neighbours| self.between(lines, at, &positions, &mut at[..2].to_vec(), neighbours)),
+        };
         let mixed = match lines {
             Some(Lines { tensor, rows: ResizedRows::WhereFewer }) => {
                 prim::if_then_else(self.has_few_rows(), value(Some(tensor)), value(None))
@@ -405,23 +426,31 @@ impl<'a> Columns<'a> {
         at: &[PrimExpr],
         positions: &[(PrimExpr, PrimExpr)],
         row: &mut Vec<PrimExpr>,
+        neighbours: Neighbours,
     ) -> PrimExpr {
         let number = row.len() - 2;
         let Some((whole, part)) = positions.get(number) else {
             return match lines {
                 Some(lines) => lines.at(&row.iter().chain(at.last()).cloned().collect::<Vec<_>>()),
-                None => self.across(row, at),
+                None => self.across(row, at, neighbours),
             };
         };
         let mut side = |place: PrimExpr| {
             row.push(self.image.axes[number].clamp(place));
-            let value = self.between(lines, at, positions, row);
+            let value = self.between(lines, at, positions, row, neighbours);
             row.pop();
             value
         };
         let (low, high) = (side(whole.clone()), side(whole + 1));
         &low + (high - &low) * cast(self.image.accumulator(), part)
     }
+}
+
+/// Whether rows have two elements that lie side by side, and are read as a pair.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Neighbours {
+    Two,
+    None,
 }
 
 /// Which rows of an image are resized.

@@ -32,6 +32,24 @@ fn filters_in_panels_over_images_of_named_lengths() {
 }
 
 #[test]
+fn windows_that_lie_in_the_padding_of_an_image_for_the_most_part() {
+    let plain = Conv { channels: (5, 32), panel: Some(16), kernel: (4, 4), pad: (3, 3), ..PLAIN };
+    let mut all = Vec::new();
+    for symbolic in [false, true] {
+        let plain = Conv { symbolic, ..plain };
+        all.extend([
+            Conv { image: (1, 1), ..plain }.case("conv"),
+            Conv { image: (2, 5), n: 2, ..plain }.case("conv"),
+            Conv { image: (9, 4), ..plain }.case("conv"),
+            Conv { image: (1, 3), kernel: (3, 3), pad: (2, 2), ..plain }.case("conv"),
+            Conv { image: (3, 7), kernel: (5, 3), pad: (4, 1), stride: (2, 1), ..plain }.case("conv"),
+            Conv { image: (2, 6), kernel: (3, 3), pad: (5, 2), dilation: 2, ..plain }.case("conv"),
+        ]);
+    }
+    check(all);
+}
+
+#[test]
 fn the_last_panel_may_have_fewer_filters() {
     let plain = Conv { channels: (3, 41), panel: Some(32), ..PLAIN };
     let named = Conv { channels: (2, 17), panel: Some(16), symbolic: true, ..PLAIN };

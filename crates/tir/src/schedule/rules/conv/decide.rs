@@ -8,7 +8,7 @@ use super::chunks;
 use super::panels;
 use super::pieces::{self, Cut};
 use super::{Found, divides, even, height_of, windowed};
-use crate::schedule::affine::{ceil_div, product};
+use crate::schedule::affine::{ceil_div, loads, product, uses};
 use crate::schedule::parameters::{Choices, Domain, Guess};
 use crate::schedule::rules::register_tile::{self, MOST_ROWS, Shape, TileGuess};
 use crate::schedule::rules::rule;
@@ -113,7 +113,7 @@ impl Nest {
         let images = product(window.outer.iter().map(|a| &a.extent)).as_int();
         let division = match () {
             () if is_heavy => Division::HeavyWeights,
-            () if images.is_some_and(|tasks| tasks >= BLOCKS) => Division::Images,
+            () if images.is_some_and(|tasks| tasks >= BLOCKS) || is_volume(window) => Division::Images,
             () if !window.has_rows_to_divide() => Division::OneRow,
             () if BlockRows::are_uneven(machine, window, &pitch) => Division::UnevenRows,
             () => Division::Rows,
@@ -139,6 +139,17 @@ impl Nest {
         };
         Nest { lanes, parts, width, chunks, is_shared, block, products }
     }
+}
+
+/// Whether images are the slices of a volume, whose number is not known: the window slides across them, too. There are as many as the volume has
+/// layers, while images of a batch may be a single one.
+fn is_volume(window: &Windowed) -> bool {
+    let reads = loads(&window.c.column);
+    let places = || reads.iter().flat_map(|load| load.indices.iter());
+    let slides = |axis: &Axis| {
+        places().any(|place| uses(place, &axis.var) && window.channels.iter().any(|tap| uses(place, &tap.var)))
+    };
+    window.outer.iter().any(|axis| axis.extent.as_int().is_none() && slides(axis))
 }
 
 impl Products {
@@ -193,7 +204,7 @@ impl Products {
 enum Division {
     /// Blocks of rows.
     Rows,
-    /// Images, or groups of channels.
+    /// Images, slices of volumes, or groups of channels.
     Images,
     /// The channels or pixels of a block: each block of rows would read weights that no cache keeps.
     HeavyWeights,
@@ -241,7 +252,7 @@ fn parts(channel: &Axis, width: i64, division: Division, chunks: i64, choices: &
             }
             Division::UnevenRows => "rows divide into no equal blocks, and vectors fill best along the whole image",
             Division::Rows => "blocks of rows are enough tasks, and caches keep the weights",
-            Division::Images => "images are enough tasks, and caches keep the weights",
+            Division::Images => "images, or the slices of a volume, are enough tasks, and caches keep the weights",
         },
         limit: "parts are equal: the number of output channels, or of panels of them, is a multiple of how many there are",
     })

@@ -18,14 +18,17 @@
 //! where it lies, or from a copy tile by tile (`tiles`). Sums of few terms do not pay for their way through memory: who lays weights out decides that (`PackWeights`).
 
 use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BufferLoad, PrimExpr, VarMap, add, floordiv, int, load, max, min, mul, ramp, sub, substitute};
+use relaxide_ir::arith::Analyzer;
+use relaxide_ir::prim::{
+    BufferLoad, PrimExpr, VarMap, add, constant, floordiv, int, load, max, min, mul, ramp, sub, substitute,
+};
 use relaxide_ir::{Buffer, Var};
 
 use super::block::Block;
 use super::chunks::{Chunk, RowsOfBlock};
 use super::tiles::Tiles;
 use crate::Stmt;
-use crate::schedule::affine::{ceil_div, coefficient, flat_index, loads, product, same};
+use crate::schedule::affine::{ceil_div, coefficient, flat_index, loads, product, same, uses};
 use crate::schedule::lanes::{Lanes, splat};
 use crate::schedule::machine::elements_in_line;
 use crate::schedule::nest::{self, Tile};
@@ -33,6 +36,7 @@ use crate::schedule::parameters::{Choices, Domain, Guess};
 use crate::schedule::prefetch::request;
 use crate::schedule::quotients::Quotients;
 use crate::schedule::rules::register_tile::{FULL_REGISTERS, RegisterTile, Rows, apart_if_long};
+use crate::schedule::rules::row::{choice, conjuncts, interval};
 use crate::schedule::rules::window::{Window, Windowed};
 use crate::schedule::{Axis, Cx, Machine, Refusal, square};
 
@@ -325,11 +329,17 @@ impl Panels<'_> {
     ) -> Result<Stmt, Refusal> {
         let (window, space) = (self.block.window, self.block.space);
         let (lanes, below_first) = (space.lanes, add(&self.chunk.first_line, line));
-        let (loops, taps) = self.terms(depth);
+        let in_image = self.rows_in_image(&below_first);
+        let (loops, taps) = self.terms(depth, in_image.as_ref());
         let moved = |map: &VarMap| {
             let mut map = map.clone();
             if let Some(c) = map.get_mut(&self.depth.var) {
                 *c = add(&depth.first, c.clone());
+            }
+            if let Some((tap, first)) = &in_image
+                && let Some(r) = map.get_mut(&tap.var)
+            {
+                *r = add(first, r.clone());
             }
             map
         };
@@ -459,8 +469,32 @@ impl Panels<'_> {
         window.x.stride == 1 && window.x.tap.as_ref().is_some_and(has_taps) && !down.is_some_and(has_taps)
     }
 
+    /// The taps down a window that meet the image in a row of the output, as an axis and the first of them, where half of them or more lie in
+    /// the padding around the first row: images of few rows under such windows, as transposed convolutions have them, are little else.
+    fn rows_in_image(&self, line: &PrimExpr) -> Option<(Axis, PrimExpr)> {
+        let window = self.block.window;
+        let y = window.y.as_ref().filter(|_| self.decided.image == ImageForm::Copied)?;
+        let (tap, (condition, _, outside)) = (y.tap.as_ref()?, choice(&window.c.column)?);
+        if !same(outside, &constant(outside.dtype(), 0.0)) {
+            return None;
+        }
+        let conditions: Vec<PrimExpr> = conjuncts(condition).into_iter().filter(|c| uses(c, &tap.var)).collect();
+        let limits = interval(&tap.var, &conditions)?;
+        let (low, high) = limits.low.zip(limits.high)?;
+        let top: VarMap = [(y.axis.var.clone(), int(0))].into();
+        let in_front = Analyzer::new().simplify(&substitute(&low, &top)).as_int()?;
+        if 2 * in_front < tap.extent.as_int()? {
+            return None;
+        }
+        let at = self.block.at_row(line);
+        let within = |place: &PrimExpr| max(min(substitute(place, &at), tap.extent.clone()), int(0));
+        let (first, behind) = (within(&low), within(&high));
+        let count = max(sub(behind, &first), int(0));
+        Some((Axis { extent: count, ..tap.clone() }, first))
+    }
+
     /// The loops over the terms of a sum, and the unrolled taps inside of them.
-    fn terms(&self, depth: &Depth) -> (Vec<Axis>, Vec<VarMap>) {
+    fn terms(&self, depth: &Depth, in_image: Option<&(Axis, PrimExpr)>) -> (Vec<Axis>, Vec<VarMap>) {
         let window = self.block.window;
         let along = |axis: &Axis| Axis { extent: depth.count.clone(), ..axis.clone() };
         let mut loops: Vec<Axis> = window.channels.to_vec();
@@ -471,6 +505,10 @@ impl Panels<'_> {
         let mut taps = vec![VarMap::new()];
         for (tap, unrolled) in [(down, is_small), (across, !self.has_signal())] {
             let Some(tap) = tap else { continue };
+            if let Some((rows, _)) = in_image.filter(|(rows, _)| rows.var == tap.var) {
+                loops.push(rows.clone());
+                continue;
+            }
             match tap.extent.as_int().filter(|_| unrolled) {
                 Some(count) => {
                     let with = |map: &VarMap, r: i64| {
