@@ -42,7 +42,7 @@ fn run(module: IRModule) -> PassResult {
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(n, f)| (n.to_string(), f)).collect();
     let mut replaced = HashSet::new();
     for (name, func) in functions {
-        let appends = Uses::of(&func, b.module()).in_place();
+        let appends = AppendUses::of(&func, b.module()).in_place();
         if !appends.is_empty() {
             let mut grow = Grow { appends, roomy: HashMap::new(), kernels: HashMap::new() };
             let new = rewrite_function(&mut b, &func, &mut grow).map_err(|e| in_function(PASS.name, &name, e))?;
@@ -85,7 +85,7 @@ struct GrownPart {
 }
 
 /// How a function uses what it lengthens.
-struct Uses<'a> {
+struct AppendUses<'a> {
     module: &'a IRModule,
     parts: HashMap<AnyVar, GrownPart>,
     appended: HashSet<AnyVar>,
@@ -93,10 +93,10 @@ struct Uses<'a> {
     compact: HashSet<AnyVar>,
 }
 
-impl<'a> Uses<'a> {
-    fn of(func: &Ref<Function>, module: &'a IRModule) -> Uses<'a> {
+impl<'a> AppendUses<'a> {
+    fn of(func: &Ref<Function>, module: &'a IRModule) -> AppendUses<'a> {
         let (parts, appended, compact) = Default::default();
-        let mut uses = Uses { module, parts, appended, compact };
+        let mut uses = AppendUses { module, parts, appended, compact };
         uses.scan(&func.body, true);
         uses
     }
