@@ -104,7 +104,7 @@ impl Find {
 
     fn of_scope(&mut self, scope: &str, candidates: Vec<Ref<Buffer>>, within: &[Stmt]) {
         let analyzer = std::mem::take(&mut self.analyzer);
-        let mut used = Used { analyzer, candidates, ..Used::default() };
+        let mut used = Used::of(candidates, analyzer);
         for thread in self.threads.iter().filter(|thread| is_shared_by(scope, &thread.thread_tag)) {
             used.defined.insert(thread.var.clone());
             used.running.add(&thread.var, &thread.min, &thread.extent, &mut used.analyzer);

@@ -33,6 +33,11 @@ struct Limit {
 }
 
 impl Used {
+    /// Of some buffers nothing is used yet.
+    pub(super) fn of(candidates: Vec<Ref<Buffer>>, analyzer: Analyzer) -> Used {
+        Used { analyzer, candidates, ..Used::default() }
+    }
+
     fn access(&mut self, buffer: &Ref<Buffer>, ranges: Vec<(PrimExpr, PrimExpr)>) {
         if !self.candidates.contains(buffer) {
             // Another view of the memory needs all of it.

@@ -30,7 +30,7 @@ use super::nested::levels;
 use super::reduce::Reduction;
 use super::tensor::{Stage, StageKind, Tensor, output_link};
 use crate::PrimFunc;
-use crate::analysis::regions::{pointers_of, regions_of_block};
+use crate::analysis::regions::pointers_of;
 use crate::functor::{StmtMutator, StmtVisitor, undefined_vars};
 use crate::stmt::*;
 
@@ -520,7 +520,7 @@ fn whole(buffer: &Ref<Buffer>) -> Ref<BufferRegion> {
 }
 
 /// Puts the kernel's variables and buffers in the place of the description's.
-struct Rebind<'a> {
+pub(super) struct Rebind<'a> {
     vars: VarMap,
     formal: HashMap<Ref<Buffer>, Ref<Buffer>>,
     buffers: &'a HashMap<OutputKey, Ref<Buffer>>,

@@ -210,7 +210,7 @@ fn buffers_of<'a>(exprs: impl IntoIterator<Item = &'a PrimExpr>) -> Vec<Ref<Buff
 }
 
 /// The stage and the output's place in it, of a buffer that belongs to a tensor.
-pub(super) fn output_link(buffer: &Ref<Buffer>) -> Option<&Ref<Output>> {
+pub(super) fn output_link(buffer: &Buffer) -> Option<&Ref<Output>> {
     buffer.producer.as_ref()?.downcast_ref::<Output>()
 }
 
