@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use relaxide_ffi::Ref;
 use relaxide_ir::prim::{self, PrimExpr, PrimMutator, VarMap};
 
+use relaxide_tir::functor::substitute_stmt;
 use relaxide_tir::lower::unit_steps;
 use relaxide_tir::testing::{ProgramOptions, Random, check_seeds, program};
-use relaxide_tir::functor::substitute_stmt;
 use relaxide_tir::{For, ForKind, PrimFunc, Stmt, StmtMutator};
 
 use super::lowering_passes::{OTHER_RESULTS, agree, count, rows, run};
@@ -61,7 +61,8 @@ fn passes_take_steps_for_what_they_are() {
         *stepped.borrow_mut() += steps;
         let Some(unit) = unit_steps(&func).map_err(|e| e.to_string())? else { return Ok(()) };
         let expected = sample.interpret(&sample.func).map_err(|e| e.to_string())?;
-        for (pass, args) in rows() {
+        // Loops that are timed have numbers which no two kernels share.
+        for (pass, args) in rows().filter(|(pass, _)| pass.name != "s_tir.transform.InstrumentProfileIntrinsics") {
             let story = |what: String| format!("{}: {what}\n{func}\n{unit}", pass.name);
             let (found, of_unit) = match (run(pass, &args, &func), run(pass, &args, &unit)) {
                 (Ok(found), Ok(of_unit)) => (found, of_unit),
@@ -69,7 +70,10 @@ fn passes_take_steps_for_what_they_are() {
                 (Err(e), Ok(_)) => return Err(story(format!("refused with steps: {e}"))),
                 (Ok(_), Err(e)) => return Err(story(format!("refused without steps: {e}"))),
             };
-            let texts = [found.to_string(), of_unit.to_string()];
+            // A pass that looks at no loop may leave steps.
+            let by_one = |made: &PrimFunc| unit_steps(made).map(|unit| unit.as_ref().unwrap_or(made).to_string());
+            let texts = [by_one(&found), by_one(&of_unit)];
+            let texts = texts.into_iter().collect::<Result<Vec<_>, _>>().map_err(|e| story(e.to_string()))?;
             if texts[0] != texts[1] {
                 return Err(story(format!("made another kernel\n{}\n{}", texts[0], texts[1])));
             }

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use relaxide::ffi::{Any, DataType, Ref};
+use relaxide::ffi::{Any, DataType, Field, Ref};
 use relaxide::ir::Buffer;
 use relaxide::ir::prim::{self, PrimExpr};
 use relaxide::relax::op::KernelForm;

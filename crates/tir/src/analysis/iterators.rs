@@ -353,16 +353,14 @@ mod tests {
     fn what_was_fused_stays_in_one_piece() {
         let (nest, v) = loops(&[("a", 2), ("b", 36), ("u", 1)]);
         let fused = &v[0] * 36 + &v[1];
-        let values = [prim::floordiv(&fused, 18), prim::floormod(prim::floordiv(&fused, 6), 3), prim::floormod(&fused, 6)];
+        let values =
+            [prim::floordiv(&fused, 18), prim::floormod(prim::floordiv(&fused, 6), 3), prim::floormod(&fused, 6)];
         let yes = prim::boolean(true);
         let texts = |values: &[PrimExpr], units| {
             let found = by_iterators(values, &nest, &yes, units).expect("they are iterators");
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(
-            texts(&values, Units::Kept),
-            ["(a * 36 + b) // 18", "(a * 36 + b) % 18 // 6", "(a * 36 + b) % 6"]
-        );
+        assert_eq!(texts(&values, Units::Kept), ["(a * 36 + b) // 18", "(a * 36 + b) % 18 // 6", "(a * 36 + b) % 6"]);
         assert_eq!(texts(&[&v[2] * 72 + &fused], Units::Kept), ["u * 72 + a * 36 + b"]);
         assert_eq!(texts(&[&v[2] * 72 + &fused], Units::Replaced), ["a * 36 + b"]);
         let again = prim::floordiv(&v[1], 6) * 6 + prim::floormod(&v[1], 6);
@@ -379,7 +377,8 @@ mod tests {
             .collect();
         let mut found = 0;
         for value in values {
-            let Some(made) = by_iterators(std::slice::from_ref(&value), &nest, &prim::boolean(true), Units::Kept) else {
+            let Some(made) = by_iterators(std::slice::from_ref(&value), &nest, &prim::boolean(true), Units::Kept)
+            else {
                 continue;
             };
             found += 1;

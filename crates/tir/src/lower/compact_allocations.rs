@@ -119,7 +119,12 @@ impl Find {
         }
     }
 
-    fn shrink(&mut self, buffer: &Ref<Buffer>, dims: &[Option<Interval>], inside: &HashSet<Ref<Var>>) -> Option<Smaller> {
+    fn shrink(
+        &mut self,
+        buffer: &Ref<Buffer>,
+        dims: &[Option<Interval>],
+        inside: &HashSet<Ref<Var>>,
+    ) -> Option<Smaller> {
         let (mut begin, mut shape) = (Vec::new(), Vec::new());
         for (old, dim) in buffer.shape.iter().zip(dims) {
             let fits = dim.as_ref().and_then(|dim| self.fit(old, dim, inside));
@@ -129,8 +134,7 @@ impl Find {
         }
         let same = |(a, b): (&PrimExpr, &PrimExpr)| relaxide_ir::arith::same(a, b);
         let strides = self.aligned.get(buffer).map_or_else(Vec::new, |aligned| strides(&shape, aligned));
-        if strides.is_empty()
-            && begin.iter().all(|b| b.is_int(0)) && shape.iter().zip(&buffer.shape).all(same) {
+        if strides.is_empty() && begin.iter().all(|b| b.is_int(0)) && shape.iter().zip(&buffer.shape).all(same) {
             return None;
         }
         let data = Var::new(buffer.data.name.clone(), buffer.data.ty.clone());

@@ -25,9 +25,9 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::PassInfo;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::attrs::AttrValue;
+use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{self, PrimExpr, PrimVisitor, add, boolean, floormod, free_vars, int_of, max, sub};
 use relaxide_ir::{Attrs, Buffer, Var};
 
@@ -52,9 +52,7 @@ pub(super) const PASS: PassInfo = kernel_pass!(
 );
 
 fn inject_software_pipelines(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    rewrite_loops(func, |n| {
-        n.annotations.get(STAGE).is_some().then(|| Pipeline::of(n).map(|pipeline| pipeline.emit()))
-    })
+    rewrite_loops(func, |n| n.annotations.get(STAGE).is_some().then(|| Pipeline::of(n).map(|pipeline| pipeline.emit())))
 }
 
 fn refused(n: &For, what: impl std::fmt::Display) -> LowerError {

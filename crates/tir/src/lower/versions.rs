@@ -9,8 +9,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, int, mul};
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, int, int_of, mul};
 use relaxide_ir::{Buffer, Var};
 
 use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
@@ -18,7 +18,8 @@ use crate::stmt::*;
 
 /// A buffer with so many versions.
 pub fn with_versions(buffer: &Buffer, versions: i64) -> Ref<Buffer> {
-    let shape: Vec<PrimExpr> = [int(versions)].into_iter().chain(buffer.shape.iter().cloned()).collect();
+    let dtype = buffer.shape.first().map_or(DataType::int(32), PrimExpr::dtype);
+    let shape: Vec<PrimExpr> = [int_of(dtype, versions)].into_iter().chain(buffer.shape.iter().cloned()).collect();
     Buffer::scoped(buffer.name.clone(), buffer.dtype, shape, &buffer.scope)
 }
 
@@ -34,13 +35,14 @@ pub struct Version {
 impl Version {
     /// A version by its number.
     pub fn at(buffer: &Ref<Buffer>, at: PrimExpr) -> Version {
-        let said = Ref::new(Range { min: at.clone(), extent: int(1) });
+        let said = Ref::new(Range { min: at.clone(), extent: int_of(at.dtype(), 1) });
         Version { buffer: buffer.clone(), at, said }
     }
 
     /// The same, of which blocks say that they touch all versions.
     pub fn among_all(buffer: &Ref<Buffer>, at: PrimExpr) -> Version {
-        let said = Ref::new(Range { min: int(0), extent: buffer.shape[0].clone() });
+        let extent = buffer.shape[0].clone();
+        let said = Ref::new(Range { min: int_of(extent.dtype(), 0), extent });
         Version { buffer: buffer.clone(), at, said }
     }
 }

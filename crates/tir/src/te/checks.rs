@@ -11,10 +11,7 @@ use crate::functor::StmtVisitor;
 use crate::stmt::Stmt;
 
 /// Checks that every access is to a buffer of the kernel, with an index for each dimension.
-pub(super) fn check_accesses<'a>(
-    body: &Stmt,
-    buffers: impl Iterator<Item = &'a Ref<Buffer>>,
-) -> Result<(), TeError> {
+pub(super) fn check_accesses<'a>(body: &Stmt, buffers: impl Iterator<Item = &'a Ref<Buffer>>) -> Result<(), TeError> {
     struct Check<'a> {
         known: HashSet<&'a Ref<Buffer>>,
         local: HashSet<Ref<Buffer>>,

@@ -211,7 +211,15 @@ pub(super) fn filled(
     let [ins, outs] = given;
     let given = [ins.unwrap_or_else(|| sources.clone()), outs.unwrap_or_else(|| formal.clone())];
     let kind = StageKind::Extern { inputs: sources, outputs: formal.clone(), body };
-    let stage = Ref::new(Stage { name: name.into(), kind, axes: Vec::new(), attrs: Attrs::new(), tag: String::new(), form, given });
+    let stage = Ref::new(Stage {
+        name: name.into(),
+        kind,
+        axes: Vec::new(),
+        attrs: Attrs::new(),
+        tag: String::new(),
+        form,
+        given,
+    });
     let output = |(i, b): (usize, &Ref<Buffer>)| Tensor::output_of(stage.clone(), i, b.name.clone(), b.dtype, &b.shape);
     formal.iter().enumerate().map(output).collect()
 }

@@ -56,7 +56,8 @@ impl Builder {
         levels: &[usize],
     ) -> Stmt {
         let depth = levels.iter().copied().max().map_or(0, |deepest| deepest + 1);
-        let first_reduced = axes.iter().zip(levels).filter(|(a, _)| a.kind == IterKind::Reduce).map(|(_, level)| *level);
+        let first_reduced =
+            axes.iter().zip(levels).filter(|(a, _)| a.kind == IterKind::Reduce).map(|(_, level)| *level);
         let starts = first_reduced.min().unwrap_or(0);
         let spatial = axes.len() - reduction.axes.len();
         let mut at = VarMap::new();
@@ -100,5 +101,4 @@ impl Builder {
         }
         body
     }
-
 }

@@ -26,6 +26,7 @@ use relaxide_ir::{AttrValue, Attrs, Buffer, Var};
 
 use super::access::reads_of_expr;
 use super::checks::check_accesses;
+use super::layout_free;
 use super::nested::levels;
 use super::reduce::Reduction;
 use super::tensor::{Stage, StageKind, Tensor, output_link};
@@ -132,26 +133,11 @@ fn build(args: &[Tensor], checks: Vec<Stmt>, mut builder: Builder) -> Result<Pri
     check_accesses(&body, builder.buffers.values())?;
     let scalars = unbound_scalars(&params, &body);
     let mut made = PrimFunc::over_buffers(&params, &scalars, body);
-    let free = stages.iter().filter_map(|(stage, _)| stage.attrs.0.get(LAYOUT_FREE));
-    let free: Vec<AttrValue> = free.flat_map(|named| free_places(named, args)).map(AttrValue::Int).collect();
+    let free = layout_free::places(stages.iter().map(|(stage, _)| &stage.attrs), args);
     if !free.is_empty() {
         made.attrs = made.attrs.with("layout_free_buffers", AttrValue::List(free));
     }
     Ok(made)
-}
-
-/// The annotation of a block that lists tensors whose layout may be changed; of the kernel's arguments, the kernel says which.
-const LAYOUT_FREE: &str = "layout_free_placeholders";
-
-/// The places of listed tensors among the arguments.
-fn free_places(named: &AttrValue, args: &[Tensor]) -> Vec<i64> {
-    let AttrValue::List(items) = named else { return Vec::new() };
-    let place = |item: &AttrValue| {
-        let AttrValue::Object(object) = item else { return None };
-        let key = key_of(object.downcast_ref::<Buffer>()?)?;
-        args.iter().position(|arg| key_of(arg.buffer()).as_ref() == Some(&key)).map(|at| at as i64)
-    };
-    items.iter().filter_map(place).collect()
 }
 
 /// The inputs that outputs are computed from.
@@ -163,9 +149,9 @@ pub fn placeholders_of(outputs: &[Tensor]) -> HashSet<Ref<Buffer>> {
 }
 
 /// A stage's output by the stage's address and its place: two buffers of one output are one tensor.
-type OutputKey = (Ref<Stage>, usize);
+pub(super) type OutputKey = (Ref<Stage>, usize);
 
-fn key_of(buffer: &Buffer) -> Option<OutputKey> {
+pub(super) fn key_of(buffer: &Buffer) -> Option<OutputKey> {
     output_link(buffer).map(|link| (link.stage.clone(), link.index))
 }
 
@@ -371,9 +357,11 @@ impl Builder {
         realize(block, Vec::new())
     }
 
-    /// What a stage says of its block, over the kernel's buffers.
+    /// What a stage says of its block, over the kernel's buffers. Inputs whose layout is free are listed by the kernel.
     pub(super) fn annotations(&self, stage: &Stage) -> Attrs {
-        Attrs(stage.attrs.0.iter().map(|(key, value)| (key.clone(), self.annotation(value))).collect())
+        let mut said = Attrs(stage.attrs.0.iter().map(|(key, value)| (key.clone(), self.annotation(value))).collect());
+        layout_free::without_inputs(&stage.attrs, &mut said);
+        said
     }
 
     fn annotation(&self, value: &AttrValue) -> AttrValue {

@@ -3,8 +3,8 @@
 use std::slice::from_ref;
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::{AttrValue, Var};
 use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{AttrValue, Var};
 
 use super::*;
 use crate::stmt::*;
@@ -189,13 +189,18 @@ fn an_initial_value_may_depend_on_the_place() {
 #[test]
 fn tensors_in_annotations_become_the_kernels_own() {
     let (a, b) = (placeholder("A", [4], F32), placeholder("B", [4], F32));
-    let named = AttrValue::List(vec![AttrValue::Object(b.buffer().clone().into())]);
-    let out = Compute::new("C", [4]).annotate("layout_free_placeholders", named).tagged("sum").build(|i| a.at(i) + b.at(i));
+    let between = compute("D", [4], |i| a.at(i) + b.at(i));
+    let named = [&b, &between].map(|tensor| AttrValue::Object(tensor.buffer().clone().into()));
+    let named = AttrValue::List(named.to_vec());
+    let out = Compute::new("C", [4])
+        .annotate("layout_free_placeholders", named)
+        .tagged("sum")
+        .build(|i| between.at(i) + b.at(i));
     assert_eq!(out.tag(), "sum");
     let func = create_prim_func(&[a, b, out]).unwrap();
-    let block = &blocks(&func.body)[0];
+    let block = &blocks(&func.body)[1];
     let AttrValue::List(kept) = &block.annotations.0["layout_free_placeholders"] else { panic!("no list") };
-    let own = func.buffers[1].clone().unwrap();
+    let own = root(&func.body).alloc_buffers[0].clone();
     assert_eq!(kept, &[AttrValue::Object(own.into())]);
     assert_eq!(func.attrs.0["layout_free_buffers"], AttrValue::List(vec![AttrValue::Int(1)]));
 }

@@ -50,7 +50,8 @@ pub(super) fn simplify_bindings(body: &Stmt, tree: &Tree, node: NodeId, keep_uni
         }
         let _assumed = analyzer.assume(&n.predicate);
         let units = if keep_unit { Units::Kept } else { Units::Replaced };
-        let by_parts = is_affine(n, &loops).then(|| by_iterators(&n.iter_values, &loops, &n.predicate, units)).flatten();
+        let by_parts =
+            is_affine(n, &loops).then(|| by_iterators(&n.iter_values, &loops, &n.predicate, units)).flatten();
         let simplified = || n.iter_values.iter().map(|v| analyzer.simplify_as_tvm(v)).collect();
         let iter_values: Vec<PrimExpr> = by_parts.unwrap_or_else(simplified);
         if iter_values != n.iter_values {
