@@ -384,10 +384,6 @@ def evaluate(value):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    if name == "SMEMPool":
-        from ....tirx.cuda.lang.alloc_pool import SMEMPool
-
-        return SMEMPool
     return getattr(_names, name)
 
 
