@@ -172,7 +172,7 @@ impl<'a> Pipeline<'a> {
         let end = add(&n.min, &n.extent);
         let mut list = Vec::new();
         for (stmt, stage) in &self.statements {
-            let iteration = add(&sub(&counted, int_of(n.var.dtype(), *stage)), &later);
+            let iteration = add(sub(&counted, int_of(n.var.dtype(), *stage)), &later);
             let mut inside = prim::and(prim::le(&n.min, &iteration), prim::lt(&iteration, &end));
             if let Some(time) = &part.not_before {
                 inside = prim::and(inside, prim::le(time, add(&counted, &later)));
