@@ -83,6 +83,16 @@ class Operation:
         return [IterVar((0, extent), var, IterVar.DataPar) for var, extent in zip(self._tensor._axes, shape)]
 
     @property
+    def tag(self):
+        """What kind of compute it is said to be; empty where nothing is said."""
+        return self._tensor._stage_tag
+
+    @property
+    def attrs(self):
+        """What is said of it, which its block has as annotations."""
+        return self._tensor._stage_attrs
+
+    @property
     def reduce_axis(self):
         """The axes that elements are combined over."""
         return self._tensor._reduce_axes
@@ -117,6 +127,11 @@ class BaseComputeOp(Operation):
 
 class ComputeOp(BaseComputeOp):
     """What computes elements by an expression: :func:`relaxide.te.compute`."""
+
+    @property
+    def body(self):
+        """What an element is: an expression for each tensor, or the reduction of all."""
+        return self._tensor._stage_body
 
 
 class ScanOp(Operation):

@@ -72,7 +72,10 @@ def placeholder(shape, dtype="float32", name="placeholder"):
 def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=None):
     """The tensor whose element at some indices is what a function of them returns.
 
-    A function that returns several values at once, as a tuple or as a reduction of several, makes as many tensors.
+    A function that returns several values at once, as a tuple or as a reduction of several, makes as many tensors. ``tag`` says
+    what kind of compute it is, by default that of the :class:`TagScope` around. ``attrs`` become annotations of its block; tensors
+    in lists among them become the kernel's buffers, and those of ``"layout_free_placeholders"`` that are arguments are listed by
+    their places as the kernel's ``"layout_free_buffers"``.
     """
     import inspect
 
@@ -90,13 +93,24 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
         started.append(isinstance(value, _Started))
         return value.reduction if started[-1] else value
 
-    made = _core.te_compute(shape, names, body, name)
+    if not tag and TagScope.get_current() is not None:
+        tag = TagScope.get_current().tag
+    about = (tag, {key: _with_buffers(value) for key, value in (attrs or {}).items()})
+    made = _core.te_compute(shape, names, body, name, *about)
     if not made:
         raise ValueError("a compute has at least one value")
     if builtins.any(started):
-        parts = _core.te_compute(shape, names, body, f"{name}_parts")
-        made = _core.te_compute(shape, names, lambda *axes: fcompute(*axes).onto([part(*axes) for part in parts]), name)
+        parts = _core.te_compute(shape, names, body, f"{name}_parts", "", {})
+        whole = lambda *axes: fcompute(*axes).onto([part(*axes) for part in parts])  # noqa: E731
+        made = _core.te_compute(shape, names, whole, name, *about)
     return made[0] if len(made) == 1 else made
+
+
+def _with_buffers(value):
+    """The value of an attribute, with tensors in lists named by their buffers."""
+    if isinstance(value, (list, tuple)):
+        return [_with_buffers(item) for item in value]
+    return value._buffer if isinstance(value, Tensor) else value
 
 
 def reduce_axis(dom, name="rv", thread_tag="", span=None):
@@ -307,7 +321,7 @@ def size_var(name="size", dtype="int32", span=None):
 
 
 def create_prim_func(ops, index_dtype_override=None):
-    """The kernel of tensors: inputs first, then outputs. It is called ``main``.
+    """The kernel of tensors: inputs first, then outputs. It is called ``main``. Variables among them are scalar parameters there.
 
     With ``index_dtype_override="int64"`` it counts in that type, whatever the types of its dimensions are.
     """
@@ -350,5 +364,5 @@ class TagScope:
 
 
 def tag_scope(tag):
-    """A :class:`TagScope`. Tags are hints about kinds of computes; here nothing is decided by them."""
+    """A :class:`TagScope`. Tags are hints about kinds of computes, which ``tensor.op.tag`` tells; here nothing is decided by them."""
     return TagScope(tag)

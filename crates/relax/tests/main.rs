@@ -9,3 +9,4 @@ mod graph_passes;
 mod image_operators;
 mod machine;
 mod operators;
+mod stepped_kernels;

@@ -23,7 +23,7 @@ fn is_fp8(dtype: DataType) -> bool {
 }
 
 /// What is tried: the passes of the table, with parameters where they need some.
-fn rows() -> impl Iterator<Item = (&'static PassInfo, Attrs)> {
+pub(crate) fn rows() -> impl Iterator<Item = (&'static PassInfo, Attrs)> {
     PASSES.iter().map(|pass| {
         let args = match pass.name {
             "tirx.transform.NarrowDataType" => Attrs::new().with("target_bits", 32),
@@ -37,7 +37,7 @@ fn rows() -> impl Iterator<Item = (&'static PassInfo, Attrs)> {
 
 /// Passes that are meant to change what a kernel does: index arithmetic of fewer bits, fewer roundings, other parameters,
 /// fewer checks.
-const OTHER_RESULTS: [&str; 5] = [
+pub(crate) const OTHER_RESULTS: [&str; 5] = [
     "tirx.transform.BF16ComputeLegalize",
     "tirx.transform.ForceNarrowIndexToInt32",
     "tirx.transform.BF16StorageLegalize",
@@ -53,7 +53,7 @@ fn context() -> PassContext {
     context
 }
 
-fn run(pass: &PassInfo, args: &Attrs, func: &PrimFunc) -> Result<PrimFunc, PassError> {
+pub(crate) fn run(pass: &PassInfo, args: &Attrs, func: &PrimFunc) -> Result<PrimFunc, PassError> {
     let mut module = IRModule::new();
     module.insert("kernel", relaxide_ffi::Ref::new(func.clone()));
     let module = pass.make(args)?.run(module, &context())?;
@@ -62,7 +62,7 @@ fn run(pass: &PassInfo, args: &Attrs, func: &PrimFunc) -> Result<PrimFunc, PassE
 }
 
 /// Whether two results agree, bit for bit.
-fn agree(found: &[Vec<Scalar>], expected: &[Vec<Scalar>]) -> bool {
+pub(crate) fn agree(found: &[Vec<Scalar>], expected: &[Vec<Scalar>]) -> bool {
     let same = |a: &Scalar, b: &Scalar| match (*a, *b) {
         (Scalar::Float(a), Scalar::Float(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
         (a, b) => a == b,
@@ -111,7 +111,7 @@ fn draw(random: &mut Random) -> Result<(Sample, PrimFunc), String> {
     Ok((sample, func))
 }
 
-fn count(usual: u64) -> u64 {
+pub(crate) fn count(usual: u64) -> u64 {
     if std::env::var_os("RELAXIDE_DEEP").is_some() { usual * 40 } else { usual }
 }
 

@@ -5,3 +5,4 @@ mod early_ends;
 mod lowering_passes;
 mod random_kernels;
 mod schedule;
+mod stepped_loops;

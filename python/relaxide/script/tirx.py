@@ -80,6 +80,10 @@ _SIGNATURES |= dict.fromkeys(("alloc_buffer", "alloc_local", "alloc_shared"), _m
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "SMEMPool":
+        from ..tirx.cuda.lang.alloc_pool import SMEMPool
+
+        return SMEMPool
     if name in _SIGNATURES:
         return Signature(f"T.{name}", _SIGNATURES[name])
     if _DTYPE.fullmatch(name):

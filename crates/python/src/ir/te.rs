@@ -1,9 +1,9 @@
 //! The compute language to Python: tensors by an expression for each element, and kernels of them.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use relaxide::ffi::{Any, DataType, Ref};
+use relaxide::ffi::{Any, DataType, Field, Ref};
 use relaxide::ir::Buffer;
 use relaxide::ir::prim::{self, PrimExpr};
 use relaxide::relax::op::KernelForm;
@@ -116,6 +116,34 @@ impl TeTensor {
         }
     }
 
+    /// The buffer that names it in what is said of a compute.
+    #[getter]
+    fn _buffer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        give(py, self.0.buffer().clone())
+    }
+
+    /// The annotations of its stage.
+    #[getter]
+    fn _stage_attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        convert::to_py(py, self.0.attrs().to_any())
+    }
+
+    /// The tag of its stage.
+    #[getter]
+    fn _stage_tag(&self) -> &str {
+        self.0.tag()
+    }
+
+    /// What its stage computes for an element.
+    #[getter]
+    fn _stage_body<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        match self.0.body() {
+            None => Ok(Vec::new()),
+            Some(te::Bodies::Elements(values)) => values.into_iter().map(|value| give(py, value)).collect(),
+            Some(te::Bodies::Reduction(made)) => Ok(vec![Bound::new(py, Reduction(made))?.into_any()]),
+        }
+    }
+
     /// The tensors that its stage reads.
     #[getter]
     fn _stage_inputs(&self) -> Vec<TeTensor> {
@@ -206,9 +234,14 @@ fn te_compute<'py>(
     axes: Vec<String>,
     fcompute: &Bound<'py, PyAny>,
     name: &str,
+    tag: &str,
+    attrs: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<TeTensor>> {
     let names: Vec<&str> = axes.iter().map(String::as_str).collect();
-    let compute = te::Compute::new(name, scalars(shape)?).axes(&names);
+    let mut compute = te::Compute::new(name, scalars(shape)?).axes(&names).tagged(tag);
+    for (key, value) in args::attrs(convert::from_py(attrs)?.as_view()).map_err(error::to_py)?.0 {
+        compute = compute.annotate(key, value);
+    }
     let call = |axes: &[PrimExpr]| {
         let axes = axes.iter().map(|axis| give(py, axis.clone())).collect::<PyResult<Vec<_>>>()?;
         bodies(&fcompute.call1(PyTuple::new(py, axes)?)?)
@@ -348,12 +381,25 @@ fn te_identity<'py>(py: Python<'py>, kind: &str, value: &Bound<'py, PyAny>) -> P
 #[pyfunction]
 fn te_create_prim_func<'py>(
     py: Python<'py>,
-    tensors: Vec<TeTensor>,
+    args: Vec<Bound<'py, PyAny>>,
     index_dtype: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let tensors: Vec<te::Tensor> = tensors.into_iter().map(|tensor| tensor.0).collect();
-    let kernel =
-        te::create_simplified(&tensors, Vec::new()).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let tensors = args.iter().filter_map(|arg| arg.extract::<TeTensor>().ok().map(|tensor| tensor.0));
+    let tensors: Vec<te::Tensor> = tensors.collect();
+    let mut kernel = te::create_simplified_over(&tensors, Vec::new(), DataType::int(32))
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    // Scalars that are given among the tensors are parameters where they are given.
+    for (at, arg) in args.iter().enumerate().filter(|(_, arg)| arg.extract::<TeTensor>().is_err()) {
+        let PrimExpr::Var(var) = scalar(arg)? else {
+            return Err(PyTypeError::new_err("the arguments of a kernel are tensors and variables"));
+        };
+        if let Some(now) = kernel.params.iter().position(|param| *param == var) {
+            kernel.params.remove(now);
+            kernel.buffers.remove(now);
+        }
+        kernel.params.insert(at, var);
+        kernel.buffers.insert(at, None);
+    }
     let Some(index_dtype) = index_dtype else { return give(py, Ref::new(kernel)) };
     let dtype = data_type(&index_dtype)?;
     if !dtype.is_int() || dtype.lanes != 1 {

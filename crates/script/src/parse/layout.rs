@@ -26,6 +26,17 @@ impl Parser<'_> {
         match self.expr(e)? {
             Value::None => Ok(Placement::Unsaid),
             Value::Str(text) if text == "default" => Ok(Placement::Strided),
+            Value::Str(text) if !text.is_empty() && text.chars().all(|letter| matches!(letter, 'P' | 'F')) => {
+                let layout = over_partitions(&text, shape).ok_or_else(|| {
+                    let message = format!(
+                        "\"{text}\" does not fit the {} dimensions: there is a letter for each, P over partitions and F within \
+                         one, and P is over {PARTITIONS} partitions at most, or one dimension of whole rounds over them",
+                        shape.len()
+                    );
+                    self.error(Code::Type, message, e.range())
+                })?;
+                Ok(Placement::by(Layout::from(layout), shape))
+            }
             value => Ok(Placement::by(self.layout(&value, e)?, shape)),
         }
     }
@@ -208,4 +219,51 @@ fn is_on_axis(e: &Expr) -> bool {
         Expr::BinOp(term) => term.op == Operator::MatMult,
         _ => false,
     }
+}
+
+/// How many partitions a memory has whose layout is said by letters.
+const PARTITIONS: i64 = 128;
+
+/// The layout that a letter for each dimension says: P runs over the partitions of a memory, F within each. A dimension of several
+/// rounds over the partitions has the largest step within them.
+fn over_partitions(letters: &str, shape: &[PrimExpr]) -> Option<TileLayout> {
+    let dims: Vec<(char, i64)> =
+        letters.chars().zip(shape).map(|(letter, dim)| Some((letter, dim.as_int()?))).collect::<Option<_>>()?;
+    if dims.len() != shape.len() || letters.len() != shape.len() {
+        return None;
+    }
+    let of = |wanted: char| dims.iter().filter(move |(letter, _)| *letter == wanted).map(|(_, dim)| *dim);
+    let mut over: Vec<i64> = of('P').collect();
+    let rounds = match over.as_slice() {
+        [dim] if *dim > PARTITIONS && dim % PARTITIONS == 0 => Some(dim / PARTITIONS),
+        dims if dims.iter().product::<i64>() <= PARTITIONS => None,
+        _ => return None,
+    };
+    let within: Vec<i64> = rounds.into_iter().chain(of('F')).collect();
+    if rounds.is_some() {
+        over = vec![PARTITIONS];
+    }
+    let (mut over_steps, mut within_steps) = (row_major(&over).into_iter(), row_major(&within).into_iter());
+    let round_step = rounds.and_then(|_| within_steps.next());
+    let mut shard = Vec::with_capacity(dims.len() + 1);
+    for ((letter, dim), extent) in dims.iter().zip(shape) {
+        let number = |value: i64| prim::int_of(extent.dtype(), value);
+        let step = if *letter == 'P' { over_steps.next()? } else { within_steps.next()? };
+        let mut dim = *dim;
+        if let (Some(rounds), Some(round_step), 'P') = (rounds, round_step, *letter) {
+            shard.push(Iter::new(number(rounds), number(round_step), &Axis::get("F")));
+            dim = PARTITIONS;
+        }
+        shard.push(Iter::new(number(dim), number(step), &Axis::get(&letter.to_string())));
+    }
+    Some(TileLayout::new(shard, Vec::new(), Offsets::default()))
+}
+
+/// The steps of dimensions row by row.
+fn row_major(dims: &[i64]) -> Vec<i64> {
+    let mut steps = vec![1; dims.len()];
+    for at in (1..dims.len()).rev() {
+        steps[at - 1] = steps[at] * dims[at];
+    }
+    steps
 }

@@ -60,6 +60,7 @@ use value::Value;
 
 pub use host::{Host, HostError, Local, Macro, ScopeIndex};
 pub(crate) use tile::scope_id_function;
+pub(crate) use tir_buffer::ALLOCATED_AT;
 pub(crate) use tir_loops::{DISABLE_UNROLL, PRAGMA_UNROLL};
 
 /// The result of reading a piece of text.

@@ -17,6 +17,9 @@ use super::{Language, Parsed, Parser};
 use crate::FLAT_INDICES;
 use relaxide_ir::diagnostic::Code;
 
+/// Where a loop begins, and how far it runs.
+pub(super) type Domain = (PrimExpr, PrimExpr);
+
 /// A kernel under construction.
 #[derive(Default)]
 pub(super) struct Kernel {
@@ -25,7 +28,7 @@ pub(super) struct Kernel {
     /// The open blocks; the first is the root.
     pub blocks: Vec<BlockFrame>,
     /// The open loops with their ranges.
-    pub loops: Vec<(Ref<Var>, PrimExpr)>,
+    pub loops: Vec<(Ref<Var>, Domain)>,
     /// Handle parameters and the buffers that are matched to them.
     pub params: Vec<(Ref<Var>, Option<Ref<Buffer>>)>,
     pub attrs: Attrs,
@@ -387,7 +390,8 @@ impl Parser<'_> {
             return Err(error.with_help("write `with T.launch_thread(\"threadIdx.x\", 8) as tx:`").into());
         };
         let var = self.loop_var(target, extent.dtype());
-        let body = self.loop_body(&[(target, PrimExpr::from(&var), extent.clone())], body)?;
+        let domain = (prim::int_of(extent.dtype(), 0), extent.clone());
+        let body = self.loop_body(&[(target, PrimExpr::from(&var), domain)], body)?;
         self.push(Stmt::threads(var, extent, thread_tag, body));
         Ok(())
     }

@@ -204,11 +204,11 @@ impl Parser<'_> {
                 let kind = self.axis_kind(&kind.to_string(), range)?;
                 let value = self.scalar(value, range)?;
                 let known = self.kernel.loops.iter().rev().find(|(var, _)| value.as_var() == Some(var));
-                let Some((_, extent)) = known else {
+                let Some((_, (min, extent))) = known else {
                     return Err(self.error(Code::Arguments, "T.axis.remap takes counters of the loops around", range));
                 };
-                let extent = extent.clone();
-                self.add_axis(target, kind, prim::int_of(extent.dtype(), 0), extent, value)?;
+                let (min, extent) = (min.clone(), extent.clone());
+                self.add_axis(target, kind, min, extent, value)?;
             }
             return Ok(());
         }

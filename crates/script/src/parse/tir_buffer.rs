@@ -2,7 +2,7 @@
 
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{self, BufferLoad};
-use relaxide_ir::{Attrs, Buffer, PointerType, PrimExpr, Type, Var};
+use relaxide_ir::{AttrValue, Attrs, Buffer, PointerType, PrimExpr, Type, Var};
 use relaxide_tir::{AllocBuffer, BufferRegion, BufferStore, MatchBufferRegion, Range, Stmt};
 use ruff_python_ast::{self as ast, Expr};
 use ruff_text_size::{Ranged, TextRange};
@@ -13,6 +13,9 @@ use super::symbols::variable;
 use super::value::Value;
 use super::{Parsed, Parser};
 use relaxide_ir::diagnostic::Code;
+
+/// The annotation of an allocation whose place in memory is said, and the argument that says it.
+pub(crate) const ALLOCATED_AT: &str = "allocated_addr";
 
 impl Parser<'_> {
     /// A buffer from the arguments `shape, dtype, data, strides, elem_offset, scope, align, …`.
@@ -99,7 +102,17 @@ impl Parser<'_> {
                     _ => None,
                 };
                 let data = self.address_argument(call)?;
-                let annotations = args.keyword("annotations").map_or(Ok(Attrs::new()), |e| self.attrs(e))?;
+                let mut annotations = args.keyword("annotations").map_or(Ok(Attrs::new()), |e| self.attrs(e))?;
+                // Where a device's memory holds it: as many numbers as the address has.
+                if let Some(e) = args.keyword(ALLOCATED_AT).filter(|_| data.is_none()) {
+                    let address = match self.attr_value(e)? {
+                        address @ (AttrValue::List(_) | AttrValue::None) => address,
+                        one => AttrValue::List(vec![one]),
+                    };
+                    if address != AttrValue::None {
+                        annotations = annotations.with(ALLOCATED_AT, address);
+                    }
+                }
                 let buffer = self.buffer(name, &mut args, scope)?;
                 match data {
                     Some(data) => self.push(Stmt::decl(&buffer, data)),

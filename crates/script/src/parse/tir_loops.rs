@@ -10,6 +10,7 @@ use ruff_text_size::Ranged;
 
 use super::access::difference;
 use super::args::Args;
+use super::tir::Domain;
 use super::value::Value;
 use super::{Parsed, Parser};
 
@@ -84,7 +85,7 @@ impl Parser<'_> {
         }
         args.finish(self)?;
         let var = self.loop_var(target, extent.dtype());
-        let body = self.loop_body(&[(target, PrimExpr::from(&var), extent.clone())], &n.body)?;
+        let body = self.loop_body(&[(target, PrimExpr::from(&var), (min.clone(), extent.clone()))], &n.body)?;
         self.push(Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step }));
         Ok(())
     }
@@ -195,7 +196,7 @@ impl Parser<'_> {
             loops.push((target, self.loop_var(target, extent.dtype()), extent));
         }
         let counters: Vec<_> =
-            loops.iter().map(|(target, var, extent)| (*target, PrimExpr::from(var), extent.clone())).collect();
+            loops.iter().map(|(target, var, extent)| (*target, PrimExpr::from(var), from_zero(extent))).collect();
         let body = self.loop_body(&counters, &n.body)?;
         let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| Stmt::serial(var, extent, body));
         self.push(nest);
@@ -222,7 +223,7 @@ impl Parser<'_> {
                 };
                 value.into_iter().for_each(|value| p.define(&name.id, value));
             }
-            p.kernel.loops.extend(loops.iter().cloned());
+            p.kernel.loops.extend(loops.iter().map(|(var, extent)| (var.clone(), from_zero(extent))));
             p.tir_body(body)
         });
         self.kernel.loops.truncate(depth);
@@ -231,14 +232,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The body of loops: the names of their counters, what these stand for, and the extents.
-    pub(super) fn loop_body(&mut self, loops: &[(&ast::ExprName, PrimExpr, PrimExpr)], body: &[Py]) -> Parsed<Stmt> {
+    /// The body of loops: the names of their counters, what these stand for, and where they run.
+    pub(super) fn loop_body(&mut self, loops: &[(&ast::ExprName, PrimExpr, Domain)], body: &[Py]) -> Parsed<Stmt> {
         let depth = self.kernel.loops.len();
         let result = self.scoped(|p| {
-            for (target, counter, extent) in loops {
+            for (target, counter, domain) in loops {
                 p.define(&target.id, Value::Prim(counter.clone()));
                 if let PrimExpr::Var(var) = counter {
-                    p.kernel.loops.push((var.clone(), extent.clone()));
+                    p.kernel.loops.push((var.clone(), domain.clone()));
                 }
             }
             p.tir_body(body)
@@ -246,6 +247,11 @@ impl Parser<'_> {
         self.kernel.loops.truncate(depth);
         result
     }
+}
+
+/// The domain of a loop that begins at zero.
+fn from_zero(extent: &PrimExpr) -> Domain {
+    (prim::int_of(extent.dtype(), 0), extent.clone())
 }
 
 /// A name of a loop's target, with the number of counters that it is a tuple of, where it is one.

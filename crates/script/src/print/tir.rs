@@ -11,7 +11,7 @@ use super::Printer;
 use super::names::identifier;
 use crate::FLAT_INDICES;
 use crate::number::quoted;
-use crate::parse::{DISABLE_UNROLL, PRAGMA_UNROLL};
+use crate::parse::{ALLOCATED_AT, DISABLE_UNROLL, PRAGMA_UNROLL};
 
 /// How a buffer's type is written: as an annotation, which always shows the dtype, or as an allocation, which leaves out
 /// `float32`.
@@ -163,11 +163,15 @@ impl Printer<'_> {
     pub(super) fn allocation(&mut self, call: &str, buffer: &Ref<Buffer>, annotations: &relaxide_ir::Attrs) {
         let ty = self.buffer_type(buffer, BufferForm::Allocation);
         let name = self.define_buffer(buffer);
-        let annotations = match annotations.is_empty() {
-            true => String::new(),
-            false => format!(", annotations={}", self.attr_map(&annotations.0, &[])),
+        let address = match annotations.0.get(ALLOCATED_AT) {
+            Some(address) => format!(", {ALLOCATED_AT}={}", self.attr(address)),
+            None => String::new(),
         };
-        self.line(format!("{name} = {call}({ty}{annotations})"));
+        let annotations = match annotations.0.keys().all(|key| key == ALLOCATED_AT) {
+            true => String::new(),
+            false => format!(", annotations={}", self.attr_map(&annotations.0, &[ALLOCATED_AT])),
+        };
+        self.line(format!("{name} = {call}({ty}{address}{annotations})"));
     }
 
     /// A statement, as one line or several.

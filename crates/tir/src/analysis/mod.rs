@@ -7,6 +7,7 @@
 pub mod affine;
 pub mod cost;
 pub mod interval;
+pub mod iterators;
 pub mod reducer;
 pub mod regions;
 #[cfg(test)]

@@ -15,6 +15,11 @@
 //! Threads that share the memory are counted through like loops inside: a buffer in shared memory has what all threads of a block
 //! use, one in global memory what all of the device use.
 //!
+//! An access under a condition (of a statement, of an `if_then_else`, of a block) spans what of the box is under it: where the condition
+//! compares a loop's counter, or what the index is but for a constant, with something that stands still.
+//!
+//! A buffer whose rows are to begin at certain places (`buffer_dim_align`, which `storage_align` writes) gets strides.
+//!
 //! A dimension keeps its extent where an index has no interval, where the box depends on what is defined inside the block, or
 //! where it is not known that the box is smaller and not negative. With `is_strict=False` it takes the box's extent also where
 //! that may be larger.
@@ -31,13 +36,15 @@ use relaxide_ffi::Ref;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, PrimVisitor, free_vars};
-use relaxide_ir::{Buffer, Var};
+use relaxide_ir::{AttrValue, Buffer, Var};
 
+use super::used_boxes::Used;
 use super::{LowerError, kernel_pass_with};
 use crate::PrimFunc;
-use crate::analysis::interval::{Interval, Running};
+use crate::analysis::interval::Interval;
 use crate::analysis::regions::shared_memory;
 use crate::functor::{StmtMutator, StmtVisitor};
+use crate::s_tir::primitive::storage_align::BUFFER_DIM_ALIGN;
 use crate::stmt::*;
 
 pub(super) const PASS: PassInfo = kernel_pass_with!(
@@ -55,8 +62,11 @@ pub(super) fn compact_allocations(func: &PrimFunc) -> Result<PrimFunc, LowerErro
 fn compact(func: &PrimFunc, strict: bool) -> Result<PrimFunc, LowerError> {
     let mut analyzer = Analyzer::new();
     analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
-    let mut find =
-        Find { analyzer, strict, pointers: shared_memory(&func.body), threads: Vec::new(), smaller: HashMap::new() };
+    let mut aligned = Aligned::default();
+    aligned.visit_stmt(&func.body);
+    let pointers = shared_memory(&func.body);
+    let (threads, smaller) = (Vec::new(), HashMap::new());
+    let mut find = Find { analyzer, strict, pointers, aligned: aligned.0, threads, smaller };
     find.visit_stmt(&func.body);
     if find.smaller.is_empty() {
         return Ok(func.clone());
@@ -77,6 +87,7 @@ struct Find {
     analyzer: Analyzer,
     strict: bool,
     pointers: HashSet<Ref<Var>>,
+    aligned: HashMap<Ref<Buffer>, Vec<Align>>,
     /// The loops over threads around, from the outermost.
     threads: Vec<Ref<For>>,
     smaller: HashMap<Ref<Buffer>, Smaller>,
@@ -93,8 +104,7 @@ impl Find {
 
     fn of_scope(&mut self, scope: &str, candidates: Vec<Ref<Buffer>>, within: &[Stmt]) {
         let analyzer = std::mem::take(&mut self.analyzer);
-        let mut used =
-            Used { analyzer, candidates, running: Running::default(), defined: HashSet::new(), boxes: HashMap::new() };
+        let mut used = Used::of(candidates, analyzer);
         for thread in self.threads.iter().filter(|thread| is_shared_by(scope, &thread.thread_tag)) {
             used.defined.insert(thread.var.clone());
             used.running.add(&thread.var, &thread.min, &thread.extent, &mut used.analyzer);
@@ -109,7 +119,12 @@ impl Find {
         }
     }
 
-    fn shrink(&mut self, buffer: &Buffer, dims: &[Option<Interval>], inside: &HashSet<Ref<Var>>) -> Option<Smaller> {
+    fn shrink(
+        &mut self,
+        buffer: &Ref<Buffer>,
+        dims: &[Option<Interval>],
+        inside: &HashSet<Ref<Var>>,
+    ) -> Option<Smaller> {
         let (mut begin, mut shape) = (Vec::new(), Vec::new());
         for (old, dim) in buffer.shape.iter().zip(dims) {
             let fits = dim.as_ref().and_then(|dim| self.fit(old, dim, inside));
@@ -118,7 +133,8 @@ impl Find {
             shape.push(extent);
         }
         let same = |(a, b): (&PrimExpr, &PrimExpr)| relaxide_ir::arith::same(a, b);
-        if begin.iter().all(|b| b.is_int(0)) && shape.iter().zip(&buffer.shape).all(same) {
+        let strides = self.aligned.get(buffer).map_or_else(Vec::new, |aligned| strides(&shape, aligned));
+        if strides.is_empty() && begin.iter().all(|b| b.is_int(0)) && shape.iter().zip(&buffer.shape).all(same) {
             return None;
         }
         let data = Var::new(buffer.data.name.clone(), buffer.data.ty.clone());
@@ -127,7 +143,7 @@ impl Find {
             data,
             dtype: buffer.dtype,
             shape,
-            strides: Vec::new(),
+            strides,
             elem_offset: buffer.elem_offset.clone(),
             scope: buffer.scope.clone(),
             alignment: buffer.alignment,
@@ -154,6 +170,63 @@ impl Find {
         }
         Some((dim.min.clone(), extent))
     }
+}
+
+/// Rows along a dimension begin at a multiple of `factor` elements and `offset` more.
+struct Align {
+    dim: usize,
+    factor: i64,
+    offset: i64,
+}
+
+/// What blocks say of the rows of the buffers that they write.
+#[derive(Default)]
+struct Aligned(HashMap<Ref<Buffer>, Vec<Align>>);
+
+impl PrimVisitor for Aligned {
+    fn visit_prim(&mut self, _: &PrimExpr) {}
+}
+
+impl StmtVisitor for Aligned {
+    fn visit_stmt(&mut self, stmt: &Stmt) {
+        if let Stmt::Block(n) = stmt {
+            let number = |value: &AttrValue| match value {
+                AttrValue::Int(number) => Some(*number),
+                AttrValue::Prim(e) => e.as_int(),
+                _ => None,
+            };
+            let rows = match n.block.annotations.0.get(BUFFER_DIM_ALIGN) {
+                Some(AttrValue::List(rows)) => rows.as_slice(),
+                _ => &[],
+            };
+            for row in rows {
+                let AttrValue::List(row) = row else { continue };
+                let row: Vec<i64> = row.iter().filter_map(number).collect();
+                let [buffer, dim, factor, offset] = row[..] else { continue };
+                let written = usize::try_from(buffer).ok().and_then(|at| n.block.writes.get(at));
+                if let (Some(written), Ok(dim), 1..) = (written, usize::try_from(dim), factor) {
+                    self.0.entry(written.buffer.clone()).or_default().push(Align { dim, factor, offset });
+                }
+            }
+        }
+        self.walk_stmt(stmt);
+    }
+}
+
+/// The distances between neighbours, the rows being aligned; none for a length that is not known.
+fn strides(shape: &[PrimExpr], aligned: &[Align]) -> Vec<PrimExpr> {
+    let mut strides = Vec::with_capacity(shape.len());
+    let mut stride = 1;
+    for (dim, extent) in shape.iter().enumerate().rev() {
+        if let Some(Align { factor, offset, .. }) = aligned.iter().find(|align| align.dim == dim) {
+            stride += (factor + offset - stride % factor) % factor;
+        }
+        strides.push(prim::int_of(extent.dtype(), stride));
+        let Some(extent) = extent.as_int() else { return Vec::new() };
+        stride *= extent;
+    }
+    strides.reverse();
+    strides
 }
 
 /// Whether threads of a name have one memory of a scope together.
@@ -199,120 +272,6 @@ impl StmtVisitor for Find {
             _ => {}
         }
         self.walk_stmt(stmt);
-    }
-}
-
-/// The boxes of some buffers that a statement uses. A dimension without an interval is `None`, and so is a buffer that is used in
-/// another way than element by element.
-struct Used {
-    analyzer: Analyzer,
-    candidates: Vec<Ref<Buffer>>,
-    running: Running,
-    /// Variables that are defined inside.
-    defined: HashSet<Ref<Var>>,
-    boxes: HashMap<Ref<Buffer>, Option<Vec<Option<Interval>>>>,
-}
-
-impl Used {
-    fn access(&mut self, buffer: &Ref<Buffer>, ranges: Vec<(PrimExpr, PrimExpr)>) {
-        if !self.candidates.contains(buffer) {
-            // Another view of the memory needs all of it.
-            let viewed = self.candidates.iter().find(|b| b.data == buffer.data).cloned();
-            if let Some(viewed) = viewed {
-                self.boxes.insert(viewed, None);
-            }
-            return;
-        }
-        if ranges.len() != buffer.ndim() {
-            self.boxes.insert(buffer.clone(), None);
-            return;
-        }
-        let dims: Vec<Option<Interval>> = ranges.iter().map(|(min, max)| self.interval(min, max)).collect();
-        match self.boxes.get_mut(buffer) {
-            None => drop(self.boxes.insert(buffer.clone(), Some(dims))),
-            Some(None) => {}
-            Some(Some(known)) => {
-                for (known, new) in known.iter_mut().zip(dims) {
-                    *known = match (known.take(), new) {
-                        (Some(a), Some(b)) => Some(a.hull(&b, &mut self.analyzer)),
-                        _ => None,
-                    };
-                }
-            }
-        }
-    }
-
-    fn interval(&mut self, min: &PrimExpr, max: &PrimExpr) -> Option<Interval> {
-        let (low, high) = (self.running.of(min, &mut self.analyzer)?, self.running.of(max, &mut self.analyzer)?);
-        Some(Interval { min: low.min, max: high.max })
-    }
-
-    fn element(&mut self, buffer: &Ref<Buffer>, indices: &[PrimExpr]) {
-        let range = |index: &PrimExpr| match index {
-            PrimExpr::Ramp(n) if n.lanes > 0 && n.stride.as_int().is_some_and(|s| s >= 0) => {
-                (n.base.clone(), &n.base + &n.stride * prim::int_of(n.base.dtype(), n.lanes - 1))
-            }
-            _ => (index.clone(), index.clone()),
-        };
-        self.access(buffer, indices.iter().map(range).collect());
-    }
-}
-
-impl PrimVisitor for Used {
-    fn visit_prim(&mut self, e: &PrimExpr) {
-        match e {
-            PrimExpr::Load(n) => {
-                let BufferLoad { buffer, indices, .. } = &**n;
-                self.element(buffer, indices);
-            }
-            PrimExpr::Let(n) => drop(self.defined.insert(n.var.clone())),
-            _ => {}
-        }
-        self.walk_prim(e);
-    }
-}
-
-impl StmtVisitor for Used {
-    fn visit_stmt(&mut self, stmt: &Stmt) {
-        match stmt {
-            Stmt::For(n) => {
-                self.visit_prim(&n.min);
-                self.visit_prim(&n.extent);
-                self.defined.insert(n.var.clone());
-                // The range of a loop that may have no iteration would say that it has one.
-                if n.extent.as_int().is_some_and(|count| count > 0) {
-                    self.analyzer.bind(&n.var, n.min.clone(), n.extent.clone());
-                }
-                self.running.add(&n.var, &n.min, &n.extent, &mut self.analyzer);
-                self.visit_stmt(&n.body);
-            }
-            Stmt::Bind(n) => {
-                self.visit_prim(&n.value);
-                self.defined.insert(n.var.clone());
-                if let Some(interval) = self.running.of(&n.value, &mut self.analyzer) {
-                    self.running.insert(&n.var, interval);
-                }
-            }
-            Stmt::Store(n) => {
-                self.element(&n.buffer, &n.indices);
-                self.walk_stmt(stmt);
-            }
-            Stmt::Block(n) => {
-                self.defined.extend(n.block.iter_vars.iter().map(|iter| iter.var.clone()));
-                for matched in &n.block.match_buffers {
-                    let region = &matched.source.region;
-                    let range = |r: &Ref<Range>| {
-                        let ends = Interval::of_range(&r.min, &r.extent);
-                        (ends.min, ends.max)
-                    };
-                    self.access(&matched.source.buffer, region.iter().map(range).collect());
-                }
-                n.iter_values.iter().for_each(|v| self.visit_prim(v));
-                self.visit_prim(&n.predicate);
-                n.block.init.iter().chain([&n.block.body]).for_each(|s| self.visit_stmt(s));
-            }
-            _ => self.walk_stmt(stmt),
-        }
     }
 }
 

@@ -20,7 +20,7 @@ use relaxide_ir::prim::{PrimExpr, add, floormod, gt, int_of, sub};
 use relaxide_ir::{Buffer, Var};
 
 use super::loops::{rewrite_loops, statements};
-use super::versions::{Uses, of_iteration, with_versions};
+use super::versions::{Uses, Version, of_iteration, with_versions};
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
 use crate::analysis::regions::shared_memory;
@@ -81,7 +81,7 @@ fn doubled(n: &For) -> Result<Stmt, LowerError> {
     // Which of two it is, of an iteration that is counted from zero.
     let iteration = |stmt: &Stmt, counted: PrimExpr| {
         let at = floormod(&counted, int_of(dtype, 2));
-        let buffers = twice.iter().map(|(old, new)| (old.clone(), (new.clone(), at.clone()))).collect();
+        let buffers = twice.iter().map(|(old, new)| (old.clone(), Version::at(new, at.clone()))).collect();
         of_iteration(stmt, &n.var, &add(&n.min, counted), &buffers)
     };
     let inside = |stmt: &Stmt| match stmt {

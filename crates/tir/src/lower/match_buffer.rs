@@ -11,18 +11,20 @@
 //! part of the whole.
 //!
 //! A sub-buffer that has more dimensions than its source, or is accessed with another number of indices than it has
-//! dimensions, is refused.
+//! dimensions, is refused; and so is one that says something else of its part than is true: other dimensions, strides, another
+//! beginning than the part's, or one name for two different values.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use relaxide_ffi::Ref;
-use relaxide_ir::Buffer;
+use relaxide_ir::arith::Analyzer;
 use relaxide_ir::pass::PassInfo;
-use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, VarMap};
+use relaxide_ir::prim::{self, BufferLoad, PrimExpr, PrimMutator, PrimVisitor, VarMap};
+use relaxide_ir::{Buffer, Var};
 
 use super::{LowerError, kernel_pass};
 use crate::PrimFunc;
-use crate::functor::StmtMutator;
+use crate::functor::{StmtMutator, StmtVisitor};
 use crate::stmt::*;
 
 pub(super) const PASS: PassInfo = kernel_pass!(
@@ -33,12 +35,42 @@ pub(super) const PASS: PassInfo = kernel_pass!(
 
 /// A kernel without sub-buffers.
 pub(super) fn lower_match_buffers(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    let mut lowering = LowerMatch { vars: VarMap::new(), parts: HashMap::new(), sized: HashMap::new(), error: None };
+    let mut analyzer = Analyzer::new();
+    analyzer.mark_dims(func.buffers.iter().flatten().flat_map(|b| &b.shape));
+    let (vars, parts, sized) = (VarMap::new(), HashMap::new(), HashMap::new());
+    let (known, bound) = (known_outside(func), Vec::new());
+    let mut lowering = LowerMatch { vars, known, bound, analyzer, parts, sized, error: None };
     let body = lowering.mutate_stmt(&func.body);
     match lowering.error {
         Some(error) => Err(error),
         None => Ok(func.with_body(body)),
     }
+}
+
+/// The names that have values without sub-buffers: those of parameters, of loops and of statements.
+fn known_outside(func: &PrimFunc) -> HashSet<Ref<Var>> {
+    struct Defined(HashSet<Ref<Var>>);
+    impl PrimVisitor for Defined {
+        fn visit_prim(&mut self, _: &PrimExpr) {}
+    }
+    impl StmtVisitor for Defined {
+        fn visit_stmt(&mut self, stmt: &Stmt) {
+            match stmt {
+                Stmt::For(n) => drop(self.0.insert(n.var.clone())),
+                Stmt::Bind(n) => drop(self.0.insert(n.var.clone())),
+                Stmt::Block(n) => self.0.extend(n.block.iter_vars.iter().map(|iter| iter.var.clone())),
+                _ => {}
+            }
+            self.walk_stmt(stmt);
+        }
+    }
+    let of_buffer = |b: &Ref<Buffer>| -> Vec<Ref<Var>> {
+        b.shape.iter().chain(&b.strides).chain([&b.elem_offset]).flat_map(prim::free_vars).collect()
+    };
+    let of_buffers = func.buffers.iter().flatten().flat_map(of_buffer);
+    let mut defined = Defined(func.params.iter().cloned().chain(of_buffers).collect());
+    defined.visit_stmt(&func.body);
+    defined.0
 }
 
 /// The part of a buffer that a sub-buffer stands for.
@@ -60,6 +92,10 @@ impl Part {
 
 struct LowerMatch {
     vars: VarMap,
+    known: HashSet<Ref<Var>>,
+    /// Names of sub-buffers of the blocks around.
+    bound: Vec<Ref<Var>>,
+    analyzer: Analyzer,
     parts: HashMap<Ref<Buffer>, Part>,
     /// Buffers whose dimensions name what is replaced, with those in their places.
     sized: HashMap<Ref<Buffer>, Ref<Buffer>>,
@@ -78,9 +114,7 @@ impl LowerMatch {
         let extents: Vec<PrimExpr> = region.region.iter().map(|r| self.mutate_prim(&r.extent)).collect();
         let kept = extents.len().checked_sub(buffer.ndim()).ok_or_else(|| unfit("it has more dimensions"))?;
         for (dim, extent) in buffer.shape.iter().zip(&extents[kept..]) {
-            if let Some(var) = dim.as_var() {
-                self.vars.entry(var.clone()).or_insert_with(|| extent.clone());
-            }
+            self.says("a dimension", dim, extent).map_err(|why| differs(matched, why))?;
         }
         let (source, begin) = match self.parts.get(&region.buffer) {
             Some(outer) => (outer.source.clone(), outer.at(&begin).ok_or_else(|| unfit("it has more dimensions"))?),
@@ -89,19 +123,38 @@ impl LowerMatch {
         let strides = strides_of(&source);
         let skipped = strides.len().checked_sub(buffer.ndim()).ok_or_else(|| unfit("it has more dimensions"))?;
         for (stride, value) in buffer.strides.iter().zip(&strides[skipped..]) {
-            if let Some(var) = stride.as_var() {
-                self.vars.insert(var.clone(), value.clone());
-            }
+            self.says("a stride", stride, value).map_err(|why| differs(matched, why))?;
         }
-        if let Some(var) = buffer.elem_offset.as_var() {
-            let terms = begin.iter().zip(&strides).map(|(i, s)| i * s);
-            let offset = terms.fold(source.elem_offset.clone(), |sum, term| sum + term);
-            self.vars.insert(var.clone(), offset);
+        let terms = begin.iter().zip(&strides).map(|(i, s)| i * s);
+        let offset = terms.fold(source.elem_offset.clone(), |sum, term| sum + term);
+        // Zero is what a sub-buffer has of which no beginning is said.
+        if !buffer.elem_offset.is_int(0) {
+            self.says("its beginning", &buffer.elem_offset, &offset).map_err(|why| differs(matched, why))?;
+        }
+        if buffer.elem_offset.as_var().is_some() {
             // Views of its memory are views of the source's: they begin where they say that the part does.
             self.vars.insert(buffer.data.clone(), PrimExpr::from(&source.data));
         }
         self.parts.insert(buffer.clone(), Part { source, begin });
         Ok(())
+    }
+
+    /// What a sub-buffer says of its part, and what is true. A name of its own becomes the value.
+    fn says(&mut self, what: &str, said: &PrimExpr, value: &PrimExpr) -> Result<(), String> {
+        if let Some(var) = said.as_var()
+            && !self.known.contains(var)
+            && !self.vars.contains_key(var)
+        {
+            self.vars.insert(var.clone(), value.clone());
+            self.bound.push(var.clone());
+            return Ok(());
+        }
+        let meant = self.mutate_prim(said);
+        let (a, b) = (prim::cast(value.dtype(), meant), value.clone());
+        match self.analyzer.can_prove_equal(&a, &b) {
+            true => Ok(()),
+            false => Err(format!("{what} is said to be `{said}`, and is `{value}`")),
+        }
     }
 
     /// An access to a sub-buffer as one to its source.
@@ -114,6 +167,14 @@ impl LowerMatch {
         }
         Some((part.source.clone(), moved?))
     }
+}
+
+fn differs(matched: &MatchBufferRegion, why: String) -> LowerError {
+    let (buffer, source) = (&matched.buffer.name, &matched.source.buffer.name);
+    LowerError::Refused(format!(
+        "sub-buffer `{buffer}` says something else of its part of `{source}` than is true: {why}; a name that nothing else has \
+         (`T.int32()`, `offset_factor=1`) takes what is true"
+    ))
 }
 
 /// The distances between neighbours, given or as in a compact buffer.
@@ -201,6 +262,17 @@ impl StmtMutator for LowerMatch {
     }
 
     fn remake_block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
+        let around = self.bound.len();
+        let made = self.block(n);
+        for var in self.bound.split_off(around) {
+            self.vars.remove(&var);
+        }
+        made
+    }
+}
+
+impl LowerMatch {
+    fn block(&mut self, n: &Ref<SBlock>) -> Ref<SBlock> {
         for matched in &n.match_buffers {
             if let Err(error) = self.match_buffer(matched) {
                 self.error.get_or_insert(error);
@@ -224,7 +296,6 @@ impl StmtMutator for LowerMatch {
 #[cfg(test)]
 mod tests {
     use relaxide_ffi::DataType;
-    use relaxide_ir::Var;
 
     use super::*;
 

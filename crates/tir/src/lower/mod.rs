@@ -69,6 +69,7 @@ mod unify_threads;
 mod unroll;
 mod unsafe_select;
 mod use_assumptions;
+mod used_boxes;
 mod vectorize;
 mod verify_memory;
 mod versions;

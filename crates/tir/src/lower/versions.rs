@@ -9,8 +9,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::Ref;
-use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, int, mul};
+use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::prim::{BufferLoad, PrimExpr, PrimMutator, PrimVisitor, VarMap, add, int, int_of, mul};
 use relaxide_ir::{Buffer, Var};
 
 use crate::functor::{StmtMutator, StmtVisitor, fresh_copy, substitute_stmt};
@@ -18,8 +18,33 @@ use crate::stmt::*;
 
 /// A buffer with so many versions.
 pub fn with_versions(buffer: &Buffer, versions: i64) -> Ref<Buffer> {
-    let shape: Vec<PrimExpr> = [int(versions)].into_iter().chain(buffer.shape.iter().cloned()).collect();
+    let dtype = buffer.shape.first().map_or(DataType::int(32), PrimExpr::dtype);
+    let shape: Vec<PrimExpr> = [int_of(dtype, versions)].into_iter().chain(buffer.shape.iter().cloned()).collect();
     Buffer::scoped(buffer.name.clone(), buffer.dtype, shape, &buffer.scope)
+}
+
+/// Which version a buffer is.
+pub struct Version {
+    /// The buffer of all of them.
+    buffer: Ref<Buffer>,
+    at: PrimExpr,
+    /// What blocks say that they touch of the versions.
+    said: Ref<Range>,
+}
+
+impl Version {
+    /// A version by its number.
+    pub fn at(buffer: &Ref<Buffer>, at: PrimExpr) -> Version {
+        let said = Ref::new(Range { min: at.clone(), extent: int_of(at.dtype(), 1) });
+        Version { buffer: buffer.clone(), at, said }
+    }
+
+    /// The same, of which blocks say that they touch all versions.
+    pub fn among_all(buffer: &Ref<Buffer>, at: PrimExpr) -> Version {
+        let extent = buffer.shape[0].clone();
+        let said = Ref::new(Range { min: int_of(extent.dtype(), 0), extent });
+        Version { buffer: buffer.clone(), at, said }
+    }
 }
 
 /// A statement of an iteration: a copy whose counter has a value, and whose buffers are versions.
@@ -27,15 +52,15 @@ pub fn of_iteration(
     stmt: &Stmt,
     counter: &Ref<Var>,
     value: &PrimExpr,
-    buffers: &HashMap<Ref<Buffer>, (Ref<Buffer>, PrimExpr)>,
+    buffers: &HashMap<Ref<Buffer>, Version>,
 ) -> Stmt {
     let stmt = Versions { buffers }.mutate_stmt(stmt);
     fresh_copy(&substitute_stmt(&stmt, &VarMap::from([(counter.clone(), value.clone())])))
 }
 
-/// Puts versions in the place of buffers: the buffer of them, and which one it is.
+/// Puts versions in the place of buffers.
 struct Versions<'a> {
-    buffers: &'a HashMap<Ref<Buffer>, (Ref<Buffer>, PrimExpr)>,
+    buffers: &'a HashMap<Ref<Buffer>, Version>,
 }
 
 impl Versions<'_> {
@@ -52,7 +77,7 @@ impl Versions<'_> {
 impl PrimMutator for Versions<'_> {
     fn mutate_prim(&mut self, e: &PrimExpr) -> PrimExpr {
         let PrimExpr::Load(n) = e else { return self.remake_prim(e) };
-        let Some((buffer, at)) = self.buffers.get(&n.buffer) else { return self.remake_prim(e) };
+        let Some(Version { buffer, at, .. }) = self.buffers.get(&n.buffer) else { return self.remake_prim(e) };
         let indices = n.indices.iter().map(|index| self.mutate_prim(index)).collect();
         let indices = self.indices(&n.buffer, at, indices);
         let predicate = n.predicate.as_ref().map(|predicate| self.mutate_prim(predicate));
@@ -63,7 +88,7 @@ impl PrimMutator for Versions<'_> {
 impl StmtMutator for Versions<'_> {
     fn mutate_stmt(&mut self, stmt: &Stmt) -> Stmt {
         let Stmt::Store(n) = stmt else { return self.remake_stmt(stmt) };
-        let Some((buffer, at)) = self.buffers.get(&n.buffer) else { return self.remake_stmt(stmt) };
+        let Some(Version { buffer, at, .. }) = self.buffers.get(&n.buffer) else { return self.remake_stmt(stmt) };
         let indices = n.indices.iter().map(|index| self.mutate_prim(index)).collect();
         let indices = self.indices(&n.buffer, at, indices);
         let (value, predicate) = (self.mutate_prim(&n.value), n.predicate.as_ref().map(|p| self.mutate_prim(p)));
@@ -71,9 +96,8 @@ impl StmtMutator for Versions<'_> {
     }
 
     fn remake_region(&mut self, n: &Ref<BufferRegion>) -> Ref<BufferRegion> {
-        let Some((buffer, at)) = self.buffers.get(&n.buffer) else { return n.clone() };
-        let first = Ref::new(Range { min: at.clone(), extent: int(1) });
-        let region = [first].into_iter().chain(n.region.iter().cloned()).collect();
+        let Some(Version { buffer, said, .. }) = self.buffers.get(&n.buffer) else { return n.clone() };
+        let region = [said.clone()].into_iter().chain(n.region.iter().cloned()).collect();
         Ref::new(BufferRegion { buffer: buffer.clone(), region })
     }
 }

@@ -16,6 +16,7 @@ pub struct Compute {
     shape: Vec<PrimExpr>,
     axes: Vec<Ref<Var>>,
     attrs: Attrs,
+    tag: String,
     simplified: bool,
 }
 
@@ -24,7 +25,7 @@ impl Compute {
     pub fn new(name: impl Into<String>, shape: impl IntoIterator<Item = impl Into<PrimExpr>>) -> Compute {
         let shape: Vec<PrimExpr> = shape.into_iter().map(Into::into).collect();
         let axes = shape.iter().enumerate().map(|(i, dim)| axis_over(format!("ax{i}"), dim)).collect();
-        Compute { name: name.into(), shape, axes, attrs: Attrs::new(), simplified: false }
+        Compute { name: name.into(), shape, axes, attrs: Attrs::new(), tag: String::new(), simplified: false }
     }
 
     /// The same with other axis names; axes beyond the list keep theirs.
@@ -35,7 +36,13 @@ impl Compute {
         self
     }
 
-    /// The same with an annotation on the block.
+    /// The same under a tag, which says what kind of compute it is to whoever asks.
+    pub fn tagged(mut self, tag: impl Into<String>) -> Compute {
+        self.tag = tag.into();
+        self
+    }
+
+    /// The same with an annotation on the block. Tensors in it are named by their buffers, in whose place the kernel's own come.
     pub fn annotate(mut self, key: impl Into<String>, value: impl Into<AttrValue>) -> Compute {
         self.attrs = self.attrs.with(key, value);
         self
@@ -105,7 +112,7 @@ impl Compute {
 
     fn into_stage(self, kind: StageKind) -> Ref<Stage> {
         let (form, given) = (StageForm::Compute, Default::default());
-        Ref::new(Stage { name: self.name, kind, axes: self.axes, attrs: self.attrs, form, given })
+        Ref::new(Stage { name: self.name, kind, axes: self.axes, attrs: self.attrs, tag: self.tag, form, given })
     }
 }
 
@@ -204,7 +211,15 @@ pub(super) fn filled(
     let [ins, outs] = given;
     let given = [ins.unwrap_or_else(|| sources.clone()), outs.unwrap_or_else(|| formal.clone())];
     let kind = StageKind::Extern { inputs: sources, outputs: formal.clone(), body };
-    let stage = Ref::new(Stage { name: name.into(), kind, axes: Vec::new(), attrs: Attrs::new(), form, given });
+    let stage = Ref::new(Stage {
+        name: name.into(),
+        kind,
+        axes: Vec::new(),
+        attrs: Attrs::new(),
+        tag: String::new(),
+        form,
+        given,
+    });
     let output = |(i, b): (usize, &Ref<Buffer>)| Tensor::output_of(stage.clone(), i, b.name.clone(), b.dtype, &b.shape);
     formal.iter().enumerate().map(output).collect()
 }

@@ -24,8 +24,11 @@
 //! **Left out.** Nothing here knows loops, targets or memory: that is the business of the schedule rules.
 
 mod access;
+mod checks;
 mod compute;
 mod index_type;
+mod layout_free;
+mod nested;
 mod prim_func;
 mod reduce;
 mod scan;
@@ -37,7 +40,9 @@ mod tests;
 pub use access::{reads_of_expr, reads_of_stmt};
 pub use compute::{Compute, compute, compute_multi, extern_stage, extern_stage_over};
 pub use index_type::with_index_type;
-pub use prim_func::{TeError, create_checked, create_prim_func, create_simplified, placeholders_of};
+pub use prim_func::{
+    TeError, create_checked, create_prim_func, create_simplified, create_simplified_over, placeholders_of,
+};
 pub use reduce::{Bodies, Body, ReduceAxis, Reduction, combine, max, min, prod, reduce_axis, reduce_axis_named, sum};
 pub use scan::scan;
 pub use tensor::{StageForm, Tensor, placeholder};

@@ -22,9 +22,12 @@ use std::collections::{HashMap, HashSet};
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr, PrimMutator, PrimVisitor, VarMap};
-use relaxide_ir::{Attrs, Buffer, Var};
+use relaxide_ir::{AttrValue, Attrs, Buffer, Var};
 
 use super::access::reads_of_expr;
+use super::checks::check_accesses;
+use super::layout_free;
+use super::nested::levels;
 use super::reduce::Reduction;
 use super::tensor::{Stage, StageKind, Tensor, output_link};
 use crate::PrimFunc;
@@ -89,7 +92,12 @@ pub fn create_checked(args: &[Tensor], checks: Vec<Stmt>) -> Result<PrimFunc, Te
 /// As [`create_checked`], with each element's expression in the analyzer's form and an axis of one where a block has none, as TVM's
 /// kernels have it.
 pub fn create_simplified(args: &[Tensor], checks: Vec<Stmt>) -> Result<PrimFunc, TeError> {
-    build(args, checks, Builder { simplifies: true, ..Builder::default() })
+    create_simplified_over(args, checks, DataType::int(64))
+}
+
+/// The same, where axes of one are of an integer type.
+pub fn create_simplified_over(args: &[Tensor], checks: Vec<Stmt>, axis: DataType) -> Result<PrimFunc, TeError> {
+    build(args, checks, Builder { axis_of_one: Some(axis), ..Builder::default() })
 }
 
 fn build(args: &[Tensor], checks: Vec<Stmt>, mut builder: Builder) -> Result<PrimFunc, TeError> {
@@ -105,7 +113,9 @@ fn build(args: &[Tensor], checks: Vec<Stmt>, mut builder: Builder) -> Result<Pri
     let mut allocated = Vec::new();
     for (stage, outputs) in &stages {
         if matches!(stage.kind, StageKind::Placeholder) {
-            check_is_argument(&builder, outputs)?;
+            if let Some(unknown) = outputs.iter().find(|b| builder.known(b).is_none()) {
+                return Err(TeError::UnknownTensor(unknown.name.clone()));
+            }
             continue;
         }
         let mut targets = Vec::with_capacity(outputs.len());
@@ -120,9 +130,14 @@ fn build(args: &[Tensor], checks: Vec<Stmt>, mut builder: Builder) -> Result<Pri
         nests.push(builder.nest(stage, &targets)?);
     }
     let body = root_block(allocated, nests);
-    check_accesses(&body, &builder)?;
+    check_accesses(&body, builder.buffers.values())?;
     let scalars = unbound_scalars(&params, &body);
-    Ok(PrimFunc::over_buffers(&params, &scalars, body))
+    let mut made = PrimFunc::over_buffers(&params, &scalars, body);
+    let free = layout_free::places(stages.iter().map(|(stage, _)| &stage.attrs), args);
+    if !free.is_empty() {
+        made.attrs = made.attrs.with("layout_free_buffers", AttrValue::List(free));
+    }
+    Ok(made)
 }
 
 /// The inputs that outputs are computed from.
@@ -134,9 +149,9 @@ pub fn placeholders_of(outputs: &[Tensor]) -> HashSet<Ref<Buffer>> {
 }
 
 /// A stage's output by the stage's address and its place: two buffers of one output are one tensor.
-type OutputKey = (Ref<Stage>, usize);
+pub(super) type OutputKey = (Ref<Stage>, usize);
 
-fn key_of(buffer: &Ref<Buffer>) -> Option<OutputKey> {
+pub(super) fn key_of(buffer: &Buffer) -> Option<OutputKey> {
     output_link(buffer).map(|link| (link.stage.clone(), link.index))
 }
 
@@ -192,7 +207,9 @@ impl Order {
         match &link.stage.kind {
             StageKind::Placeholder => {}
             StageKind::Elements(values) => values.iter().for_each(|e| self.visit_prim(e)),
-            StageKind::Reduction(reduction) => reduction.combined.iter().for_each(|e| self.visit_prim(e)),
+            StageKind::Reduction(reduction) => {
+                reduction.identity.iter().chain(&reduction.combined).for_each(|e| self.visit_prim(e));
+            }
             StageKind::Extern { inputs, body, .. } => {
                 inputs.iter().for_each(|input| self.visit_output(input));
                 self.visit_stmt(body);
@@ -212,17 +229,17 @@ impl StmtVisitor for Order {}
 
 /// What has been given a place in the kernel so far.
 #[derive(Default)]
-struct Builder {
+pub(super) struct Builder {
     buffers: HashMap<OutputKey, Ref<Buffer>>,
     buffer_names: HashSet<String>,
-    block_names: HashSet<String>,
-    /// Whether expressions are brought to the analyzer's form, and blocks without axes have one of length one.
-    simplifies: bool,
+    pub(super) block_names: HashSet<String>,
+    /// The type of an axis of length one that blocks without axes have; expressions are then brought to the analyzer's form.
+    axis_of_one: Option<DataType>,
 }
 
 impl Builder {
     /// The kernel's buffer for a tensor's.
-    fn known(&self, buffer: &Ref<Buffer>) -> Option<&Ref<Buffer>> {
+    fn known(&self, buffer: &Buffer) -> Option<&Ref<Buffer>> {
         self.buffers.get(&key_of(buffer)?)
     }
 
@@ -251,13 +268,13 @@ impl Builder {
         let values: Vec<PrimExpr> = values.iter().map(|e| self.simplified(rebind.mutate_prim(e))).collect();
         let indices = indices_of(&axes);
         let stores = targets.iter().zip(&values).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
-        let block =
-            BlockBody { reads: reads_of_expr(&values), init: None, body: Stmt::seq(stores), has_axis: self.simplifies };
-        block.into_nest(name, stage.attrs.clone(), axes, targets, &indices)
+        let (reads, body) = (reads_of_expr(&values), Stmt::seq(stores));
+        let block = BlockBody { reads, init: None, body, axis_of_one: self.axis_of_one };
+        block.into_nest(name, self.annotations(stage), axes, targets, &indices)
     }
 
     fn reduction_nest(
-        &self,
+        &mut self,
         stage: &Stage,
         name: String,
         reduction: &Reduction,
@@ -268,22 +285,37 @@ impl Builder {
             return Err(TeError::UnevenReduction { stage: stage.name.clone(), values, combined, identity });
         }
         let mut axes = spatial_axes(stage, targets);
-        let indices = indices_of(&axes);
         axes.extend(reduction.axes.iter().map(|a| NestAxis::new(&a.var, &a.extent, IterKind::Reduce)));
-        let mut rebind = self.rebind(&axes);
+        if let Some(levels) = levels(&axes) {
+            return Ok(self.nested_reduction(stage, name, reduction, targets, axes, &levels));
+        }
+        let indices = indices_of(&axes[..axes.len() - reduction.axes.len()]);
+        let (init, combined) = self.reduced(reduction, targets, &indices, self.rebind(&axes));
+        let reads = reads_of_expr(init.iter().chain(&combined));
+        let reads = reads.into_iter().filter(|region| !targets.contains(&region.buffer)).collect();
+        let init = targets.iter().zip(init).map(|(b, value)| Stmt::store(b, &indices, value));
+        let body = store_together(targets, &indices, combined);
+        let block = BlockBody { reads, init: Some(Stmt::seq(init)), body, axis_of_one: self.axis_of_one };
+        Ok(block.into_nest(name, self.annotations(stage), axes, targets, &indices))
+    }
+
+    /// What the results start as, and what they are with one more point.
+    pub(super) fn reduced(
+        &self,
+        reduction: &Reduction,
+        targets: &[Ref<Buffer>],
+        indices: &[PrimExpr],
+        mut rebind: Rebind<'_>,
+    ) -> (Vec<PrimExpr>, Vec<PrimExpr>) {
         let values: Vec<PrimExpr> = reduction.values.iter().map(|e| self.simplified(rebind.mutate_prim(e))).collect();
-        let reads = reads_of_expr(&values);
-        if self.simplifies {
+        if self.axis_of_one.is_some() {
             rebind.made = reduction.values.iter().cloned().zip(values).collect();
         }
+        let init = reduction.identity.iter().map(|e| rebind.mutate_prim(e)).collect();
         for (acc, target) in reduction.accumulators.iter().zip(targets) {
-            rebind.vars.insert(acc.clone(), prim::load(target, &indices));
+            rebind.vars.insert(acc.clone(), prim::load(target, indices));
         }
-        let combined: Vec<PrimExpr> = reduction.combined.iter().map(|e| rebind.mutate_prim(e)).collect();
-        let init = targets.iter().zip(&reduction.identity).map(|(b, value)| Stmt::store(b, &indices, value.clone()));
-        let body = store_together(targets, &indices, combined);
-        let block = BlockBody { reads, init: Some(Stmt::seq(init)), body, has_axis: self.simplifies };
-        Ok(block.into_nest(name, stage.attrs.clone(), axes, targets, &indices))
+        (init, reduction.combined.iter().map(|e| rebind.mutate_prim(e)).collect())
     }
 
     fn extern_block(
@@ -325,23 +357,44 @@ impl Builder {
         realize(block, Vec::new())
     }
 
+    /// What a stage says of its block, over the kernel's buffers. Inputs whose layout is free are listed by the kernel.
+    pub(super) fn annotations(&self, stage: &Stage) -> Attrs {
+        let mut said = Attrs(stage.attrs.0.iter().map(|(key, value)| (key.clone(), self.annotation(value))).collect());
+        layout_free::without_inputs(&stage.attrs, &mut said);
+        said
+    }
+
+    fn annotation(&self, value: &AttrValue) -> AttrValue {
+        match value {
+            AttrValue::List(items) => AttrValue::List(items.iter().map(|item| self.annotation(item)).collect()),
+            AttrValue::Object(object) => match object.downcast_ref::<Buffer>().and_then(|buffer| self.known(buffer)) {
+                Some(buffer) => AttrValue::Object(buffer.clone().into()),
+                None => value.clone(),
+            },
+            _ => value.clone(),
+        }
+    }
+
     fn simplified(&self, value: PrimExpr) -> PrimExpr {
-        if self.simplifies { Analyzer::new().rewrite_and_simplify(&value) } else { value }
+        if self.axis_of_one.is_some() { Analyzer::new().rewrite_and_simplify(&value) } else { value }
     }
 
     fn rebind(&self, axes: &[NestAxis]) -> Rebind<'_> {
-        let vars = axes.iter().map(|a| (a.source.clone(), PrimExpr::from(&a.block_var))).collect();
+        self.rebind_to(axes.iter().map(|a| (a.source.clone(), PrimExpr::from(&a.block_var))).collect())
+    }
+
+    pub(super) fn rebind_to(&self, vars: VarMap) -> Rebind<'_> {
         Rebind { vars, formal: HashMap::new(), buffers: &self.buffers, made: HashMap::new(), ordered: false }
     }
 }
 
 /// A loop of a nest and the block axis that it drives.
-struct NestAxis {
-    source: Ref<Var>,
-    loop_var: Ref<Var>,
-    block_var: Ref<Var>,
-    extent: PrimExpr,
-    kind: IterKind,
+pub(super) struct NestAxis {
+    pub(super) source: Ref<Var>,
+    pub(super) loop_var: Ref<Var>,
+    pub(super) block_var: Ref<Var>,
+    pub(super) extent: PrimExpr,
+    pub(super) kind: IterKind,
 }
 
 impl NestAxis {
@@ -366,7 +419,7 @@ fn indices_of(axes: &[NestAxis]) -> Vec<PrimExpr> {
 }
 
 /// Stores that must not see each other's results: behind the first value, all are computed before any is stored.
-fn store_together(targets: &[Ref<Buffer>], indices: &[PrimExpr], values: Vec<PrimExpr>) -> Stmt {
+pub(super) fn store_together(targets: &[Ref<Buffer>], indices: &[PrimExpr], values: Vec<PrimExpr>) -> Stmt {
     if let [value] = values.as_slice() {
         return Stmt::seq(targets.iter().map(|b| Stmt::store(b, indices, value.clone())));
     }
@@ -382,8 +435,8 @@ struct BlockBody {
     reads: Vec<Ref<BufferRegion>>,
     init: Option<Stmt>,
     body: Stmt,
-    /// Whether it has an axis of one where it has no other.
-    has_axis: bool,
+    /// The type of an axis of one that it has where it has no other.
+    axis_of_one: Option<DataType>,
 }
 
 impl BlockBody {
@@ -402,8 +455,8 @@ impl BlockBody {
         };
         let mut iter_vars: Vec<_> = axes.iter().map(iter).collect();
         let mut iter_values: Vec<PrimExpr> = axes.iter().map(|a| PrimExpr::from(&a.loop_var)).collect();
-        if axes.is_empty() && self.has_axis {
-            let (var, min, extent) = (Var::prim("vi", DataType::int(64)), PrimExpr::from(0), PrimExpr::from(1));
+        if let (true, Some(dtype)) = (axes.is_empty(), self.axis_of_one) {
+            let (var, min, extent) = (Var::prim("vi", dtype), prim::int_of(dtype, 0), prim::int_of(dtype, 1));
             iter_values.push(min.clone());
             iter_vars.push(Ref::new(IterVar { var, min, extent, kind: IterKind::Spatial }));
         }
@@ -438,7 +491,7 @@ fn root_block(alloc_buffers: Vec<Ref<Buffer>>, nests: Vec<Stmt>) -> Stmt {
     realize(root, Vec::new())
 }
 
-fn realize(block: SBlock, iter_values: Vec<PrimExpr>) -> Stmt {
+pub(super) fn realize(block: SBlock, iter_values: Vec<PrimExpr>) -> Stmt {
     Ref::new(SBlockRealize { iter_values, predicate: prim::boolean(true), block: Ref::new(block) }).into()
 }
 
@@ -455,7 +508,7 @@ fn whole(buffer: &Ref<Buffer>) -> Ref<BufferRegion> {
 }
 
 /// Puts the kernel's variables and buffers in the place of the description's.
-struct Rebind<'a> {
+pub(super) struct Rebind<'a> {
     vars: VarMap,
     formal: HashMap<Ref<Buffer>, Ref<Buffer>>,
     buffers: &'a HashMap<OutputKey, Ref<Buffer>>,
@@ -494,59 +547,6 @@ fn smaller_first(e: PrimExpr) -> PrimExpr {
     }
 }
 
-fn check_is_argument(builder: &Builder, outputs: &[Ref<Buffer>]) -> Result<(), TeError> {
-    match outputs.iter().find(|b| builder.known(b).is_none()) {
-        Some(buffer) => Err(TeError::UnknownTensor(buffer.name.clone())),
-        None => Ok(()),
-    }
-}
-
-/// Checks that every access is to a buffer of the kernel, with an index for each dimension.
-fn check_accesses(body: &Stmt, builder: &Builder) -> Result<(), TeError> {
-    struct Check<'a> {
-        known: HashSet<&'a Ref<Buffer>>,
-        local: HashSet<Ref<Buffer>>,
-        result: Result<(), TeError>,
-    }
-    impl Check<'_> {
-        fn access(&mut self, buffer: &Ref<Buffer>, indices: usize) {
-            if self.result.is_err() {
-                return;
-            }
-            if !self.known.contains(buffer) && !self.local.contains(buffer) {
-                self.result = Err(TeError::UnknownTensor(buffer.name.clone()));
-            } else if indices != buffer.shape.len() {
-                self.result = Err(TeError::WrongRank { name: buffer.name.clone(), ndim: buffer.shape.len(), indices });
-            }
-        }
-    }
-    impl PrimVisitor for Check<'_> {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            if let PrimExpr::Load(load) = e {
-                self.access(&load.buffer, load.indices.len());
-            }
-            self.walk_prim(e);
-        }
-    }
-    impl StmtVisitor for Check<'_> {
-        fn visit_stmt(&mut self, stmt: &Stmt) {
-            match stmt {
-                Stmt::Store(store) => self.access(&store.buffer, store.indices.len()),
-                Stmt::Alloc(alloc) => {
-                    self.local.insert(alloc.buffer.clone());
-                }
-                Stmt::Block(realize) => self.local.extend(realize.block.alloc_buffers.iter().cloned()),
-                _ => {}
-            }
-            self.walk_stmt(stmt);
-        }
-    }
-    let known = builder.buffers.values().collect();
-    let mut check = Check { known, local: HashSet::new(), result: Ok(()) };
-    check.visit_stmt(body);
-    check.result
-}
-
 /// The variables that the kernel uses and no argument's shape gives, in order of first use.
 fn unbound_scalars(params: &[Ref<Buffer>], body: &Stmt) -> Vec<Ref<Var>> {
     let bound: HashSet<Ref<Var>> = params.iter().flat_map(|b| &b.shape).filter_map(|d| d.as_var().cloned()).collect();
@@ -563,7 +563,7 @@ fn unbound_scalars(params: &[Ref<Buffer>], body: &Stmt) -> Vec<Ref<Var>> {
 }
 
 /// A name that is not taken yet: `hint`, or `hint_1`, `hint_2` …
-fn unique(taken: &mut HashSet<String>, hint: &str) -> String {
+pub(super) fn unique(taken: &mut HashSet<String>, hint: &str) -> String {
     let mut name = hint.to_string();
     let mut count = 0;
     while !taken.insert(name.clone()) {

@@ -5,7 +5,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{Attrs, Buffer, Var};
 
 use super::access::reads_of_expr;
-use super::reduce::{ReduceAxis, Reduction};
+use super::reduce::{Bodies, ReduceAxis, Reduction};
 use crate::Stmt;
 
 /// A tensor of a compute graph: an input or an output of a stage. Clones are the same tensor.
@@ -55,6 +55,9 @@ pub(super) struct Stage {
     /// Annotations of the block.
     #[field(hidden)]
     pub attrs: Attrs,
+    /// What kind of compute it is said to be; nothing is decided by it.
+    #[field(hidden)]
+    pub tag: String,
     /// How it makes its tensors.
     #[field(hidden)]
     pub form: StageForm,
@@ -152,6 +155,25 @@ impl Tensor {
         output_link(&self.buffer).map_or(StageForm::Placeholder, |link| link.stage.form)
     }
 
+    /// The annotations of its stage.
+    pub fn attrs(&self) -> Attrs {
+        output_link(&self.buffer).map_or_else(Attrs::new, |link| link.stage.attrs.clone())
+    }
+
+    /// The tag of its stage; empty where it has none.
+    pub fn tag(&self) -> &str {
+        output_link(&self.buffer).map_or("", |link| &link.stage.tag)
+    }
+
+    /// What its stage computes for an element: values, or a reduction; of inputs and statements nothing.
+    pub fn body(&self) -> Option<Bodies> {
+        match &output_link(&self.buffer)?.stage.kind {
+            StageKind::Elements(values) => Some(Bodies::Elements(values.clone())),
+            StageKind::Reduction(reduction) => Some(Bodies::Reduction(reduction.clone())),
+            StageKind::Placeholder | StageKind::Extern { .. } => None,
+        }
+    }
+
     /// The tensors that its stage reads, each once; of a scan those that give its first elements.
     pub fn inputs(&self) -> Vec<Tensor> {
         let Some(link) = output_link(&self.buffer) else { return Vec::new() };
@@ -188,7 +210,7 @@ fn buffers_of<'a>(exprs: impl IntoIterator<Item = &'a PrimExpr>) -> Vec<Ref<Buff
 }
 
 /// The stage and the output's place in it, of a buffer that belongs to a tensor.
-pub(super) fn output_link(buffer: &Ref<Buffer>) -> Option<&Ref<Output>> {
+pub(super) fn output_link(buffer: &Buffer) -> Option<&Ref<Output>> {
     buffer.producer.as_ref()?.downcast_ref::<Output>()
 }
 
@@ -205,6 +227,7 @@ pub fn placeholder(
         kind: StageKind::Placeholder,
         axes: Vec::new(),
         attrs: Attrs::new(),
+        tag: String::new(),
         form: StageForm::Placeholder,
         given: Default::default(),
     };

@@ -3,8 +3,8 @@
 use std::slice::from_ref;
 
 use relaxide_ffi::{DataType, Ref};
-use relaxide_ir::Var;
 use relaxide_ir::prim::{self, PrimExpr};
+use relaxide_ir::{AttrValue, Var};
 
 use super::*;
 use crate::stmt::*;
@@ -148,4 +148,59 @@ fn a_scan_copies_its_start_and_goes_on_from_there() {
     let sums = scan("sums", &[init], &[far], &[state]).unwrap();
     assert_eq!(create_prim_func(&[x, sums[0].clone()]).unwrap_err(), TeError::UnknownTensor("state".into()));
     assert!(matches!(scan("sums", &[], &[update], &[]).unwrap_err(), TeError::Scan { .. }));
+}
+
+#[test]
+fn axes_as_long_as_others_have_blocks_of_their_own() {
+    let a = placeholder("A", [8, 8], F32);
+    let out = Compute::new("B", [8]).axes(&["i"]).build(|i| {
+        let k = reduce_axis_named("k", i[0].clone());
+        sum(a.at(&[i[0].clone(), k.var()]), [&k])
+    });
+    let func = create_prim_func(&[a, out]).unwrap();
+    assert_eq!(func.params.len(), 2, "a length of an axis is no parameter");
+    let outer = &blocks(&func.body)[0];
+    let inner = &blocks(&outer.body)[0];
+    assert_eq!((outer.name.as_str(), inner.name.as_str()), ("B_1", "B"));
+    assert!(outer.init.is_none() && inner.init.is_some());
+    let kinds: Vec<IterKind> = inner.iter_vars.iter().map(|iter| iter.kind).collect();
+    assert_eq!(kinds, [IterKind::Spatial, IterKind::Reduce]);
+    let input = relaxide_ffi::Tensor::from_slice(&[1.0_f32; 64], &[8, 8]).unwrap();
+    let sample = crate::testing::Sample { func, inputs: vec![input], outputs: vec![(vec![8], F32)], scalars: vec![] };
+    let found = sample.interpret(&sample.func).unwrap();
+    let expected: Vec<_> = (0..8).map(|i| crate::interp::Scalar::Float(f64::from(i))).collect();
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn an_initial_value_may_depend_on_the_place() {
+    let (a, first) = (placeholder("A", [4, 8], F32), placeholder("first", [4], F32));
+    let k = reduce_axis(8);
+    let out = compute("B", [4], |i| {
+        combine([first.at(i)], [a.at(&[i[0].clone(), k.var()])], [&k], |so_far, x| vec![&so_far[0] + &x[0]])
+    });
+    let func = create_prim_func(&[a, first, out]).unwrap();
+    let block = &blocks(&func.body)[0];
+    let read: Vec<&str> = block.reads.iter().map(|r| r.buffer.name.as_str()).collect();
+    assert_eq!(read, ["first", "A"]);
+    assert_eq!(func.params.len(), 3);
+}
+
+#[test]
+fn tensors_in_annotations_become_the_kernels_own() {
+    let (a, b) = (placeholder("A", [4], F32), placeholder("B", [4], F32));
+    let between = compute("D", [4], |i| a.at(i) + b.at(i));
+    let named = [&b, &between].map(|tensor| AttrValue::Object(tensor.buffer().clone().into()));
+    let named = AttrValue::List(named.to_vec());
+    let out = Compute::new("C", [4])
+        .annotate("layout_free_placeholders", named)
+        .tagged("sum")
+        .build(|i| between.at(i) + b.at(i));
+    assert_eq!(out.tag(), "sum");
+    let func = create_prim_func(&[a, b, out]).unwrap();
+    let block = &blocks(&func.body)[1];
+    let AttrValue::List(kept) = &block.annotations.0["layout_free_placeholders"] else { panic!("no list") };
+    let own = root(&func.body).alloc_buffers[0].clone();
+    assert_eq!(kept, &[AttrValue::Object(own.into())]);
+    assert_eq!(func.attrs.0["layout_free_buffers"], AttrValue::List(vec![AttrValue::Int(1)]));
 }

@@ -5,6 +5,7 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{self, PrimExpr};
 
 use crate::analysis::affine::is_affine;
+use crate::analysis::iterators::{Units, by_iterators};
 use crate::s_tir::state::{NodeId, Tree, replace};
 use crate::stmt::*;
 
@@ -48,7 +49,11 @@ pub(super) fn simplify_bindings(body: &Stmt, tree: &Tree, node: NodeId, keep_uni
             }
         }
         let _assumed = analyzer.assume(&n.predicate);
-        let iter_values: Vec<PrimExpr> = n.iter_values.iter().map(|v| analyzer.simplify_as_tvm(v)).collect();
+        let units = if keep_unit { Units::Kept } else { Units::Replaced };
+        let by_parts =
+            is_affine(n, &loops).then(|| by_iterators(&n.iter_values, &loops, &n.predicate, units)).flatten();
+        let simplified = || n.iter_values.iter().map(|v| analyzer.simplify_as_tvm(v)).collect();
+        let iter_values: Vec<PrimExpr> = by_parts.unwrap_or_else(simplified);
         if iter_values != n.iter_values {
             let changed = SBlockRealize { iter_values, predicate: n.predicate.clone(), block: n.block.clone() };
             // What is shorter is not simpler where the parts of loops can no longer be told.

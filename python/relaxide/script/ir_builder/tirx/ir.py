@@ -170,21 +170,32 @@ def alloc_buffer(
     offset_factor=0,
     *,
     annotations=None,
+    layout="default",
     **options,
 ):
     """Memory for a buffer, for the statements behind it."""
-    buffer = _decl_buffer(shape, dtype, "buffer", data, strides, elem_offset, scope, align, offset_factor)
+    buffer = _decl_buffer(shape, dtype, "buffer", data, strides, elem_offset, scope, align, offset_factor, layout=layout)
     put(AllocBuffer(buffer, annotations))
     return buffer
 
 
 def decl_buffer(
-    shape, dtype="float32", data=None, strides=None, elem_offset=None, scope="global", align=0, offset_factor=0, **options
+    shape,
+    dtype="float32",
+    data=None,
+    strides=None,
+    elem_offset=None,
+    scope="global",
+    align=0,
+    offset_factor=0,
+    *,
+    layout="default",
+    **options,
 ):
     """A buffer over memory that exists, whose address is ``data``; memory of its own where none is given."""
     if data is None:
-        return alloc_buffer(shape, dtype, None, strides, elem_offset, scope, align or -1, offset_factor)
-    buffer = _decl_buffer(shape, dtype, "buffer", None, strides, elem_offset, scope, align or -1, offset_factor)
+        return alloc_buffer(shape, dtype, None, strides, elem_offset, scope, align or -1, offset_factor, layout=layout)
+    buffer = _decl_buffer(shape, dtype, "buffer", None, strides, elem_offset, scope, align or -1, offset_factor, layout=layout)
     put(DeclBuffer(buffer, data))
     return buffer
 

@@ -1,0 +1,1 @@
+"""What kernels for NVIDIA's GPUs are written with, beyond instructions."""

@@ -1,0 +1,3 @@
+"""See :mod:`relaxide.tirx.cuda.lang.alloc_pool`."""
+
+from ..cuda.lang.alloc_pool import *  # noqa: F403

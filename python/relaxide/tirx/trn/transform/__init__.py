@@ -1,0 +1,5 @@
+"""Passes over kernels for Trainium."""
+
+from .naive_allocator import TrnNaiveAllocator
+
+__all__ = ["TrnNaiveAllocator"]
