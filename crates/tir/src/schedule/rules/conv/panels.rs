@@ -357,17 +357,7 @@ impl Panels<'_> {
                 map.insert(window.x.axis.var.clone(), add(&pixels.first, int(i)));
                 return substitute(&window.c.column, &map);
             }
-            let tap = |w: &Window| {
-                w.tap.as_ref().map_or(int(0), |t| mul(substitute(&PrimExpr::from(&t.var), &map), int(w.dilation)))
-            };
-            let below = window.y.as_ref().map_or(int(0), tap);
-            let of = substitute(&window.channel_index(), &map);
-            let (across, pixel) = (tap(&window.x), add(&pixels.first, int(i)));
-            let (offset, pixel) = match across.as_int() {
-                Some(offset) => (offset, pixel),
-                None => (0, add(pixel, across)),
-            };
-            load(&space.buffer, [window.under(space, &of, &below_first, &below, offset, &pixel)])
+            self.in_copy(&below_first, &add(&pixels.first, int(i)), &map)
         };
         let mut weight = |cx: &mut Cx, j: i64, map: &VarMap| {
             let mut map = moved(map);
@@ -402,6 +392,22 @@ impl Panels<'_> {
             kernel.cells().map(|(i, j)| Stmt::store(&self.sums, [place(i, j)], load(&acc, [kernel.cell(i, j)]))),
         );
         Ok(Stmt::seq(list))
+    }
+
+    /// The element of the image's copy under a tap, for a pixel of a row.
+    fn in_copy(&self, line: &PrimExpr, pixel: &PrimExpr, map: &VarMap) -> PrimExpr {
+        let (window, space) = (self.block.window, self.block.space);
+        let tap = |w: &Window| {
+            w.tap.as_ref().map_or(int(0), |t| mul(substitute(&PrimExpr::from(&t.var), map), int(w.dilation)))
+        };
+        let below = window.y.as_ref().map_or(int(0), tap);
+        let of = substitute(&window.channel_index(), map);
+        let across = tap(&window.x);
+        let (offset, pixel) = match across.as_int() {
+            Some(offset) => (offset, pixel.clone()),
+            None => (0, add(pixel, across)),
+        };
+        load(&space.buffer, [window.under(space, &of, line, &below, offset, &pixel)])
     }
 
     /// Requests of the weights that come next, in each step over the image's channels; the statement in front of them finds the tile's share.
