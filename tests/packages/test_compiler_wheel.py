@@ -7,6 +7,7 @@ import base64
 import csv
 import hashlib
 import io
+import os
 import pathlib
 import shutil
 import subprocess
@@ -50,6 +51,15 @@ def test_it_has_the_package_and_the_extension(wheel):
     assert package | {"relaxide/_core.abi3.so", "relaxide/py.typed"} <= names
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
     assert {name.rpartition("/")[2] for name in names if "/licenses/" in name} == {"LICENSE", "llvm"}
+
+
+def test_its_files_name_no_path_of_this_machine(wheel):
+    """Neither does the runtime of WebAssembly modules, which Rust has compiled."""
+    sysroot = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
+    places = [str(place).encode() for place in (ROOT, os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"), sysroot)]
+    with zipfile.ZipFile(wheel) as archive:
+        texts = {name: archive.read(name) for name in archive.namelist()}
+    assert not [(name, place) for name, text in texts.items() for place in places if place in text]
 
 
 def test_its_record_is_that_of_its_files(wheel):

@@ -1,5 +1,7 @@
 """The wheel `relaxide-runtime`: equal to the byte when it is made again, and its README's first program runs where it alone is installed."""
 
+import importlib.machinery
+import importlib.util
 import os
 import pathlib
 import re
@@ -74,6 +76,20 @@ def in_python(folder, text):
             (alone / part.name).symlink_to(part)
     head = f"import sys; sys.path[:0] = [{str(folder)!r}, {str(alone)!r}]\n"
     return call(sys._base_executable, "-I", "-S", "-c", head + text, cwd=folder)
+
+
+def test_the_library_calls_nothing_that_came_after_glibc_2_17(wheel, tmp_path):
+    """What `scripts/old-glibc` has no place for: found here, before the small runtime is built for other machines."""
+    loader = importlib.machinery.SourceFileLoader("old_glibc", str(ROOT / "scripts/old-glibc"))
+    old = importlib.util.module_from_spec(importlib.util.spec_from_loader("old_glibc", loader))
+    loader.exec_module(old)
+    with zipfile.ZipFile(wheel) as archive:
+        library = archive.extract("relaxide_runtime/librelaxide_runtime.so", tmp_path)
+    names = [*old.FILES.values(), old.loader_of("cc")]
+    first = {symbol: version for name in names for symbol, version in old.symbols(call("cc", f"-print-file-name={name}").strip()).items()}
+    called = re.findall(r"^ +U (\w+)@GLIBC_", call("nm", "-D", "--undefined-only", library), re.M)
+    made = {"fstat64", "stat64"}  # of older functions
+    assert called and not [symbol for symbol in called if first[symbol] > old.OLDEST and symbol not in made]
 
 
 def test_the_wheel_says_what_it_runs_on(wheel):

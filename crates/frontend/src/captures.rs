@@ -27,14 +27,13 @@ pub struct Captures {
 impl Captures {
     /// An operand of the outside, inside.
     pub fn expr(&mut self, expr: &Expr) -> Expr {
-        if !matches!(expr, Expr::Var(_) | Expr::DataflowVar(_)) {
-            return expr.clone();
-        }
+        let Some(var) = expr.as_var() else { return expr.clone() };
         if let Some((_, inner)) = self.captured.iter().find(|(outer, _)| outer == expr) {
             return Expr::Var(inner.clone());
         }
         let ty = self.ty(&expr.ty());
-        let inner = Var::new(format!("outer{}", self.captured.len()), ty);
+        // Named as it is outside, and made by the same node: what is said of it is about that.
+        let inner = Ref::new(Var { name: var.name().to_owned(), ty, span: var.span().cloned() });
         self.captured.push((expr.clone(), inner.clone()));
         Expr::Var(inner)
     }

@@ -88,8 +88,9 @@ mod linux {
     }
 
     fn calling_thread() -> libc::pid_t {
+        // Not `gettid`, which glibc has since 2.30 only. A number of a thread has the bits of a `pid_t`.
         // SAFETY: it only returns a number.
-        unsafe { libc::gettid() }
+        unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
     }
 
     /// The cores that a thread may use, or the calling one for 0; none where the system does not say.

@@ -110,6 +110,10 @@ mod tests {
             message("ErrorContext(match_cast, value=the result of Add `a`, ty=R.Shape([n])) ", &[5], 0),
             "the result of Add `a` must be R.Shape([n]): dimension 0 is 5, not 4"
         );
+        assert_eq!(
+            message("ErrorContext(match_cast, value=R.shape([n * m, n]), ty=R.Shape([6, n])) ", &[8, 4], 0),
+            "R.shape([n * m, n]) must be R.Shape([6, n]): dimension 0 is 8, not 4"
+        );
         assert_eq!(message("ErrorContext(match_cast, var=lv) ", &[5], 0), "match_cast: `lv`: dimension 0 is 5, not 4");
         assert_eq!(
             message("ErrorContext(fn=main, loc=return, annotation=R.Shape([n])) ", &[5], 0),

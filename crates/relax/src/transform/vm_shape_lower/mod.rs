@@ -298,7 +298,7 @@ fn cast_context(cast: &MatchCast) -> String {
     let value = match (&own, origin) {
         (_, Some(node)) => format!("the result of {}", node.source),
         (Some(var), None) => var.name().to_owned(),
-        (None, None) => "a shape".to_owned(),
+        (None, None) => computed(&cast.value),
     };
     // Whoever brought a model has written no `match_cast`.
     let of_node = cast.var.span().as_ref().is_some_and(|span| span.is_node());
@@ -309,6 +309,18 @@ fn cast_context(cast: &MatchCast) -> String {
         context.push_str(&format!("\n{dim}: {}", note.replace('\n', " ")));
     }
     context
+}
+
+/// What is cast that has no name: a shape is told by what it is computed of, as far as that is short.
+fn computed(value: &Expr) -> String {
+    const LONGEST: usize = 200;
+    let Expr::Shape(shape) = value else { return "a value".to_owned() };
+    let dims: Vec<String> = shape.values.iter().map(display::dim_text).collect();
+    let text = format!("R.shape([{}])", dims.join(", "));
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
 }
 
 fn is_literal(e: &PrimExpr) -> bool {
