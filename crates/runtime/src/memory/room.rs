@@ -9,13 +9,16 @@
 //! copied to memory of their own first. Views are known by their address, so that they may come back by way of DLPack.
 
 use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock, Weak};
 
 use relaxide_ffi::fork::{self, Held};
-use relaxide_ffi::{Device, Error, ErrorKind, Tensor};
+use relaxide_ffi::{Device, Error, ErrorKind, Tensor, error_slot};
 
 use super::{Buffer, Storage};
+use crate::threads::{self, ParallelGroupEnv};
 
 /// Whether memory that is taken has room for more than what is written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,15 +177,61 @@ fn write_along(from: &Tensor, to: &Tensor, axis: usize, begin: i64) -> Result<()
         }
     };
     let size = |dims: &[i64]| dims.iter().product::<i64>() as usize * from.dtype().bytes();
-    let step = size(&to.shape()[axis..]);
-    let mut place = to.data_ptr().wrapping_add(begin as usize * size(&to.shape()[axis + 1..]));
-    for block in from.blocks(axis)? {
-        // SAFETY: the target has as many elements at this place, which the caller vouches for. Both may be parts of one memory, but not of
-        // the same elements; `copy` would take even those.
-        unsafe { std::ptr::copy(block.as_ptr(), place, block.len()) };
-        place = place.wrapping_add(step);
+    let place = to.data_ptr().wrapping_add(begin as usize * size(&to.shape()[axis + 1..]));
+    let (block, step, bytes) = (size(&from.shape()[axis..]), size(&to.shape()[axis..]), from.byte_size());
+    let copy = Copy { from, axis, block, step, place, bytes };
+    if bytes < PARALLEL_FROM {
+        return copy.part(0..bytes);
     }
-    Ok(())
+    // SAFETY: the task reads a `Copy`, which lives until all tasks are done, and each writes a part of its own.
+    unsafe { threads::parallel_for(copy_share, (&raw const copy).cast_mut().cast(), bytes.div_ceil(PARALLEL_FROM)) }
+}
+
+/// Copies of fewer bytes are one thread's.
+const PARALLEL_FROM: usize = 1 << 18;
+
+/// Blocks of a tensor on their way to places that are `step` bytes apart.
+struct Copy<'a> {
+    from: &'a Tensor,
+    axis: usize,
+    block: usize,
+    step: usize,
+    /// Where the first block goes.
+    place: *mut u8,
+    bytes: usize,
+}
+
+impl Copy<'_> {
+    /// Copies those bytes of all blocks behind each other.
+    fn part(&self, bytes: Range<usize>) -> Result<(), Error> {
+        for (number, block) in self.from.blocks(self.axis)?.enumerate() {
+            let first = number * self.block;
+            let (begin, end) = (bytes.start.max(first), bytes.end.min(first + self.block));
+            if begin < end {
+                let part = &block[begin - first..end - first];
+                let place = self.place.wrapping_add(number * self.step + begin - first);
+                // SAFETY: the target has as many elements at this place, which the caller of `write_along` vouches for. Both may be
+                // parts of one memory, but not of the same elements; `copy` would take even those.
+                unsafe { std::ptr::copy(part.as_ptr(), place, part.len()) };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A thread's share of a [`Copy`].
+unsafe extern "C" fn copy_share(task: c_int, env: *mut ParallelGroupEnv, data: *mut c_void) -> c_int {
+    // SAFETY: the launch passes an environment, and `write_along` a `Copy`.
+    let (copy, tasks) = unsafe { (&*data.cast::<Copy<'_>>(), (*env).num_task as usize) };
+    let share = copy.bytes.div_ceil(tasks.max(1));
+    let begin = (task as usize).saturating_mul(share).min(copy.bytes);
+    match copy.part(begin..(begin + share).min(copy.bytes)) {
+        Ok(()) => 0,
+        Err(error) => {
+            error_slot::set(error);
+            -1
+        }
+    }
 }
 
 #[cfg(test)]
@@ -233,6 +282,16 @@ mod tests {
             }
             assert!(moved < 10, "axis {axis} was moved {moved} times");
             assert_eq!(now.is_contiguous(), axis == 0);
+        }
+    }
+
+    #[test]
+    fn large_tensors_are_copied_by_all_threads() {
+        // Blocks that no thread's share begins with.
+        let (past, new) = (rows(0, &[7, 30_011, 3]), rows(1, &[7, 1, 3]));
+        for spare in [Spare::None, Spare::Half] {
+            let memory = append(&past, &new, 1, spare, take).unwrap();
+            assert_eq!(part(&memory, &[7, 30_012, 3]).unwrap().to_vec::<i32>().unwrap(), both(&past, &new, 1));
         }
     }
 
