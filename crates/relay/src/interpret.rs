@@ -447,7 +447,7 @@ fn operand(value: &Any, by_value: bool, params: &mut Vec<Ref<RxVar>>) -> Result<
     Ok(var.into())
 }
 
-/// Carries out kernels one after the other.
+/// Executes kernels one after the other.
 fn carry_out(module: &IRModule, args: &[Tensor]) -> Result<Any, Error> {
     let main = module.get_as::<rx::Function>("main").ok_or_else(|| error("the operator was lost in lowering"))?;
     let key = |var: &rx::AnyVar| var.as_object().as_ptr().addr();

@@ -200,7 +200,7 @@ intrinsics! {
     /// Lanes of vectors by their numbers: how many vectors, the vectors, and for each lane of the result, as a literal, which of
     /// all their lanes it is.
     Shuffle = "shuffle", AtLeast(3);
-    /// A choice of which only the picked side is evaluated.
+    /// A choice of which only the chosen side is evaluated.
     IfThenElse = "if_then_else", Exactly(3);
     /// Least value of the call's type; minus infinity for floats.
     MinValue = "min_value", Exactly(0);

@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Body<'_, '_> {
-    /// Carries out an intrinsic; the result of a call is a number of that type, or nobody asks.
+    /// Executes an intrinsic; the result of a call is a number of that type, or nobody asks.
     pub fn packed_call(&mut self, call: &PackedCall<'_>, result: Option<Ty>) -> Result<Code, CodegenError> {
         match *call {
             PackedCall::Value(callee, args) => self.call_packed(callee, args, result),

@@ -109,7 +109,7 @@ impl PySchedule {
         Ok(PySchedule(Mutex::new(schedule)))
     }
 
-    /// Carries out a step; the random variables of its results.
+    /// Executes a step; the random variables of its results.
     #[pyo3(signature = (name, inputs, attrs, decision=None))]
     fn _step<'py>(
         &self,
@@ -235,13 +235,13 @@ impl PySchedule {
         self.lock()?.remove_rv(&rv).map_err(not_there)
     }
 
-    /// Carries out the steps of a trace.
+    /// Executes the steps of a trace.
     fn _apply(&self, py: Python<'_>, trace: &PyTrace, remove_postproc: bool) -> PyResult<()> {
         let trace = trace.now()?;
         py.detach(|| trace.apply_to(&mut *self.lock()?, remove_postproc).map_err(refused))
     }
 
-    /// Carries out the steps that lists of names say.
+    /// Executes the steps that lists of names say.
     fn _apply_json(&self, py: Python<'_>, json: &Bound<'_, PyAny>) -> PyResult<()> {
         let json = value(json)?;
         py.detach(|| {

@@ -5,6 +5,7 @@
 //! | stage | what it does |
 //! | --- | --- |
 //! | [`Stage::Dispatch`] | operators whose kernels depend on the device become kernels |
+//! | [`Stage::Append`] | what lengthens a parameter and is a result stays apart from kernels, and is written in place |
 //! | [`Stage::Legalize`] | operators become kernels, and kernels are fused |
 //! | [`Stage::Lower`] | graphs become statements |
 //! | [`Stage::Finalize`] | memory is planned, shapes become computations |
@@ -23,6 +24,8 @@ use crate::rewrite::in_function;
 pub enum Stage {
     /// Operators whose kernels depend on the device.
     Dispatch,
+    /// Results that lengthen a parameter, where the machine is Relax's.
+    Append,
     /// Operators to kernels.
     Legalize,
     /// Graphs to statements.
@@ -48,7 +51,8 @@ const DISPATCH: &[&str] = &["DispatchSampling", "DispatchSortScan"];
 const FUSED: &[&str] =
     &["LegalizeOps(fast=True)", "AnnotateTIROpPattern", "FoldConstant", "FuseOps(keep_scalars=True)", "FuseTIR"];
 const SPREAD: &[&str] = &["ApplyDefaultSchedule"];
-const BEST: &[&str] = &[
+/// Graphs, before operators become kernels.
+const GRAPH: &[&str] = &[
     "LambdaLift",
     "FoldBatchnormToConv2D(keep_training=True)",
     "CanonicalizeBindings",
@@ -66,7 +70,9 @@ const BEST: &[&str] = &[
     "FoldRepeatToMatmul",
     "FoldConstant",
     "PackWeights",
-    "KeepAppends",
+];
+/// Kernels of what is left.
+const KERNELS: &[&str] = &[
     "LegalizeOps(fast=True)",
     "AnnotateTIROpPattern",
     "FoldConstant",
@@ -83,8 +89,8 @@ const MERGE: &[&str] = &["MergeEqualKernels"];
 /// Where the module lists devices: each kernel is for the kind that it runs on.
 const TARGETS: &[&str] = &["BindKernelTargets"];
 const OPEN: &[&str] = &["RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking"];
-/// What `KeepAppends` has kept.
-const APPEND: &[&str] = &["AppendInPlace"];
+const KEEP_APPENDS: &[&str] = &["KeepAppends"];
+const APPEND_IN_PLACE: &[&str] = &["AppendInPlace"];
 const CALLS: &[&str] = &["CallTIRRewrite"];
 const PLAN: &[&str] = &["StaticPlanBlockMemory(least_memory=True)"];
 /// Between the plan, whose storage it shares, and what makes memory visible.
@@ -130,10 +136,12 @@ static PIPELINES: &[Pipeline] = &[
         doc: "What a build for the CPU runs: constants folded, kernels fused, memory planned.",
         stages: &[
             (Stage::Dispatch, PLACE),
-            (Stage::Legalize, BEST),
+            (Stage::Legalize, GRAPH),
+            (Stage::Append, KEEP_APPENDS),
+            (Stage::Legalize, KERNELS),
             (Stage::Legalize, TARGETS),
             (Stage::Lower, OPEN),
-            (Stage::Lower, APPEND),
+            (Stage::Append, APPEND_IN_PLACE),
             (Stage::Lower, CALLS),
             (Stage::Finalize, PLAN),
             (Stage::Finalize, FINISH),

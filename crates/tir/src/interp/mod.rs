@@ -23,7 +23,7 @@
 //! | shifts | the amount counts modulo the width |
 //! | transcendental functions | accurate to a few units in the last place; exact results are unspecified |
 //! | `select(c, a, b)` | both sides are evaluated, so an error in either is an error |
-//! | `if_then_else(c, a, b)` | only the picked side is evaluated; on vectors, loads in a side see only its lanes |
+//! | `if_then_else(c, a, b)` | only the chosen side is evaluated; on vectors, loads in a side see only its lanes |
 //! | predicated load | lanes that are off are zero, and their indices are not looked at |
 //! | parallel loop | iterations run last to first, so that a dependence between them shows |
 //! | threads of a block | one after the other up to each barrier; what two of them use of shared memory between barriers, and one writes, is an error |

@@ -64,7 +64,7 @@ pub(super) struct Thread {
 }
 
 impl Interp {
-    /// Carries out a loop over threads that wait for each other.
+    /// Executes a loop over threads that wait for each other.
     pub(super) fn exec_team(&mut self, n: &For) -> Result<()> {
         let (mark, outside) = (self.memory.mark(), self.memory.running);
         let before = Thread {

@@ -131,7 +131,7 @@ fn loop_rv(operand: &AttrValue) -> Option<Ref<LoopRV>> {
 }
 
 impl Schedule {
-    /// Carries out a step and writes it into the trace.
+    /// Executes a step and writes it into the trace.
     pub fn step(
         &mut self,
         kind: &'static InstructionKind,

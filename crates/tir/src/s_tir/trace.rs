@@ -110,7 +110,7 @@ impl Trace {
         AttrValue::List(vec![AttrValue::List(steps), AttrValue::List(decisions)])
     }
 
-    /// Carries out the steps that [`Trace::as_json`] wrote.
+    /// Executes the steps that [`Trace::as_json`] wrote.
     pub fn apply_json(json: &AttrValue, schedule: &mut Schedule) -> Result<(), StepError> {
         let wrong = |schedule: &Schedule, what: &str| {
             let error = ScheduleError::Operand(format!("the lists are no trace: {what}"));

@@ -4,8 +4,8 @@
 //! keys = R.concat((past, new), axis=2)    →    keys = R.call_pure_packed("vm.builtin.append", past, new, 2)
 //! ```
 //!
-//! **Leaves alone** parameters that anything else reads, lengths that are numbers, elements below a byte, functions that nobody calls from outside,
-//! and programs for devices.
+//! **Leaves alone** parameters that anything else reads, lengths that are numbers, tensors whose other lengths are not known to be equal, elements below a
+//! byte, functions that nobody calls from outside, and programs for devices.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,6 +16,7 @@ use relaxide_ir::{Attrs, IRModule, Type};
 use super::APPEND;
 use crate::functor::used_vars;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
+use crate::shape::same_dims;
 use crate::*;
 
 pub(in crate::transform) const PASS: PassInfo = PassInfo::new(
@@ -90,7 +91,11 @@ fn append(value: &Expr) -> Option<Append> {
     let axis = if axis < 0 { axis + dims.len() as i64 } else { axis };
     let grows = dims.get(usize::try_from(axis).ok()?)?.as_int().is_none();
     let is_plain = tensor.dtype.bits >= 8 && tensor.dtype.lanes == 1 && call.ty.as_tensor()?.shape.is_some();
-    (grows && is_plain).then(|| Append { past: past.clone(), new: new.clone(), axis })
+    // Where other lengths are not known to be equal, the operator's own check says which are not.
+    let of_new = new.ty().as_tensor()?.shape.clone()?;
+    let is_equal = |i: usize| i == axis as usize || same_dims(&dims[i..=i], &of_new[i..=i]);
+    let is_alike = of_new.len() == dims.len() && (0..dims.len()).all(is_equal);
+    (grows && is_plain && is_alike).then(|| Append { past: past.clone(), new: new.clone(), axis })
 }
 
 struct Keep(HashMap<AnyVar, Append>);

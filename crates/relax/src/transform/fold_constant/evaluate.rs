@@ -1,4 +1,4 @@
-//! Carrying out kernels over known tensors, fast enough for weights.
+//! Executing kernels over known tensors, fast enough for weights.
 //!
 //! The reference interpreter looks up every variable and every buffer by name at every element. Here a kernel is read as
 //! [stages](relaxide_tir::schedule::Stage), or as [loops] where it is none, and their expressions are brought into a form in which variables are

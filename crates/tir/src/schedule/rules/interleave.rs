@@ -241,7 +241,7 @@ fn factor_of(e: &PrimExpr, axis: &Ref<Var>) -> Option<i64> {
     search.found.iter().all(|f| *f == first).then_some(first)
 }
 
-/// Carries out divisions whose axis has a coefficient that the divisor divides.
+/// Executes divisions whose axis has a coefficient that the divisor divides.
 struct Reduce<'a> {
     whole: &'a Ref<Var>,
 }
