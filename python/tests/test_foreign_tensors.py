@@ -85,3 +85,14 @@ def test_kernels_refuse_what_has_gaps_and_programs_are_given_it_compact(compiled
 def test_the_runtime_takes_over_only_what_its_allocator_would_give():
     with pytest.raises(ValueError, match="aligned to 64 bytes"):
         tvm.runtime.from_dlpack(begins_at(4, np.zeros(8, "float32")))
+
+
+def test_a_tensor_is_on_the_processor_that_it_was_made_for():
+    values = np.arange(6, dtype="float32").reshape(2, 3)
+    for device in (tvm.cpu(0), tvm.cpu(1), tvm.cpu(7)):
+        empty = tvm.runtime.empty((2, 3), "float32", device)
+        assert empty.device == device and not empty.numpy().any()
+        made = tvm.runtime.tensor(values, device=device)
+        assert made.device == device
+        np.testing.assert_array_equal(made.copyto(tvm.cpu(2)).numpy(), values)
+        assert made.copyto(tvm.cpu(2)).device == tvm.cpu(2)

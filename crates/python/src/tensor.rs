@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use relaxide::ffi::{self, DLManagedTensor, DLManagedTensorVersioned, Requirements};
+use relaxide::runtime::device::{empty_tensor, fill_host};
 
 use crate::classes;
 use crate::device::{Device, data_type};
@@ -55,9 +56,17 @@ impl Tensor {
     fn _empty(shape: Vec<i64>, dtype: &Bound<'_, PyAny>, device: Device) -> PyResult<Tensor> {
         let dtype = data_type(dtype)?;
         // The host's memory is zeroed; what a device's holds is undefined.
-        let made = match device.0.device_type {
-            ffi::Device::CPU => ffi::Tensor::zeros(&shape, dtype),
-            _ => relaxide::runtime::device::empty_tensor(&shape, dtype, device.0),
+        let made = match device.0 {
+            ffi::Device { device_type: ffi::Device::CPU, device_id: 0 } => ffi::Tensor::zeros(&shape, dtype),
+            other => empty_tensor(&shape, dtype, other).and_then(|made| {
+                if other.device_type == ffi::Device::CPU {
+                    fill_host(&made, |bytes| {
+                        bytes.fill(0);
+                        Ok::<_, ffi::Error>(())
+                    })?;
+                }
+                Ok(made)
+            }),
         };
         made.map(Tensor).map_err(to_py)
     }
