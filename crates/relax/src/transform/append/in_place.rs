@@ -206,6 +206,9 @@ impl PrimVisitor for Mentions {
 
 impl StmtVisitor for Mentions {}
 
+/// Which parameters of a kernel have room, each along an axis.
+type Room = Vec<(usize, usize)>;
+
 /// Memory with room behind what has elements.
 #[derive(Clone)]
 struct Roomy {
@@ -220,7 +223,7 @@ struct Grow {
     /// By the variables that hold such memory.
     roomy: HashMap<AnyVar, Roomy>,
     /// Kernels that read it, by those they were made of and which parameters have room along which axis.
-    kernels: HashMap<(String, Vec<(usize, usize)>), Ref<GlobalVar>>,
+    kernels: HashMap<(String, Room), Ref<GlobalVar>>,
 }
 
 impl Rewrite for Grow {
@@ -360,7 +363,7 @@ fn with_room(kernel: &PrimFunc, room: &[(usize, usize)], inputs: usize) -> PrimF
         let Some(Some(buffer)) = kernel.buffers.get(*position) else { continue };
         let capacity = Var::new("capacity", Type::prim(DataType::int(64)));
         let mut own = Buffer::clone(buffer);
-        own.shape[*axis] = prim::max(&own.shape[*axis], &PrimExpr::Var(capacity.clone()));
+        own.shape[*axis] = prim::max(&own.shape[*axis], PrimExpr::Var(capacity.clone()));
         let own = Ref::new(own);
         longer.0.insert(buffer.clone(), own.clone());
         new.buffers[*position] = Some(own);
