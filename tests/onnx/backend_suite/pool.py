@@ -1,4 +1,4 @@
-"""Carries out cases in processes of their own, each within a time limit: a case may crash or hang, and the rest goes on."""
+"""Runs cases in processes of their own, each within a time limit: a case may crash or hang, and the rest goes on."""
 
 import multiprocessing
 import os

@@ -74,13 +74,13 @@ fn known_outside(func: &PrimFunc) -> HashSet<Ref<Var>> {
 }
 
 /// The part of a buffer that a sub-buffer stands for.
-struct Part {
+struct MatchedPart {
     source: Ref<Buffer>,
     /// Where it begins; as many as the source has dimensions.
     begin: Vec<PrimExpr>,
 }
 
-impl Part {
+impl MatchedPart {
     /// Indices into the part as indices into the source; missing leading ones are zero.
     fn at(&self, indices: &[PrimExpr]) -> Option<Vec<PrimExpr>> {
         let skipped = self.begin.len().checked_sub(indices.len())?;
@@ -96,7 +96,7 @@ struct LowerMatch {
     /// Names of sub-buffers of the blocks around.
     bound: Vec<Ref<Var>>,
     analyzer: Analyzer,
-    parts: HashMap<Ref<Buffer>, Part>,
+    parts: HashMap<Ref<Buffer>, MatchedPart>,
     /// Buffers whose dimensions name what is replaced, with those in their places.
     sized: HashMap<Ref<Buffer>, Ref<Buffer>>,
     error: Option<LowerError>,
@@ -135,12 +135,12 @@ impl LowerMatch {
             // Views of its memory are views of the source's: they begin where they say that the part does.
             self.vars.insert(buffer.data.clone(), PrimExpr::from(&source.data));
         }
-        self.parts.insert(buffer.clone(), Part { source, begin });
+        self.parts.insert(buffer.clone(), MatchedPart { source, begin });
         Ok(())
     }
 
     /// What a sub-buffer says of its part, and what is true. A name of its own becomes the value.
-    fn says(&mut self, what: &str, said: &PrimExpr, value: &PrimExpr) -> Result<(), String> {
+    fn says(&mut self, what: &'static str, said: &PrimExpr, value: &PrimExpr) -> Result<(), Untrue> {
         if let Some(var) = said.as_var()
             && !self.known.contains(var)
             && !self.vars.contains_key(var)
@@ -153,7 +153,7 @@ impl LowerMatch {
         let (a, b) = (prim::cast(value.dtype(), meant), value.clone());
         match self.analyzer.can_prove_equal(&a, &b) {
             true => Ok(()),
-            false => Err(format!("{what} is said to be `{said}`, and is `{value}`")),
+            false => Err(Untrue { what, said: said.clone(), value: value.clone() }),
         }
     }
 
@@ -169,11 +169,18 @@ impl LowerMatch {
     }
 }
 
-fn differs(matched: &MatchBufferRegion, why: String) -> LowerError {
+/// What a sub-buffer says of its part that is not true.
+struct Untrue {
+    what: &'static str,
+    said: PrimExpr,
+    value: PrimExpr,
+}
+
+fn differs(matched: &MatchBufferRegion, Untrue { what, said, value }: Untrue) -> LowerError {
     let (buffer, source) = (&matched.buffer.name, &matched.source.buffer.name);
     LowerError::Refused(format!(
-        "sub-buffer `{buffer}` says something else of its part of `{source}` than is true: {why}; a name that nothing else has \
-         (`T.int32()`, `offset_factor=1`) takes what is true"
+        "sub-buffer `{buffer}` says something else of its part of `{source}` than is true: {what} is said to be `{said}`, and is \
+         `{value}`; a name that nothing else has (`T.int32()`, `offset_factor=1`) takes what is true"
     ))
 }
 
