@@ -3,15 +3,11 @@
 use relaxide_ffi::{DataType, Device, Error, ErrorKind, Tensor};
 
 use super::{Memory, device_api, fill_host};
-use crate::memory::{AllocatorKind, Buffer, Storage, allocator};
+use crate::memory::{AllocatorKind, Buffer, Storage, allocator, bytes_of};
 
 /// An uninitialised compact tensor on a device.
 pub fn empty_tensor(shape: &[i64], dtype: DataType, device: Device) -> Result<Tensor, Error> {
-    let elements = shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
-    let bytes = elements.and_then(|elements| dtype.bytes_of(elements)).ok_or_else(|| {
-        Error::new(ErrorKind::ValueError, format!("a tensor of shape {shape:?} and type {dtype} cannot exist"))
-    })?;
-    let buffer = Buffer::new(&allocator(device, AllocatorKind::Naive)?, bytes)?;
+    let buffer = Buffer::new(&allocator(device, AllocatorKind::Naive)?, bytes_of(shape, dtype)?)?;
     Storage::tensor(&Storage::new(buffer), 0, shape, dtype)
 }
 

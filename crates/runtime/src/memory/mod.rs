@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use relaxide_ffi::fork::{self, Held};
-use relaxide_ffi::{Device, Error, ErrorKind};
+use relaxide_ffi::{DataType, Device, Error, ErrorKind};
 
 use crate::device::{device_api, device_exists};
 use crate::fork::{Side, let_go_of};
@@ -144,6 +144,14 @@ impl std::fmt::Debug for Buffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Buffer({} bytes on {})", self.bytes, self.device())
     }
+}
+
+/// How many bytes the elements of a compact tensor take.
+pub(crate) fn bytes_of(shape: &[i64], dtype: DataType) -> Result<usize, Error> {
+    let elements = shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
+    elements.and_then(|elements| dtype.bytes_of(elements)).ok_or_else(|| {
+        Error::new(ErrorKind::ValueError, format!("a tensor of shape {shape:?} and type {dtype} cannot exist"))
+    })
 }
 
 type AllocatorTable = Mutex<HashMap<(Device, AllocatorKind), Arc<dyn Allocator>>>;

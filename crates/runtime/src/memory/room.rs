@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock, Weak};
 use relaxide_ffi::fork::{self, Held};
 use relaxide_ffi::{Device, Error, ErrorKind, Tensor, error_slot};
 
-use super::{Buffer, Storage};
+use super::{Buffer, Storage, bytes_of};
 use crate::threads::{self, ParallelGroupEnv};
 
 /// Whether memory that is taken has room for more than what is written to it.
@@ -96,8 +96,7 @@ pub fn may_grow(tensor: &Tensor) -> bool {
     Room::of(tensor).is_some()
 }
 
-/// The memory of a tensor with the elements of `new` written behind its own along an axis, and how long it is there. The memory is
-/// a compact tensor, whose axis may be longer than what is written; [`part`] gives the part that is.
+/// The memory of a tensor with the elements of `new` written behind its own along an axis. The memory is a compact tensor, whose axis may be longer than what is written; [`part`] gives the part that is.
 ///
 /// `take` takes memory of the host.
 pub fn append(
@@ -121,10 +120,7 @@ pub fn append(
         Spare::None => needed,
         Spare::Half => needed.saturating_add((needed / 2).max(LEAST_SPARE)),
     };
-    let elements = shape.iter().try_fold(1_usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
-    let bytes = elements.and_then(|elements| past.dtype().bytes_of(elements)).ok_or_else(|| {
-        Error::new(ErrorKind::ValueError, format!("a tensor of shape {shape:?} and type {} cannot exist", past.dtype()))
-    })?;
+    let bytes = bytes_of(&shape, past.dtype())?;
     let memory = Storage::tensor(&Storage::new(take(bytes)?), 0, &shape, past.dtype())?;
     write_along(past, &memory, axis, 0)?;
     write_along(new, &memory, axis, past.shape()[axis])?;
