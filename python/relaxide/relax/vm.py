@@ -6,12 +6,9 @@ from numbers import Number
 from .._core import Device, Function, Module, Object, Tensor, load_virtual_machine
 from ..ffi import get_global_func
 from ..runtime import cpu, tensor
+from ..runtime._tensor import _REMOTE
 from ..runtime.profiling import Report
 from .executable import VMExecutable
-
-
-#: Devices of other machines have types from here on.
-_REMOTE = 128
 
 
 class VMInstrumentReturnKind(enum.IntEnum):
