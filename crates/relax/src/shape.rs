@@ -6,6 +6,8 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{FuncType, TensorType, Type, Var, same_place};
 
+use crate::Expr;
+
 pub use relaxide_ir::arith::dims::{all_equal as same_dims, equal as prove_equal};
 
 /// What broadcasting two shapes gives.
@@ -35,6 +37,16 @@ pub fn broadcast(a: &[PrimExpr], b: &[PrimExpr]) -> Broadcast {
         }
     }
     if open.is_empty() { Broadcast::Known(out) } else { Broadcast::Open(open) }
+}
+
+/// The dimensions of a tensor's type, where they are known.
+pub fn dims_of(ty: &Type) -> Option<Vec<PrimExpr>> {
+    ty.as_tensor()?.shape.clone()
+}
+
+/// The dimensions of a value, where it is a tensor and they are known.
+pub fn dims(e: &Expr) -> Option<Vec<PrimExpr>> {
+    dims_of(&e.ty())
 }
 
 /// How many elements a tensor of these dimensions has.

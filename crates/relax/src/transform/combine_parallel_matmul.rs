@@ -25,7 +25,7 @@ use relaxide_ir::{Attrs, IRModule};
 use crate::dpl::rewrite::{NewValues, replace_values};
 use crate::functor::used_vars;
 use crate::rewrite::in_function;
-use crate::shape::same_dims;
+use crate::shape::{dims, same_dims};
 use crate::*;
 
 const NAME: &str = "CombineParallelMatmul";
@@ -187,10 +187,6 @@ fn groups(block: &BindingBlock) -> Vec<Vec<Branch>> {
         out.extend(alike.into_iter().filter(|group| group.len() > 1));
     }
     out
-}
-
-fn dims(e: &Expr) -> Option<Vec<PrimExpr>> {
-    e.ty().as_tensor().and_then(|t| t.shape.clone())
 }
 
 fn branch(binding: &Ref<VarBinding>, users: &HashMap<AnyVar, Vec<&Ref<VarBinding>>>) -> Option<(Expr, Branch)> {

@@ -13,11 +13,11 @@
 use relaxide_ffi::Ref;
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::PrimExpr;
-use relaxide_ir::{Attrs, Type};
+use relaxide_ir::Attrs;
 
 use super::rules::{Known, apply};
 use crate::op::OpPattern;
-use crate::shape::same_dims;
+use crate::shape::{dims, dims_of, same_dims};
 use crate::*;
 
 pub(super) const PASS: PassInfo = PassInfo::new(
@@ -58,14 +58,6 @@ fn fold(known: &Known, call: &Ref<Call>, _: &mut BlockBuilder) -> Result<Option<
 
 fn reshape(x: Expr, dims: Vec<PrimExpr>) -> Result<Expr, BuildError> {
     Ok(op::call("reshape", [x, Expr::shape(dims)], Attrs::new())?)
-}
-
-fn dims(e: &Expr) -> Option<Vec<PrimExpr>> {
-    dims_of(&e.ty())
-}
-
-fn dims_of(ty: &Type) -> Option<Vec<PrimExpr>> {
-    ty.as_tensor()?.shape.clone()
 }
 
 /// The value with one matrix where `e` has several equal ones behind each other along an axis; `None` where it has not. What is done to each

@@ -27,7 +27,7 @@ use super::{APPEND, APPEND_IN_PLACE, APPENDED};
 use crate::functor::used_vars;
 use crate::op::core::CallTir;
 use crate::rewrite::{Action, Rewrite, in_function, rewrite_function};
-use crate::shape::same_dims;
+use crate::shape::{dims, dims_of, same_dims};
 use crate::transform::callees::drop_uncalled;
 use crate::*;
 
@@ -167,14 +167,6 @@ impl<'a> AppendUses<'a> {
         let roots = used_vars(e).into_iter().filter_map(|var| self.parts.get(&var).map(|part| part.root.clone()));
         self.compact.extend(roots.collect::<Vec<_>>());
     }
-}
-
-fn dims(e: &Expr) -> Option<Vec<PrimExpr>> {
-    dims_of(&e.ty())
-}
-
-fn dims_of(ty: &Type) -> Option<Vec<PrimExpr>> {
-    ty.as_tensor()?.shape.clone()
 }
 
 /// Whether a kernel reads a parameter by its indices only, and knows how long it is without it.
