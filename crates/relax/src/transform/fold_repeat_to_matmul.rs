@@ -11,9 +11,9 @@
 //! made nor read: the reshapes move nothing. Each sum is taken in the same order as before.
 
 use relaxide_ffi::Ref;
+use relaxide_ir::Attrs;
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::PrimExpr;
-use relaxide_ir::Attrs;
 
 use super::rules::{Known, apply};
 use crate::op::OpPattern;

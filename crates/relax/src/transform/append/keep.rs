@@ -43,7 +43,6 @@ fn run(module: IRModule, context: &PassContext) -> PassResult {
 }
 
 /// A concatenation of a parameter and what comes behind it.
-#[derive(Clone)]
 struct Append {
     past: Expr,
     new: Expr,
@@ -51,7 +50,7 @@ struct Append {
 }
 
 /// The concatenations of a function's own blocks that are to stay.
-fn appends(func: &Ref<Function>) -> HashMap<AnyVar, Append> {
+fn appends(func: &Ref<Function>) -> HashSet<AnyVar> {
     let mut uses: HashMap<AnyVar, usize> = HashMap::new();
     let seq: Expr = func.body.clone().into();
     used_vars(&seq).into_iter().for_each(|var| *uses.entry(var).or_default() += 1);
@@ -63,7 +62,8 @@ fn appends(func: &Ref<Function>) -> HashMap<AnyVar, Append> {
     let bindings = func.body.blocks.iter().flat_map(|block| &block.bindings);
     bindings
         .filter(|binding| results.contains(binding.var()))
-        .filter_map(|binding| Some((binding.var().clone(), append(binding.value()).filter(|a| is_once(&a.past))?)))
+        .filter(|binding| append(binding.value()).is_some_and(|append| is_once(&append.past)))
+        .map(|binding| binding.var().clone())
         .collect()
 }
 
@@ -98,12 +98,12 @@ fn append(value: &Expr) -> Option<Append> {
     (grows && is_plain && is_alike).then(|| Append { past: past.clone(), new: new.clone(), axis })
 }
 
-struct Keep(HashMap<AnyVar, Append>);
+/// The variables of the concatenations that stay.
+struct Keep(HashSet<AnyVar>);
 
 impl Rewrite for Keep {
     fn value(&mut self, _: &mut BlockBuilder, var: &AnyVar, value: Expr) -> Result<Action, BuildError> {
-        // Found again, for its operands may have been replaced.
-        let Some(append) = self.0.get(var).and_then(|_| append(&value)) else { return Ok(Action::Bind(value)) };
+        let Some(append) = append(&value).filter(|_| self.0.contains(var)) else { return Ok(Action::Bind(value)) };
         let args = [Expr::external(APPEND), append.past, append.new, Expr::prim(append.axis)];
         let ty: Type = value.ty();
         Ok(Action::Bind(op::call_typed("call_pure_packed", args, Attrs::new(), vec![ty])?))
