@@ -286,6 +286,7 @@ impl BlockBuilder {
         let (kernel, scalars) = make_kernel(name, inputs, outputs, Vec::new(), KernelForm::Fast)?;
         let func = self.add_kernel(kernel, name);
         let out = if let [one] = out.as_slice() { one.clone() } else { Type::tuple(out) };
+        let out = op::device::beside(&args, out);
         let scalars = scalars.iter().map(Expr::prim);
         Ok(op::core::call_tir(func, args.into_iter().chain(scalars).collect::<Vec<_>>(), out)?)
     }

@@ -1,21 +1,29 @@
 //! A program gives the same results with a pass and without.
 //!
 //! The programs are the inputs of the file tests in `tests/filetests/passes`; each is compiled and called on numbers that
-//! follow from its parameters' types, once as it is and once behind each pass that changes it.
+//! follow from its parameters' types, once as it is and once behind each pass that changes it. So it is split over two devices by
+//! chance.
+
+#[path = "passes_keep_results/devices.rs"]
+mod devices;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use relaxide::{CompileOptions, Pipeline, VirtualMachine};
-use relaxide_ffi::{Any, Array, DataType, Shape, Tensor};
+use relaxide::{CompileOptions, Pipeline};
+use relaxide_ffi::{Any, Array, DataType, Device, Module, Shape, Tensor};
 use relaxide_ir::Code;
 use relaxide_ir::pass::{Pass, PassContext};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
-use relaxide_ir::{IRModule, Type};
+use relaxide_ir::{IRModule, Target, Type, VDevice};
 use relaxide_relax::{Function, transform};
-use relaxide_script::parse_module;
+use relaxide_runtime::device::on_host;
+use relaxide_runtime::memory::AllocatorKind;
+use relaxide_script::{parse_module, print_module};
+use relaxide_testkit::device;
 use relaxide_testkit::filetest::discover;
+use relaxide_vm::VirtualMachine;
 
 /// Passes that keep what a program computes, and how far results may be off.
 const PASSES: &[(&str, f64)] = &[
@@ -150,6 +158,13 @@ fn check(path: &Path) -> Result<(), String> {
             wrong.push(format!("{passes}: {problem}"));
         }
     }
+    let seeds = if std::env::var_os("RELAXIDE_DEEP").is_some() { 24 } else { 2 };
+    let first = name.len() as u32;
+    for seed in first..first + seeds {
+        if let Err(problem) = compare_split(&module, seed, &args, &expected) {
+            wrong.push(format!("split over two devices, seed {seed}: {problem}"));
+        }
+    }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
@@ -182,15 +197,59 @@ fn compare(module: &IRModule, passes: &str, args: &[Any], expected: &[f64], tole
         return Ok(());
     }
     let found = results(&changed, args)?;
+    // What half of a float cannot hold is infinite where that is computed with.
+    let overflows = |a: f64, b: f64| passes.starts_with("ToMixedPrecision") && a.abs() > 65504.0 && b.is_infinite();
+    agree(expected, &found, tolerance, overflows)
+}
+
+/// The program split over two devices: a second CPU, or one whose memory only its own kernels reach.
+fn compare_split(module: &IRModule, seed: u32, args: &[Any], expected: &[f64]) -> Result<(), String> {
+    // Some programs name devices of their own.
+    if !module.vdevices.is_empty() {
+        return Ok(());
+    }
+    let second = if seed % 2 == 0 { Device::cpu(1) } else { Device::new(device::TYPE, 0) };
+    let target = match second.device_type {
+        device::TYPE => format!(r#"{{"kind": "llvm", "target_device_type": {}}}"#, device::TYPE),
+        _ => "llvm".to_string(),
+    };
+    let target: Target = target.parse().map_err(|e| format!("{e:?}"))?;
+    let vdevices = [
+        VDevice::new("llvm".parse().map_err(|e| format!("{e:?}"))?, 0, "global"),
+        VDevice::new(target, second.device_id.into(), "global"),
+    ];
+    let Ok(changed) = devices::split(module.clone(), vdevices, seed) else { return Ok(()) };
+    // TVM's default build leaves devices to its users; the pipeline finds them itself.
+    let library = if seed / 2 % 2 == 0 {
+        compiled(&changed, Pipeline::Default)?
+    } else {
+        let realized = make("RealizeVDevice")?.run(changed.clone(), &PassContext::default());
+        compiled(&realized.map_err(|e| e.to_string())?, Pipeline::DefaultBuild)?
+    };
+    let program = device::program(&library).map_err(|e| e.to_string())?;
+    let machine = machine(&program, &[Device::cpu(0), second])?;
+    let found = numbers(&machine, args).and_then(|found| agree(expected, &found, 1e-5, |_, _| false));
+    found.map_err(|problem| format!("{problem}\n{}", print_module(&changed)))
+}
+
+fn machine(program: &Module, devices: &[Device]) -> Result<VirtualMachine, String> {
+    let devices: Vec<_> = devices.iter().map(|device| (*device, AllocatorKind::Pooled)).collect();
+    VirtualMachine::new(program, &devices).map_err(|e| e.to_string())
+}
+
+fn agree(
+    expected: &[f64],
+    found: &[f64],
+    tolerance: f64,
+    overflows: impl Fn(f64, f64) -> bool,
+) -> Result<(), String> {
     if found.len() != expected.len() {
         return Err(format!("{} numbers instead of {}", found.len(), expected.len()));
     }
-    // What half of a float cannot hold is infinite where that is computed with.
-    let overflows = |a: f64, b: f64| passes.starts_with("ToMixedPrecision") && a.abs() > 65504.0 && b.is_infinite();
     let off = |(a, b): (&f64, &f64)| {
         (a - b).abs() > tolerance * (1.0 + a.abs()) && !(a.is_nan() && b.is_nan()) && !overflows(*a, *b)
     };
-    match expected.iter().zip(&found).position(off) {
+    match expected.iter().zip(found).position(off) {
         Some(i) => Err(format!("number {i} is {} instead of {}", found[i], expected[i])),
         None => Ok(()),
     }
@@ -198,12 +257,21 @@ fn compare(module: &IRModule, passes: &str, args: &[Any], expected: &[f64], tole
 
 /// All numbers of the result of `main`.
 fn results(module: &IRModule, args: &[Any]) -> Result<Vec<f64>, String> {
-    let mut options = CompileOptions { pipeline: Pipeline::DefaultBuild, ..CompileOptions::default() };
-    let lifted = transform::make_pass("LambdaLift", &relaxide_ir::Attrs::new()).map_err(|e| e.to_string())?;
-    let module = lifted.run(module.clone(), &PassContext::default()).map_err(|e| e.to_string())?;
+    machine(&compiled(module, Pipeline::DefaultBuild)?, &[Device::cpu(0)]).and_then(|machine| numbers(&machine, args))
+}
+
+fn make(pass: &str) -> Result<Pass, String> {
+    transform::make_pass(pass, &relaxide_ir::Attrs::new()).map_err(|e| e.to_string())
+}
+
+fn compiled(module: &IRModule, pipeline: Pipeline) -> Result<Module, String> {
+    let mut options = CompileOptions { pipeline, ..CompileOptions::default() };
+    let module = make("LambdaLift")?.run(module.clone(), &PassContext::default()).map_err(|e| e.to_string())?;
     let executable = relaxide::compile(&module, &mut options).map_err(|e| e.to_string())?;
-    let library = executable.jit().map_err(|e| e.to_string())?;
-    let machine = VirtualMachine::of(&library).map_err(|e| e.to_string())?;
+    executable.jit().map_err(|e| e.to_string())
+}
+
+fn numbers(machine: &VirtualMachine, args: &[Any]) -> Result<Vec<f64>, String> {
     let views: Vec<_> = args.iter().map(Any::as_view).collect();
     let result = machine.invoke("main", &views).map_err(|e| e.to_string())?;
     let mut numbers = Vec::new();
@@ -213,7 +281,8 @@ fn results(module: &IRModule, args: &[Any]) -> Result<Vec<f64>, String> {
 
 fn flatten(value: &Any, out: &mut Vec<f64>) {
     if let Ok(tensor) = value.to::<Tensor>() {
-        out.extend(relaxide_relax::constant::as_floats(&tensor).unwrap_or_default());
+        let numbers = on_host(&tensor).ok().and_then(|tensor| relaxide_relax::constant::as_floats(&tensor));
+        out.extend(numbers.unwrap_or_default());
     } else if let Ok(shape) = value.to::<Shape>() {
         out.extend(shape.as_slice().iter().map(|d| *d as f64));
     } else if let Ok(array) = value.to::<Array>() {

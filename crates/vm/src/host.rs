@@ -13,6 +13,9 @@ use relaxide_runtime::memory::Buffer;
 
 use crate::closure::Closure;
 
+/// The index of the device that values lie on of which a program says nothing else.
+pub(crate) const MAIN_DEVICE: i64 = 0;
+
 /// The index that a program gives for the processor's own memory.
 pub(crate) const HOST_DEVICE: i64 = -1;
 

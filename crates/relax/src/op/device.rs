@@ -99,6 +99,16 @@ pub fn placed(cx: &CallCx, ty: Type) -> Result<Type, OpError> {
     }
 }
 
+/// The type of what a kernel computes from arguments: it lies on their device, where they say one.
+pub fn beside(args: &[Expr], ty: Type) -> Type {
+    let mut devices = Vec::new();
+    args.iter().for_each(|arg| collect(&arg.ty(), &mut devices));
+    match devices.split_first() {
+        Some((first, rest)) if rest.iter().all(|device| device.is_same(first)) => on(&ty, first),
+        _ => ty,
+    }
+}
+
 fn name(device: &VDevice) -> String {
     device.to_string()
 }

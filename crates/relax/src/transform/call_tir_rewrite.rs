@@ -11,6 +11,8 @@
 //! y = alloc
 //! ```
 //!
+//! An output whose type says no device lies where the inputs do.
+//!
 //! Scalars that follow the tensors (`tir_vars`) go through `vm.call_tir_dyn`, which opens a shape into scalars. Outputs that
 //! `call_tir_inplace` writes over an input are that input, unless that is a constant: constants outlive the call, so a copy
 //! is overwritten in its place.
@@ -30,6 +32,7 @@ use relaxide_ir::{Attrs, TensorType, Type, VDevice};
 
 use crate::analysis::aliases::{Aliases, Holds};
 use crate::op::core::output_types;
+use crate::op::device::beside;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::transform::emit;
 use crate::*;
@@ -78,9 +81,10 @@ impl CallTirRewrite {
             None => Vec::new(),
         };
         let inplace = call.attrs.ints("inplace_indices").unwrap_or_default();
+        let result = beside(&inputs, call.ty.clone());
         let mut outputs = Vec::new();
         let mut fresh = Vec::new();
-        for (i, ty) in output_types(&call.ty).iter().enumerate() {
+        for (i, ty) in output_types(&result).iter().enumerate() {
             match inplace.get(i).and_then(|at| usize::try_from(*at).ok()) {
                 Some(at) => {
                     let input = inputs.get_mut(at).ok_or_else(|| no_input(at))?;

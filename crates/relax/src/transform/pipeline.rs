@@ -45,7 +45,8 @@ pub struct Pipeline {
     pub stages: &'static [(Stage, &'static [&'static str])],
 }
 
-/// Where the module lists devices: values get theirs, and what crosses is copied.
+/// Where the module lists devices: values get theirs, and what crosses is copied. Once for those of the program, and once more for
+/// those that passes made since: constants, and what is computed from nothing.
 const PLACE: &[&str] = &["RealizeVDevice"];
 const DISPATCH: &[&str] = &["DispatchSampling", "DispatchSortScan"];
 const FUSED: &[&str] =
@@ -123,6 +124,7 @@ static PIPELINES: &[Pipeline] = &[
         stages: &[
             (Stage::Dispatch, DISPATCH),
             (Stage::Legalize, &["LegalizeOps(fast=True)"]),
+            (Stage::Legalize, PLACE),
             (Stage::Lower, OPEN),
             (Stage::Lower, CALLS),
             (Stage::Finalize, PLAN),
@@ -139,6 +141,7 @@ static PIPELINES: &[Pipeline] = &[
             (Stage::Legalize, GRAPH),
             (Stage::Append, KEEP_APPENDS),
             (Stage::Legalize, KERNELS),
+            (Stage::Legalize, PLACE),
             (Stage::Legalize, TARGETS),
             (Stage::Lower, OPEN),
             (Stage::Append, APPEND_IN_PLACE),

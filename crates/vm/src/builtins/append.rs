@@ -8,7 +8,7 @@ use relaxide_runtime::memory::room::{self, Spare};
 use relaxide_runtime::memory::{AllocatorKind, Buffer, allocator};
 
 use super::{Args, Builtin};
-use crate::host::{HOST_DEVICE, Host};
+use crate::host::{Host, MAIN_DEVICE};
 
 /// Appends where the tensor lies. The machine asks for it by name, to know which parameters may have gaps.
 pub(crate) const APPEND_IN_PLACE: &str = "vm.builtin.append_in_place";
@@ -30,7 +30,7 @@ fn append(args: &Args<'_, '_>) -> Result<Any, Error> {
 fn append_in_place(host: &dyn Host, args: &Args<'_, '_>) -> Result<Any, Error> {
     args.expect_len(4, 4)?;
     let spare = if host.gives_strided_results() { Spare::Half } else { Spare::None };
-    behind_each_other(args, 1, spare, |bytes| host.buffer(HOST_DEVICE, bytes))
+    behind_each_other(args, 1, spare, |bytes| host.buffer(MAIN_DEVICE, bytes))
 }
 
 /// `first` is where the tensors stand among the arguments.

@@ -51,6 +51,7 @@ use super::emit::call_dps_packed;
 use super::fuse_by_pattern::strings;
 use super::root_block::{root_block, statements};
 use crate::op::core::{CallTir, call_tir};
+use crate::op::device::beside;
 use crate::rewrite::{Action, Rewrite, rewrite_module};
 use crate::*;
 
@@ -225,7 +226,8 @@ impl Rewrite for LibraryCalls {
             }
             Cut::Front { library: places, between, rest, others } if tir.outputs.len() == 1 => {
                 let (Some(first), Some(others)) = (args(places), args(others)) else { return Ok(Action::Bind(value)) };
-                let first = b.emit(call_dps_packed(library.clone(), first, between.clone(), call.span.clone()))?;
+                let between = beside(&first, between.clone());
+                let first = b.emit(call_dps_packed(library.clone(), first, between, call.span.clone()))?;
                 let rest: Ref<GlobalVar> = b.add_kernel((**rest).clone(), REST);
                 let ty: Type = call.ty.clone();
                 Ok(Action::Bind(call_tir(rest, [vec![first], others].concat(), ty)?))
