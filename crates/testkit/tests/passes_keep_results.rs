@@ -237,12 +237,7 @@ fn machine(program: &Module, devices: &[Device]) -> Result<VirtualMachine, Strin
     VirtualMachine::new(program, &devices).map_err(|e| e.to_string())
 }
 
-fn agree(
-    expected: &[f64],
-    found: &[f64],
-    tolerance: f64,
-    overflows: impl Fn(f64, f64) -> bool,
-) -> Result<(), String> {
+fn agree(expected: &[f64], found: &[f64], tolerance: f64, overflows: impl Fn(f64, f64) -> bool) -> Result<(), String> {
     if found.len() != expected.len() {
         return Err(format!("{} numbers instead of {}", found.len(), expected.len()));
     }

@@ -45,7 +45,8 @@ impl Split {
             }
             _ => match (operand.as_var(), operand.ty()) {
                 (Some(var), Type::Tensor(_)) if self.on.get(var.name()).copied().unwrap_or(0) != to => {
-                    let attrs = Attrs::new().with("dst_vdevice", AttrValue::Object(self.devices[to].clone().into_object()));
+                    let attrs =
+                        Attrs::new().with("dst_vdevice", AttrValue::Object(self.devices[to].clone().into_object()));
                     b.op("to_vdevice", [operand.clone()], attrs)
                 }
                 _ => Ok(operand.clone()),
