@@ -85,6 +85,6 @@ pub use small_float::{SmallFloat, Special};
 pub use string::{Bytes, Str};
 pub use structural::{
     CompareOptions, FreeVars, Mismatch, PathStep, Side, StructuralEqual, StructuralHash, StructuralKey, first_mismatch,
-    structural_equal, structural_hash, value_hash,
+    structural_equal, structural_hash, structural_key, value_hash,
 };
 pub use tensor::{ALIGNMENT, Element, Tensor};

@@ -26,7 +26,7 @@ use crate::proto::{GraphProto, NodeProto, TensorProto};
 use crate::quantized::dequantized::{self, Dequantized};
 use crate::quantized::requantized::Product;
 use crate::scope::Scope;
-use crate::symbolic;
+use crate::symbolic::{self, Symbolic};
 use crate::value::Value;
 use crate::{text, text_ops};
 
@@ -385,7 +385,9 @@ fn origin(proto: &NodeProto) -> Ref<Span> {
 /// Imports a node whose inputs are known.
 fn import_node(scope: &mut Scope, rule: Rule, node: &Node) -> Result<Vec<Value>, NodeError> {
     if let Some(value) = symbolic::evaluate(node) {
-        return Ok(vec![Value::Symbolic(value)]);
+        let is_constant = node.inputs.iter().flatten().all(|v| matches!(v, Value::Constant(_)));
+        let tensor = value.tensor().filter(|tensor| is_constant && Symbolic::from_tensor(tensor).is_some());
+        return Ok(vec![tensor.map_or(Value::Symbolic(value), Value::Constant)]);
     }
     let values = match text_ops::moved(scope, rule, node)? {
         Some(values) => values,

@@ -84,13 +84,10 @@ impl Scope<'_> {
 
     /// A symbolic value as a tensor.
     fn build(&mut self, value: &Symbolic) -> Result<Expr> {
+        if let Some(tensor) = value.tensor() {
+            return Ok(Expr::constant(tensor));
+        }
         let dims: Vec<i64> = value.shape.iter().map(|&d| d as i64).collect();
-        if let Some(numbers) = value.literals() {
-            return self.whole(&numbers, &dims, value.dtype);
-        }
-        if let Some(numbers) = value.elements.iter().map(|e| e.as_float()).collect::<Option<Vec<_>>>() {
-            return self.constant(&numbers, &dims, value.dtype);
-        }
         // Numerators and denominators are shapes; their quotient is the value.
         let (nums, dens): (Vec<_>, Vec<_>) = value.elements.iter().map(|e| e.parts()).unzip();
         let mut tensor = self.shape_tensor(nums, value.dtype)?;

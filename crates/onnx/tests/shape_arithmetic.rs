@@ -141,8 +141,40 @@ fn choices_are_made_where_dimensions_decide_them() {
 }
 
 #[test]
-fn constants_of_floats_stay_constants() {
-    assert!(eval("Add", &[&float(1.0), &float(2.0)], &[]).is_none());
+fn bounds_are_kept_to() {
+    let s = Dims::new().shape;
+    let h = eval("Gather", &[&s, &number(2)], &[]).unwrap();
+    let above = eval("Sub", &[&h, &number(7)], &[]).unwrap();
+    let cases = vec![
+        ("a lower bound", eval("Clip", &[&above, &number(0)], &[]), "[] [max(h - 7, 0)]"),
+        ("a bound that decides", eval("Clip", &[&h, &number(-3), &number(-1)], &[]), "[] [-1]"),
+        ("literals", eval("Clip", &[&ints(&[-4, 2, 9]), &number(0), &number(5)], &[]), "[3] [0, 2, 5]"),
+        ("absolute", eval("Abs", &[&ints(&[-4, 3])], &[]), "[2] [4, 3]"),
+        ("not below", eval("GreaterOrEqual", &[&s, &number(-1)], &[]), "[4] [1, 1, 1, 1]"),
+        ("not above", eval("LessOrEqual", &[&ints(&[1, 2, 3]), &number(2)], &[]), "[3] [1, 1, 0]"),
+    ];
+    check(cases);
+}
+
+#[test]
+fn constants_of_floats_are_computed_where_that_is_exact() {
+    let third = eval("Div", &[&float(23.0), &float(3.0)], &[]);
+    let above = eval("Ceil", &[third.as_ref().unwrap()], &[]);
+    let cases = vec![
+        ("a sum", eval("Add", &[&float(1.0), &float(2.5)], &[]), "[] [3.5]"),
+        ("a half rounded up", eval("Ceil", &[&float(0.5)], &[]), "[] [1]"),
+        ("a quotient of whole numbers, rounded up", above, "[] [8]"),
+        (
+            "a quotient that is rounded is left to the program",
+            eval("Div", &[&float(2.5), &float(3.0)], &[]),
+            "untracked",
+        ),
+        ("a sum that is rounded, too", eval("Add", &[&float(16_777_216.0), &float(0.5)], &[]), "untracked"),
+        ("a zero that is negative, too", eval("Mul", &[&float(-2.0), &float(0.0)], &[]), "untracked"),
+        ("and one that is given", eval("Add", &[&float(-0.0), &float(-0.0)], &[]), "untracked"),
+        ("less than half rounded up", eval("Ceil", &[&float(-0.5)], &[]), "untracked"),
+    ];
+    check(cases);
     let big = Value::Constant(Tensor::zeros(&[100], DataType::int(64)).unwrap());
     assert!(eval("Add", &[&big, &number(1)], &[]).is_none());
 }

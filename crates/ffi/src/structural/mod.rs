@@ -133,7 +133,17 @@ pub fn structural_equal<A: Handle, B: Handle>(a: &A, b: &B, free_vars: FreeVars)
 
 /// The hash that goes with [`structural_equal`].
 pub fn structural_hash<A: Handle>(a: &A, free_vars: FreeVars) -> u64 {
-    let mut hash = StructuralHash::new();
+    hash_of(StructuralHash::new(), a, free_vars)
+}
+
+/// What equal graphs have in common, to look them up by before they are compared: the hash without the elements of tensors, which
+/// may be all weights of a model.
+pub fn structural_key<A: Handle>(a: &A, free_vars: FreeVars) -> u64 {
+    let options = CompareOptions { skip_tensor_content: true, ..CompareOptions::default() };
+    hash_of(StructuralHash::with_options(options), a, free_vars)
+}
+
+fn hash_of<A: Handle>(mut hash: StructuralHash, a: &A, free_vars: FreeVars) -> u64 {
     match free_vars {
         FreeVars::Mapped => hash.def_region(|hash| hash.object(a.as_object())),
         FreeVars::Same => hash.object(a.as_object()),

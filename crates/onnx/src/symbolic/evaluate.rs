@@ -14,11 +14,40 @@ pub fn evaluate(node: &Node) -> Option<Symbolic> {
     let inputs: Vec<Option<Symbolic>> =
         node.inputs.iter().map(|v| v.as_ref().map(Value::symbolic)).map(Option::flatten).collect();
     let given = node.inputs.iter().filter(|v| v.is_some()).count();
-    if given == 0 || inputs.iter().flatten().count() != given || !worth_tracking(node) {
+    if given == 0 || inputs.iter().flatten().count() != given {
         return None;
     }
     let input = |i: usize| inputs.get(i).and_then(Option::as_ref);
-    evaluated(node, &inputs, input(0)?).filter(is_exact)
+    let value = evaluated(node, &inputs, input(0)?).filter(is_exact)?;
+    let is_symbolic = node.inputs.iter().flatten().any(|v| matches!(v, Value::Symbolic(_)));
+    (is_symbolic || is_representable(node, &inputs, &value)).then_some(value)
+}
+
+/// Whether an operator on constants gives, in floats, exactly these numbers, and no zero that is negative. Quotients of whole numbers
+/// count too: rounded, they lie between the same whole numbers.
+fn is_representable(node: &Node, inputs: &[Option<Symbolic>], value: &Symbolic) -> bool {
+    let bits: u32 = match (value.dtype.is_float(), value.dtype.bits) {
+        (false, _) => return true,
+        (true, 64 | 32) => 24,
+        (true, 16) => 8,
+        (true, _) => return false,
+    };
+    let most = 1i64 << bits;
+    let are_whole = |input: &Symbolic| input.literals().is_some();
+    let held = |e: &Ratio| {
+        let (num, den) = e.parts();
+        let (num, den) = (num.as_int()?, den.as_int()?);
+        let is_held =
+            den.count_ones() == 1 || node.op() == "Div" && bits == 24 && inputs.iter().flatten().all(are_whole);
+        (num.abs() <= most && den <= most && is_held).then_some(num)
+    };
+    let Some(numbers) = value.elements.iter().map(held).collect::<Option<Vec<_>>>() else { return false };
+    let has_negative = || {
+        let elements = inputs.iter().flatten().flat_map(|input| &input.elements);
+        elements.into_iter().any(|e| e.as_float().is_none_or(|v| v < 0.0))
+    };
+    let may_negate_zero = matches!(node.op(), "Mul" | "Div" | "Neg" | "Ceil" | "Round");
+    !(may_negate_zero && numbers.contains(&0) && (node.op() == "Neg" || has_negative()))
 }
 
 /// Whether every element is what the program would compute: literals that the type holds. What would wrap around, or leave
@@ -50,9 +79,15 @@ fn evaluated(node: &Node, inputs: &[Option<Symbolic>], x: &Symbolic) -> Option<S
             let largest = if node.op() == "Max" { Largest::Yes } else { Largest::No };
             inputs.iter().flatten().skip(1).try_fold(x.clone(), |m, y| zip(&m, y, |a, b| a.extreme(b, largest)))
         }
+        "Clip" => clip(node, inputs),
+        "Abs" => zip(x, &map(x, |e| Some(e.neg()))?, |a, b| a.extreme(b, Largest::Yes)),
         "Equal" => compare(x, input(1)?, Ratio::equals),
         "Less" => compare(x, input(1)?, Ratio::less),
         "Greater" => compare(input(1)?, x, Ratio::less),
+        "LessOrEqual" => compare(input(1)?, x, |a, b| a.less(b).map(|less| !less)),
+        "GreaterOrEqual" => compare(x, input(1)?, |a, b| a.less(b).map(|less| !less)),
+        "And" => compare(x, input(1)?, |a, b| Some(a.as_int()? != 0 && b.as_int()? != 0)),
+        "Or" => compare(x, input(1)?, |a, b| Some(a.as_int()? != 0 || b.as_int()? != 0)),
         "Not" => map(x, |e| Some(Ratio::int(i64::from(e.as_int()? == 0)))),
         "Where" => choose(x, input(1)?, input(2)?),
         "Neg" => map(x, |e| Some(e.neg())),
@@ -73,13 +108,6 @@ fn evaluated(node: &Node, inputs: &[Option<Symbolic>], x: &Symbolic) -> Option<S
     }
 }
 
-/// Whether an input depends on dimensions, or all are integers: float constants stay constants.
-fn worth_tracking(node: &Node) -> bool {
-    let mut inputs = node.inputs.iter().flatten();
-    inputs.clone().any(|v| matches!(v, Value::Symbolic(_)))
-        || inputs.all(|v| matches!(v, Value::Constant(t) if !t.dtype().is_float()))
-}
-
 fn dtype_of(element: i64) -> Option<DataType> {
     let element = ElementType::try_from(i32::try_from(element).ok()?).ok()?;
     crate::constant::dtype(element)
@@ -94,6 +122,20 @@ fn cast(x: &Symbolic, dtype: DataType) -> Option<Symbolic> {
         x.elements.iter().map(|e| fits(e.trunc(), dtype)).collect::<Option<_>>()?
     };
     Some(Symbolic { dtype, shape: x.shape.clone(), elements })
+}
+
+/// Bounds are inputs, or attributes before opset 11.
+fn clip(node: &Node, inputs: &[Option<Symbolic>]) -> Option<Symbolic> {
+    if node.float("min").ok()?.is_some() || node.float("max").ok()?.is_some() {
+        return None;
+    }
+    let bounds = [(1, Largest::Yes), (2, Largest::No)];
+    bounds.into_iter().try_fold(inputs.first()?.clone()?, |x, (i, largest)| {
+        match inputs.get(i).and_then(Option::as_ref) {
+            Some(bound) => zip(&x, bound, |a, b| a.extreme(b, largest)),
+            None => Some(x),
+        }
+    })
 }
 
 /// A literal must lie in the type; a dimension is taken to.

@@ -66,7 +66,12 @@ impl Symbolic {
         }
         let dtype = tensor.dtype();
         let elements = if dtype.is_float() {
-            constant::floats(tensor).ok()?.into_iter().map(Ratio::float).collect::<Option<_>>()?
+            let is_negative_zero = |v: &f64| *v == 0.0 && v.is_sign_negative();
+            let floats = constant::floats(tensor).ok()?;
+            if floats.iter().any(is_negative_zero) {
+                return None;
+            }
+            floats.into_iter().map(Ratio::float).collect::<Option<_>>()?
         } else {
             // What is beyond the largest int64 is no expression.
             let beyond = |v: i64| dtype.is_uint() && dtype.bits == 64 && v < 0;
@@ -84,6 +89,16 @@ impl Symbolic {
     /// The elements as integers, where all are literals.
     pub fn literals(&self) -> Option<Vec<i64>> {
         self.elements.iter().map(Ratio::as_int).collect()
+    }
+
+    /// The tensor, where all elements are literals.
+    pub fn tensor(&self) -> Option<Tensor> {
+        let dims: Vec<i64> = self.shape.iter().map(|&d| d as i64).collect();
+        let numbers = || self.elements.iter().map(Ratio::as_float).collect::<Option<Vec<_>>>();
+        match self.literals() {
+            Some(whole) => relaxide_frontend::constant::whole(&whole, &dims, self.dtype).ok(),
+            None => relaxide_frontend::constant::filled(&numbers()?, &dims, self.dtype).ok(),
+        }
     }
 
     /// The symbolic variables in the elements.

@@ -16,7 +16,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::{FreeVars, Ref, structural_equal, structural_hash};
+use relaxide_ffi::{FreeVars, Ref, structural_equal, structural_key};
 use relaxide_ir::Type;
 use relaxide_ir::pass::{ParamDefault, ParamKind, PassInfo, PassParam};
 
@@ -136,7 +136,7 @@ impl ExprMutator for Eliminate {
             && !self.overwritten.contains(&bound.var)
             && !(self.call_only && matches!(bound.value, Expr::TupleGetItem(_)))
         {
-            let hash = structural_hash(&bound.value, FreeVars::Same);
+            let hash = structural_key(&bound.value, FreeVars::Same);
             let earlier = self.earlier(hash, &bound.value, &bound.var);
             self.known.entry(hash).or_default().push((bound.value.clone(), bound.var.clone()));
             if let Some(earlier) = earlier {

@@ -217,7 +217,7 @@ impl Joint {
 
     /// The variable that holds a value.
     fn computed(&mut self, var: &AnyVar, value: Expr) -> AnyVar {
-        let alike = self.known.entry(relaxide_ffi::structural_hash(&value, relaxide_ffi::FreeVars::Same)).or_default();
+        let alike = self.known.entry(relaxide_ffi::structural_key(&value, relaxide_ffi::FreeVars::Same)).or_default();
         if let Some((_, known)) =
             alike.iter().find(|(e, _)| relaxide_ffi::structural_equal(e, &value, relaxide_ffi::FreeVars::Same).is_ok())
         {

@@ -15,7 +15,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use relaxide_ffi::{FreeVars, Ref, structural_equal, structural_hash};
+use relaxide_ffi::{FreeVars, Ref, structural_equal, structural_key};
 use relaxide_ir::pass::{PassInfo, PassResult};
 use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
 
@@ -135,7 +135,7 @@ impl Merge {
 
     /// The name of an equal function, or of this one, which is added to the module.
     fn named(&mut self, nameless: &Ref<Function>, members: &[&Ref<VarBinding>], backend: &str) -> Ref<GlobalVar> {
-        let hash = structural_hash(nameless, FreeVars::Mapped);
+        let hash = structural_key(nameless, FreeVars::Mapped);
         let mut alike = self.made.get(&hash).into_iter().flatten();
         if let Some((_, callee)) = alike.find(|(known, _)| structural_equal(known, nameless, FreeVars::Mapped).is_ok())
         {

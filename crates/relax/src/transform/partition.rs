@@ -218,7 +218,7 @@ impl Made {
         hint: &str,
     ) -> Ref<relaxide_ir::GlobalVar> {
         let func = Ref::new(func);
-        let alike = self.0.entry(relaxide_ffi::structural_hash(&func, relaxide_ffi::FreeVars::Mapped)).or_default();
+        let alike = self.0.entry(relaxide_ffi::structural_key(&func, relaxide_ffi::FreeVars::Mapped)).or_default();
         if let Some((_, var)) =
             alike.iter().find(|(f, _)| relaxide_ffi::structural_equal(f, &func, relaxide_ffi::FreeVars::Mapped).is_ok())
         {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
-use relaxide_ffi::{DataType, FreeVars, Ref, structural_equal, structural_hash};
+use relaxide_ffi::{DataType, FreeVars, Ref, structural_equal, structural_key};
 use relaxide_ir::prim::{PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::span::Span;
 use relaxide_ir::{Attrs, GlobalVar, IRModule, Type, Var};
@@ -81,7 +81,7 @@ impl Outliner {
     /// Adds a function, or finds the one that is equal to it.
     fn add(&mut self, func: Function, name: &str) -> Ref<GlobalVar> {
         let func = Ref::new(func);
-        let alike = self.made.entry(structural_hash(&func, FreeVars::Mapped)).or_default();
+        let alike = self.made.entry(structural_key(&func, FreeVars::Mapped)).or_default();
         if let Some((_, var)) = alike.iter().find(|(known, _)| structural_equal(known, &func, FreeVars::Mapped).is_ok())
         {
             return var.clone();

@@ -75,6 +75,9 @@ pub enum ImageForm {
     InTiles,
 }
 
+/// Registers that weights and pixels of a window's next tap are loaded into before those of the last one are done with.
+const LOADED_AHEAD: i64 = 6;
+
 /// Panels that share a chunk's tiles at least: fewer do not pay for the copy. Tiles in many registers have more to do for each pixel that they
 /// read, and wait less for it.
 const LEAST_PANELS: i64 = 4;
@@ -135,15 +138,21 @@ pub(super) fn decide(
     let divisors = (1..=MOST_VECTORS).filter(|vectors| width / lanes % vectors == 0);
     let vectors = divisors.max_by_key(rate).unwrap_or(1);
     let fitting = fitting(vectors);
+    let taps = product(window.taps().map(|tap| &tap.extent)).as_int().unwrap_or(1);
+    let leaves_room = taps > 1 && machine.vector_registers >= FULL_REGISTERS;
     let pixels = choices.choose(Guess {
         name: "pixels",
-        value: fitting,
+        value: if leaves_room { (fitting - LOADED_AHEAD / vectors).max(1) } else { fitting },
         domain: Domain::range(1, fitting),
-        reason: "so many sums of a pixel's channels fit the registers beside a row of weights",
+        reason: match leaves_room {
+            true => {
+                "so many sums of a pixel's channels fit the registers beside rows of weights for two taps of the window"
+            }
+            false => "so many sums of a pixel's channels fit the registers beside a row of weights",
+        },
         limit: "a tile has a pixel, and no more than registers have room for",
     });
     let image = image_form(machine, channel, window, width, choices);
-    let taps = product(window.taps().map(|tap| &tap.extent)).as_int().unwrap_or(1);
     // Of an image that is read where it lies, each channel has a line of the cache.
     let line = if image == ImageForm::InPlace { elements_in_line(dtype) } else { 0 };
     let bytes = (taps * width + line) * i64::from(dtype.bits / 8);
