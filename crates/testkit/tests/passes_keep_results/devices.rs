@@ -6,15 +6,20 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::pass::PassResult;
 use relaxide_ir::{AttrValue, Attrs, IRModule, Type, VDevice};
-use relaxide_relax::rewrite::{Action, Rewrite, rewrite_module};
-use relaxide_relax::{AnyVar, BlockBuilder, BuildError, Expr, op};
+use relaxide_relax::rewrite::{Action, Rewrite, rewrite_function};
+use relaxide_relax::{AnyVar, BlockBuilder, BuildError, Expr, Function, op};
 
-/// The module over these two devices; its parameters and results lie on the first.
-pub fn split(module: IRModule, devices: [Ref<VDevice>; 2], seed: u32) -> PassResult {
-    let module = IRModule { vdevices: devices.to_vec(), ..module };
-    rewrite_module("split", module, &mut Split { devices, state: seed, current: 0, on: HashMap::new() })
+/// The module over these two devices; its parameters and results lie on the first. Functions that are to become one kernel stay whole.
+pub fn split(module: IRModule, devices: [Ref<VDevice>; 2], seed: u32) -> Result<IRModule, BuildError> {
+    let mut b = BlockBuilder::with_module(IRModule { vdevices: devices.to_vec(), ..module });
+    let mut split = Split { devices, state: seed, current: 0, on: HashMap::new() };
+    let functions: Vec<_> = b.module().functions_of::<Function>().map(|(name, f)| (name.to_string(), f)).collect();
+    for (name, func) in functions.into_iter().filter(|(_, f)| !f.attrs.bool("Primitive").unwrap_or(false)) {
+        let func = rewrite_function(&mut b, &func, &mut split)?;
+        b.module_mut().insert(name, func);
+    }
+    Ok(b.finish())
 }
 
 struct Split {
