@@ -4,6 +4,7 @@
 //! to read. Everything else on signed integers goes through functions that wrap around ([`integers`]).
 
 use relaxide_ir::BinaryOp;
+use relaxide_tir::intrin::Intrinsic;
 
 use super::{
     body::Body,
@@ -140,10 +141,10 @@ impl Body<'_, '_> {
     }
 
     /// The least or greatest value of a type.
-    pub fn limit(&self, name: &str, ty: Ty) -> Option<Code> {
-        let is_least = match name {
-            "min_value" => true,
-            "max_value" => false,
+    pub fn limit(&self, intrinsic: Intrinsic, ty: Ty) -> Option<Code> {
+        let is_least = match intrinsic {
+            Intrinsic::MinValue => true,
+            Intrinsic::MaxValue => false,
             _ => return None,
         };
         let number = match ty.kind {
