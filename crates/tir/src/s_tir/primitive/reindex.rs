@@ -16,7 +16,7 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{PrimExpr, PrimVisitor, VarMap, free_vars, int_of, substitute};
 
 use super::caching::{
-    Redirect, Spot, axes_over, behind, buffer_like, check_runs_through, copy_nest, insert_stage, only_writer,
+    Element, Redirect, Spot, axes_over, behind, buffer_like, check_runs_through, copy_nest, insert_stage, only_writer,
 };
 use super::reindexed_copy::check_inside;
 use super::structure::{body_list, free_name, holds};
@@ -86,7 +86,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let boxes: Vec<Interval> = axes.iter().map(|a| Interval::of_range(&a.min, &a.extent)).collect();
     let (spot, (nest, made)) = if writes {
         let spot = behind(tree, root, place.node, &[], block)?;
-        (spot, copy_nest(&name, axes, &boxes, (&copy, &mine), (&buffer, &theirs)))
+        (spot, copy_nest(&name, axes, &boxes, Element::new(&copy, &mine), Element::new(&buffer, &theirs)))
     } else {
         // In front of the block's own loops.
         let list = body_list(&tree.node(root).stmt);
@@ -97,7 +97,16 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
             return Err(refuse(reason).with_help("reindex before blocks are computed at each other's loops"));
         }
         let spot = Spot { parent: root, index };
-        (spot, copy_nest(&format!("{name}_reindex"), axes, &boxes, (&buffer, &theirs), (&copy, &mine)))
+        (
+            spot,
+            copy_nest(
+                &format!("{name}_reindex"),
+                axes,
+                &boxes,
+                Element::new(&buffer, &theirs),
+                Element::new(&copy, &mine),
+            ),
+        )
     };
     let users = scope.children.iter().filter(|id| if writes { scope.reads(**id, &buffer) } else { **id == place.node });
     let list = body_list(&tree.node(root).stmt);
