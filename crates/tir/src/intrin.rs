@@ -181,7 +181,7 @@ intrinsics! {
     StorageSync = "tvm_storage_sync", AtLeast(1);
     /// A product of small matrices by the threads of a warp, added to a third: fragments of the three; see [`crate::warp`].
     WarpMultiplyAdd = "warp_multiply_add", Exactly(3);
-    /// Matrices of 8 × 8 elements of 16 bits, of which each thread of a warp gives a row: turned around (1) or not (0), and the row.
+    /// Matrices of 8 × 8 elements of 16 bits, of which each thread of a warp gives a row: transposed (1) or not (0), and the row.
     /// See [`crate::warp`].
     WarpLoadMatrix = "warp_load_matrix", Exactly(2);
     /// The value of the thread that is so many places further in its part of a warp, or the thread's own where there is none: a mask of the

@@ -443,7 +443,7 @@ impl Machine {
         Ok(new_base)
     }
 
-    /// Calls a kernel on registers: values of data types are opened one level, and nothing is called for an empty result.
+    /// Calls a kernel on registers: values of data types are unpacked one level, and nothing is called for an empty result.
     fn call_kernel(&self, index: usize, outputs: usize, list: &[u32], registers: &[Any]) -> Result<(), Error> {
         if outputs == 1
             && let Some(last) = list.last()

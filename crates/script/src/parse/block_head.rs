@@ -41,7 +41,7 @@ impl Parser<'_> {
         if !made.is_empty() {
             for scope in &mut self.scopes {
                 let names = std::mem::take(scope);
-                let (behind, before) = names.into_iter().partition(|(_, value)| made.reach(value));
+                let (behind, before) = names.into_iter().partition(|(_, value)| made.among(value));
                 *scope = before;
                 hidden.push(behind);
             }
@@ -101,10 +101,10 @@ impl BoundNames {
     }
 
     /// Whether a value speaks of any of them.
-    fn reach(&self, value: &Value) -> bool {
+    fn among(&self, value: &Value) -> bool {
         match value {
-            Value::List(items) | Value::Tuple(items) => items.iter().any(|item| self.reach(item)),
-            Value::Map(items) => items.iter().any(|(_, item)| self.reach(item)),
+            Value::List(items) | Value::Tuple(items) => items.iter().any(|item| self.among(item)),
+            Value::Map(items) => items.iter().any(|(_, item)| self.among(item)),
             Value::Prim(e) => self.reach_prim(e),
             Value::Buffer(buffer) => self.reach_buffer(buffer),
             Value::Region(buffer, ranges) => {

@@ -154,7 +154,7 @@ impl Vm {
         Ok(())
     }
 
-    /// Empties the register that a plan is about to write. In a loop, it may hold what the plan made in the turn before.
+    /// Empties the register that a plan is about to write. In a loop, it may hold what the plan made in the iteration before.
     #[inline]
     fn release_before(&self, plan: u32, frame: &mut [Any], dst: u32, cache: &mut AllocationCache) -> Result<(), Error> {
         let place = register(frame, dst)?;
