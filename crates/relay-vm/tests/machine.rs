@@ -170,7 +170,7 @@ fn recursion_is_bounded_by_memory_and_not_by_the_stack() {
     let vm = machine(vec![function("main", &["n"], 8, code)], &["test.relay.dec"]);
     assert_eq!(value(&vm.run(&[(&int(300_000)).into()]).unwrap()), 0);
     vm.set_limits(Limits { depth: Some(100), ..Limits::default() });
-    assert!(vm.run(&[(&int(300)).into()]).unwrap_err().message().contains("100 active functions"));
+    assert!(vm.run(&[(&int(300)).into()]).unwrap_err().message().contains("the depth limit of 100 functions"));
 }
 
 #[test]

@@ -19,13 +19,13 @@ use super::allocation_cache::AllocationCache;
 use super::link::Callee;
 use super::plan::Source;
 use super::program::{Decoded, Destination, Operand, Operands};
-use super::pulse::Pulse;
 use super::resolve::ResolvedOp;
 use super::stack::{Frame, Stack};
 use super::{Vm, check_arity};
 use crate::builtins;
 use crate::closure::Closure;
 use crate::host::{self, Host};
+use crate::pulse::Pulse;
 
 /// Calls with more arguments gather them on the heap.
 const INLINE_ARGS: usize = 16;
