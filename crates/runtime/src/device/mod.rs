@@ -17,6 +17,7 @@ pub(crate) mod launch;
 pub mod payload;
 mod registry;
 pub mod remote;
+#[cfg(feature = "memory")]
 mod transfer;
 mod view;
 
@@ -30,6 +31,7 @@ pub(crate) use functions::functions;
 #[cfg(any(feature = "opencl", feature = "cuda"))]
 pub use launch::Axis;
 pub use registry::{device_api, device_exists, device_kinds, register_device};
+#[cfg(feature = "memory")]
 pub use transfer::{copy_into, copy_tensor, empty_tensor, on_host, to_device};
 pub(crate) use view::begin;
 pub use view::{fill_host, view_at};
