@@ -34,9 +34,9 @@ fn run(model: &str, inputs: &str, outputs: &str) -> Result<(), Box<dyn Error>> {
     let program = device::program(&load_module(model)?)?;
     let devices = [(Device::cpu(0), AllocatorKind::Pooled), (there, AllocatorKind::Pooled)];
     let machine = VirtualMachine::new(&program, &devices)?;
-    let given = params::load(&std::fs::read(inputs)?)?;
-    let mut numbered = given.into_iter().map(|(name, tensor)| Ok((name.parse::<usize>()?, tensor)));
-    let mut given = numbered.by_ref().collect::<Result<Vec<(usize, Tensor)>, std::num::ParseIntError>>()?;
+    let numbered = |(name, tensor): (String, Tensor)| Ok((name.parse()?, tensor));
+    let given = params::load(&std::fs::read(inputs)?)?.into_iter().map(numbered);
+    let mut given = given.collect::<Result<Vec<(usize, Tensor)>, std::num::ParseIntError>>()?;
     given.sort_by_key(|(number, _)| *number);
     let views: Vec<AnyView<'_>> = given.iter().map(|(_, tensor)| AnyView::from(tensor)).collect();
     let (result, counts) = device::copies(|| machine.invoke("main", &views));
