@@ -6,11 +6,11 @@
 /// Disjoint sets of elements.
 #[derive(Clone, Debug)]
 pub struct DisjointSets<T> {
-    nodes: Vec<Node<T>>,
+    nodes: Vec<Membership<T>>,
 }
 
 #[derive(Clone, Debug)]
-enum Node<T> {
+enum Membership<T> {
     /// In the set of another element.
     Link(usize),
     /// Stands for its set.
@@ -26,14 +26,14 @@ impl<T> Default for DisjointSets<T> {
 impl<T> FromIterator<T> for DisjointSets<T> {
     /// A set of one element for each value.
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> DisjointSets<T> {
-        DisjointSets { nodes: values.into_iter().map(Node::Root).collect() }
+        DisjointSets { nodes: values.into_iter().map(Membership::Root).collect() }
     }
 }
 
 impl<T> DisjointSets<T> {
     /// Adds an element in a set of its own, and gives its number.
     pub fn add(&mut self, value: T) -> usize {
-        self.nodes.push(Node::Root(value));
+        self.nodes.push(Membership::Root(value));
         self.nodes.len() - 1
     }
 
@@ -60,15 +60,15 @@ impl<T> DisjointSets<T> {
     /// The values of all sets.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.nodes.iter().filter_map(|node| match node {
-            Node::Root(value) => Some(value),
-            Node::Link(_) => None,
+            Membership::Root(value) => Some(value),
+            Membership::Link(_) => None,
         })
     }
 
     /// Sets the value of an element's set.
     pub fn set(&mut self, element: usize, value: T) {
         let root = self.shorten(element);
-        self.nodes[root] = Node::Root(value);
+        self.nodes[root] = Membership::Root(value);
     }
 
     /// Makes the set of `other` a part of the set of `into`, whose root and value stay. Gives the value that was that of `other`; `None` if
@@ -78,17 +78,17 @@ impl<T> DisjointSets<T> {
         if into == other {
             return None;
         }
-        match std::mem::replace(&mut self.nodes[other], Node::Link(into)) {
-            Node::Root(value) => Some(value),
-            Node::Link(_) => None,
+        match std::mem::replace(&mut self.nodes[other], Membership::Link(into)) {
+            Membership::Root(value) => Some(value),
+            Membership::Link(_) => None,
         }
     }
 
     fn root_and_value(&self, mut element: usize) -> (usize, &T) {
         loop {
             match &self.nodes[element] {
-                Node::Link(next) => element = *next,
-                Node::Root(value) => return (element, value),
+                Membership::Link(next) => element = *next,
+                Membership::Root(value) => return (element, value),
             }
         }
     }
@@ -97,8 +97,8 @@ impl<T> DisjointSets<T> {
     fn shorten(&mut self, element: usize) -> usize {
         let root = self.root(element);
         let mut at = element;
-        while let Node::Link(next) = self.nodes[at] {
-            self.nodes[at] = Node::Link(root);
+        while let Membership::Link(next) = self.nodes[at] {
+            self.nodes[at] = Membership::Link(root);
             at = next;
         }
         root

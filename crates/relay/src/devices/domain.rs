@@ -14,10 +14,10 @@ use crate::Type;
 pub(super) struct Domain(usize);
 
 /// What is known of the domains of a set, which are one.
-enum Known {
+enum KnownDomain {
     /// Not known.
     Free,
-    /// Known, and where that was said.
+    /// KnownDomain, and where that was said.
     Fixed(usize, Option<Ref<Span>>),
     /// A function's: parameters and result.
     Func(Vec<Domain>, Domain),
@@ -30,7 +30,7 @@ pub(super) struct Conflict {
 }
 
 pub(super) struct Domains {
-    sets: DisjointSets<Known>,
+    sets: DisjointSets<KnownDomain>,
     pub devices: Vec<VirtualDevice>,
 }
 
@@ -47,16 +47,16 @@ impl Domains {
         })
     }
 
-    fn add(&mut self, known: Known) -> Domain {
+    fn add(&mut self, known: KnownDomain) -> Domain {
         Domain(self.sets.add(known))
     }
 
     pub fn free(&mut self) -> Domain {
-        self.add(Known::Free)
+        self.add(KnownDomain::Free)
     }
 
     pub fn fixed(&mut self, device: usize, span: Option<&Ref<Span>>) -> Domain {
-        self.add(Known::Fixed(device, span.cloned()))
+        self.add(KnownDomain::Fixed(device, span.cloned()))
     }
 
     /// What a value of a type has: functions have one for each parameter.
@@ -65,20 +65,20 @@ impl Domains {
             Some(Type::Func(f)) => {
                 let params = f.args.iter().map(|ty| self.of_type(Some(ty))).collect();
                 let result = self.of_type(Some(&f.ret));
-                self.add(Known::Func(params, result))
+                self.add(KnownDomain::Func(params, result))
             }
             _ => self.free(),
         }
     }
 
     pub fn func(&mut self, params: Vec<Domain>, result: Domain) -> Domain {
-        self.add(Known::Func(params, result))
+        self.add(KnownDomain::Func(params, result))
     }
 
     /// Parameters and result, of a function.
     pub fn parts(&self, domain: Domain) -> Option<(Vec<Domain>, Domain)> {
         match self.sets.value(domain.0) {
-            Known::Func(params, result) => Some((params.clone(), *result)),
+            KnownDomain::Func(params, result) => Some((params.clone(), *result)),
             _ => None,
         }
     }
@@ -86,8 +86,8 @@ impl Domains {
     /// The device, if it is known; of a function, where its result is.
     pub fn known(&self, domain: Domain) -> Option<usize> {
         match self.sets.value(domain.0) {
-            Known::Fixed(device, _) => Some(*device),
-            Known::Func(_, result) => self.known(*result),
+            KnownDomain::Fixed(device, _) => Some(*device),
+            KnownDomain::Func(_, result) => self.known(*result),
             _ => None,
         }
     }
@@ -95,8 +95,8 @@ impl Domains {
     /// Says where what is not known is.
     pub fn default_to(&mut self, domain: Domain, device: usize) {
         for leaf in self.leaves(domain) {
-            if matches!(self.sets.value(leaf.0), Known::Free) {
-                self.sets.set(leaf.0, Known::Fixed(device, None));
+            if matches!(self.sets.value(leaf.0), KnownDomain::Free) {
+                self.sets.set(leaf.0, KnownDomain::Fixed(device, None));
             }
         }
     }
@@ -115,20 +115,20 @@ impl Domains {
             return Ok(());
         }
         match (self.sets.value(a.0), self.sets.value(b.0)) {
-            (Known::Func(p, r), Known::Func(q, s)) if p.len() == q.len() => {
+            (KnownDomain::Func(p, r), KnownDomain::Func(q, s)) if p.len() == q.len() => {
                 let pairs: Vec<(Domain, Domain)> = p.iter().copied().zip(q.iter().copied()).chain([(*r, *s)]).collect();
                 pairs.into_iter().try_for_each(|(a, b)| self.unify(a, b))
             }
-            (Known::Func(..), _) => self.leaves(a).into_iter().try_for_each(|leaf| self.unify(leaf, b)),
-            (_, Known::Func(..)) => self.leaves(b).into_iter().try_for_each(|leaf| self.unify(a, leaf)),
-            (Known::Free, _) => {
+            (KnownDomain::Func(..), _) => self.leaves(a).into_iter().try_for_each(|leaf| self.unify(leaf, b)),
+            (_, KnownDomain::Func(..)) => self.leaves(b).into_iter().try_for_each(|leaf| self.unify(a, leaf)),
+            (KnownDomain::Free, _) => {
                 self.sets.join(b.0, a.0);
                 Ok(())
             }
-            (Known::Fixed(x, one), Known::Fixed(y, other)) if x != y => {
+            (KnownDomain::Fixed(x, one), KnownDomain::Fixed(y, other)) if x != y => {
                 Err(Conflict { devices: [(*x, one.clone()), (*y, other.clone())] })
             }
-            (_, Known::Free) | (Known::Fixed(..), Known::Fixed(..)) => {
+            (_, KnownDomain::Free) | (KnownDomain::Fixed(..), KnownDomain::Fixed(..)) => {
                 self.sets.join(a.0, b.0);
                 Ok(())
             }

@@ -58,7 +58,6 @@ const COINED_DECLARATIONS: &[(&str, &str)] = &[
     (concat!("let re", "ach"), "dilated_extent, covered, or support"),
     (concat!("fn re", "ach"), "dilated_extent"),
     (concat!("re", "ach:"), "dilated_extent"),
-    (concat!("let ope", "ned: Vec"), "decomposed, or flattened"),
     (concat!("fn ope", "ned(stmt"), "decomposed, or flattened"),
 ];
 
