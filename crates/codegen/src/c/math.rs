@@ -5,7 +5,7 @@ use relaxide_tir::intrin::Intrinsic;
 use super::{
     body::Body,
     code::{Code, Level},
-    floats,
+    floats::{self, Helper},
 };
 use crate::shared::ScalarKind;
 
@@ -81,7 +81,7 @@ impl Body<'_, '_> {
                 Some(Code::infix(&Code::atom(one), "/", &root, Level::Mul))
             }
             (Intrinsic::Exp10, [x]) => Some(Code::call(&format!("pow{f}"), &[&Code::atom(ten), x])),
-            (Intrinsic::Sigmoid, [x]) => Some(Code::call(&floats::function(self.source, "sigmoid", kind), &[x])),
+            (Intrinsic::Sigmoid, [x]) => Some(Code::call(&floats::helper(self.source, Helper::Sigmoid, kind), &[x])),
             (Intrinsic::Fma, [x, y, z]) => Some(Code::call(&format!("fma{f}"), &[x, y, z])),
             (_, [x]) => Some(Code::call(&format!("{}{f}", found(UNARY)?), &[x])),
             (_, [x, y]) => Some(Code::call(&format!("{}{f}", found(BINARY)?), &[x, y])),
