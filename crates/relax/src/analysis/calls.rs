@@ -53,11 +53,11 @@ pub fn detect_recursion(module: &IRModule) -> Vec<Vec<String>> {
     let reaches = |a: &str, b: &str| below.get(a).is_some_and(|r| r.contains(b));
     let mut grouped: HashSet<&str> = HashSet::new();
     let mut groups = Vec::new();
-    for name in reach.keys() {
+    for name in below.keys() {
         if grouped.contains(name) || !reaches(name, name) {
             continue;
         }
-        let group: Vec<&str> = reach.keys().copied().filter(|b| reaches(name, b) && reaches(b, name)).collect();
+        let group: Vec<&str> = below.keys().copied().filter(|b| reaches(name, b) && reaches(b, name)).collect();
         grouped.extend(&group);
         groups.push(group.into_iter().map(str::to_string).collect());
     }

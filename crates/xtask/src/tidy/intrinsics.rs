@@ -45,7 +45,7 @@ fn of_back_end(file: &File, names: &[&str]) -> Vec<Problem> {
         let pieces: Vec<&str> = line.split('"').collect();
         let mut texts = (1..pieces.len()).step_by(2).map(|at| (pieces[at - 1], pieces[at], pieces.get(at + 1)));
         texts
-            .find(|(before, text, behind)| is_asked(before, text, behind.unwrap_or(&""), names))
+            .find(|(before, text, behind)| !is_other(text) && is_asked(before, text, behind.unwrap_or(&""), names))
             .map(|(_, t, _)| t.to_string())
     };
     let found = super::code(file).filter_map(|(at, line)| Some((at, asked(line)?)));
