@@ -85,7 +85,7 @@ def same(wanted, got):
         np.testing.assert_allclose(have.numpy(), want.numpy(), rtol=1e-4, atol=1e-4 * np.abs(want.numpy()).max())
 
 
-def agrees_over_handles(mod, op, numbers, feeds, folder):
+def agrees_over_handles(mod, op, numbers, feeds, copies, folder):
     assert OVER_HANDLES.exists(), "cargo build --release --workspace --examples"
     whole = relax.VirtualMachine(tvm.compile(mod, "llvm"), tvm.cpu())
     second = tvm.ir.VDevice(tvm.target.Target({"kind": "llvm", "target_device_type": 12}), 0)
@@ -99,9 +99,9 @@ def agrees_over_handles(mod, op, numbers, feeds, folder):
         assert done.returncode == 0, done.stderr
         found = tvm.runtime.load_param_dict((folder / "outputs").read_bytes())
         same(listed(whole["main"](*given)), [found[str(i)] for i in range(len(found))])
-        # Values crossed, in either direction.
+        # To the device, and back from it.
         to_device, from_device, _ = map(int, done.stdout.split())
-        assert to_device + from_device >= crossings, done.stdout
+        assert to_device + from_device >= copies, done.stdout
 
 
 # Behind residual sums: within a block, a sum would have one side on each device.
@@ -116,7 +116,7 @@ def test_resnet18(numbers):
 def test_resnet18_over_handles(numbers, tmp_path):
     rng = np.random.default_rng(1)
     feeds = [[rng.standard_normal((n, 3, side, side)).astype("float32")] for n, side in ((1, 64), (2, 33))]
-    agrees_over_handles(from_onnx(resnet18.build()), "relax.nn.relu", numbers, feeds, tmp_path)
+    agrees_over_handles(from_onnx(resnet18.build()), "relax.nn.relu", numbers, feeds, len(numbers), tmp_path)
 
 
 @pytest.mark.parametrize("numbers", [{2}, {1, 3}, {1, 2, 3, 4}])
@@ -127,9 +127,10 @@ def test_silero_vad_with_its_branches(numbers):
     agrees(from_onnx(model), "relax.nn.relu", numbers, feeds)
 
 
-@pytest.mark.parametrize("numbers", [{1, 3}, {1, 2, 3, 4}])
+# Two crossings, or four, in either branch, of which a run takes one.
+@pytest.mark.parametrize("numbers", [{1, 3, 6, 8}, {2, 5, 7, 10}, {1, 2, 3, 4, 6, 7, 8, 9}])
 def test_silero_vad_over_handles(numbers, tmp_path):
     model = onnx.load(str(silero.path("silero_vad")))
     names = [i.name for i in model.graph.input]
     feeds = [[feed[name] for name in names] for feed in silero.MODELS["silero_vad"]]
-    agrees_over_handles(from_onnx(model), "relax.nn.relu", numbers, feeds, tmp_path)
+    agrees_over_handles(from_onnx(model), "relax.nn.relu", numbers, feeds, len(numbers) // 2, tmp_path)
