@@ -25,6 +25,7 @@ pub mod cache;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod device;
+#[cfg(feature = "threads")]
 mod environment;
 pub mod file;
 pub mod fork;
