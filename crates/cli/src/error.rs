@@ -92,7 +92,7 @@ impl CliError {
     /// Each of several problems, where there are several.
     pub fn details(&self) -> Vec<serde_json::Value> {
         let CliError::Model(relaxide::Error::Import(error)) = self else { return Vec::new() };
-        let problem = |problem: &relaxide::onnx::Problem| serde_json::json!({ "place": problem.place.to_string(), "reason": problem.reason, "help": problem.help });
+        let problem = |problem: &relaxide::onnx::error::Problem| serde_json::json!({ "place": problem.place.to_string(), "reason": problem.reason, "help": problem.help });
         error.problems.iter().map(problem).collect()
     }
 

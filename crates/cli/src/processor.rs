@@ -11,11 +11,17 @@ fn kib(bytes: i64) -> String {
 
 /// The machine of a target, for people.
 pub fn text(target: &Target) -> String {
-    let machine = Machine::of(target);
-    match machine.device {
-        Some(_) => of_device(target, &machine),
-        None => of_processor(target, &machine),
+    match Machine::known(target) {
+        None => of_others(target),
+        Some(machine) if machine.device.is_some() => of_device(target, &machine),
+        Some(machine) => of_processor(target, &machine),
     }
+}
+
+/// A machine of a sort that is not described here.
+fn of_others(target: &Target) -> String {
+    let cores = target.num_cores().map_or("not known".to_owned(), |cores| format!("{cores}, which the target says"));
+    format!("target   {target}\nvectors  not known\ncaches   not known\nthreads  {cores}")
 }
 
 fn of_processor(target: &Target, machine: &Machine) -> String {
@@ -49,7 +55,12 @@ fn of_device(target: &Target, machine: &Machine) -> String {
 
 /// The machine of a target, for scripts.
 pub fn json(target: &Target) -> Value {
-    let machine = Machine::of(target);
+    let Some(machine) = Machine::known(target) else {
+        return json!({
+            "target": target.to_string(), "vector_bytes": null, "vector_registers": null, "fma": null, "l1_bytes": null,
+            "l2_bytes": null, "cores": target.num_cores(), "parallel_threshold": null, "device": null,
+        });
+    };
     let device = machine.device.as_ref().map(|limits| {
         json!({
             "threads_per_block": limits.threads, "shared_bytes_per_block": limits.shared_bytes,

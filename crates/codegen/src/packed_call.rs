@@ -1,6 +1,8 @@
 //! [`PackedCall`]: the intrinsics that call functions in the packed convention, as every back end reads them.
 
 use relaxide_ir::PrimExpr;
+use relaxide_ir::prim::PrimCall;
+use relaxide_tir::intrin::Intrinsic;
 
 /// Which function is called.
 #[derive(Clone, Copy)]
@@ -22,23 +24,41 @@ pub(crate) enum PackedCall<'a> {
 }
 
 impl<'a> PackedCall<'a> {
-    /// Reads an intrinsic by its name without prefix and its arguments; `None` if it is another one.
-    pub fn of(name: &str, args: &'a [PrimExpr]) -> Option<PackedCall<'a>> {
-        Some(match (name, args) {
-            ("call_packed" | "tvm_call_packed", [PrimExpr::Str(function), args @ ..]) => {
+    /// Reads an intrinsic and its arguments; `None` if it is another one.
+    pub fn of(intrinsic: Intrinsic, args: &'a [PrimExpr]) -> Option<PackedCall<'a>> {
+        Some(match (intrinsic, args) {
+            (Intrinsic::CallPacked, [PrimExpr::Str(function), args @ ..]) => {
                 PackedCall::Value(Callee::Registered(&function.value), args)
             }
-            ("call_cpacked" | "tvm_call_cpacked" | "call_kernel", [PrimExpr::Str(kernel), args @ ..]) => {
+            (Intrinsic::CallCpacked | Intrinsic::CallKernel, [PrimExpr::Str(kernel), args @ ..]) => {
                 PackedCall::Value(Callee::Kernel(&kernel.value), args)
             }
-            ("anylist_setitem_call_packed", [list, index, PrimExpr::Str(function), args @ ..]) => {
+            (Intrinsic::AnylistSetitemCallPacked, [list, index, PrimExpr::Str(function), args @ ..]) => {
                 PackedCall::IntoList(list, index, Callee::Registered(&function.value), args)
             }
-            ("anylist_setitem_call_cpacked", [list, index, PrimExpr::Str(kernel), args @ ..]) => {
+            (Intrinsic::AnylistSetitemCallCpacked, [list, index, PrimExpr::Str(kernel), args @ ..]) => {
                 PackedCall::IntoList(list, index, Callee::Kernel(&kernel.value), args)
             }
-            ("anylist_resetitem", [list, index]) => PackedCall::Reset(list, index),
+            (Intrinsic::AnylistResetitem, [list, index]) => PackedCall::Reset(list, index),
             _ => return None,
         })
     }
+}
+
+/// List and index of a call that reads a place of a list; `None` if it is another expression.
+pub(crate) fn list_item(arg: &PrimExpr) -> Option<[&PrimExpr; 2]> {
+    let call = call_of(arg, Intrinsic::AnylistGetitem)?;
+    let [list, index] = call.args.as_slice() else { return None };
+    Some([list, index])
+}
+
+/// Whether an argument is the address zero, which stands for no value.
+pub(crate) fn is_null(arg: &PrimExpr) -> bool {
+    call_of(arg, Intrinsic::Reinterpret)
+        .is_some_and(|call| call.dtype.is_handle() && call.args.iter().all(|address| address.as_int() == Some(0)))
+}
+
+fn call_of(arg: &PrimExpr, intrinsic: Intrinsic) -> Option<&PrimCall> {
+    let PrimExpr::Call(call) = arg else { return None };
+    (Intrinsic::of_call(&call.op) == Some(intrinsic)).then_some(call)
 }

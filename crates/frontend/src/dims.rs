@@ -58,9 +58,9 @@ fn may_be_equal(a: &PrimExpr, b: &PrimExpr) -> bool {
 fn at_lengths(a: &PrimExpr, b: &PrimExpr, lengths: &[i64]) -> impl Iterator<Item = (i64, i64)> {
     let mut all = variables(a);
     all.extend(variables(b));
-    (0..lengths.len()).filter_map(move |turn| {
+    (0..lengths.len()).filter_map(move |round| {
         let length =
-            |(i, var): (usize, &Ref<Var>)| (var.clone(), prim::int(lengths[(turn + i * (turn + 1)) % lengths.len()]));
+            |(i, var): (usize, &Ref<Var>)| (var.clone(), prim::int(lengths[(round + i * (round + 1)) % lengths.len()]));
         let lengths: prim::VarMap = all.iter().enumerate().rev().map(length).collect();
         let at = |dim: &PrimExpr| simplify(&prim::substitute(dim, &lengths)).as_int();
         at(a).zip(at(b))

@@ -66,7 +66,7 @@ pub(crate) fn from_file(proto: &TensorProto, source: Source<'_>) -> Result<Tenso
     let bytes = data(proto, dtype, expected, source)?;
     check_size(bytes.len(), expected)?;
     if dtype.is_packed() {
-        return made(&turned(dtype, &bytes), proto, dtype);
+        return made(&repacked(dtype, &bytes), proto, dtype);
     }
     made(&bytes, proto, dtype)
 }
@@ -81,10 +81,10 @@ fn check_size(got: usize, expected: u64) -> Result<(), TensorError> {
 }
 
 /// Elements that share bytes in the file's order, the first in the lower bits, in that of tensors.
-fn turned(dtype: DataType, bytes: &[u8]) -> Vec<u8> {
+fn repacked(dtype: DataType, bytes: &[u8]) -> Vec<u8> {
     let per_byte = 8 / dtype.bits.max(1);
-    let turn = |byte: &u8| (0..per_byte).map(|i| byte >> (i * dtype.bits)).collect::<Vec<u8>>();
-    packing::pack(dtype, &bytes.iter().flat_map(turn).collect::<Vec<u8>>())
+    let reversed = |byte: &u8| (0..per_byte).map(|i| byte >> (i * dtype.bits)).collect::<Vec<u8>>();
+    packing::pack(dtype, &bytes.iter().flat_map(reversed).collect::<Vec<u8>>())
 }
 
 /// The elements as little-endian bytes, wherever the file holds them.

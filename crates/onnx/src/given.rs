@@ -9,6 +9,8 @@ use prost::bytes::Bytes;
 use relaxide_ffi::Tensor;
 
 use crate::constant;
+pub use crate::constant::from_proto;
+pub use crate::external::Beside;
 use crate::model::Model;
 use crate::proto::{DimensionValue, TensorProto, TypeKind};
 

@@ -22,12 +22,12 @@ mod budget;
 mod com_microsoft;
 mod constant;
 mod dim_name;
-mod error;
+pub mod error;
 #[allow(unsafe_code, reason = "files are mapped into memory")]
 mod external;
 mod flow;
 mod functions;
-mod given;
+pub mod given;
 mod graph;
 mod import;
 mod long_dims;
@@ -37,14 +37,15 @@ mod model;
 mod names;
 mod node;
 mod ops;
-mod options;
+pub mod options;
 mod order;
 pub mod proto;
 mod quantized;
 mod recurrent;
 mod scope;
-mod signature;
+pub mod signature;
 mod symbolic;
+#[doc(hidden)]
 pub mod testing;
 mod text;
 mod text_ops;
@@ -52,11 +53,7 @@ mod value;
 
 use relaxide_frontend::dims;
 
-pub use constant::from_proto;
-pub use error::{ImportError, Location, ModelError, NodeError, Problem, TensorError};
-pub use external::Beside;
-pub use given::{GivenTensor, GivenWeights};
-pub use import::{OUTPUT_NAMES, TEXT_INPUTS, identifier, import};
+pub use error::{ImportError, ModelError};
+pub use import::import;
 pub use model::Model;
-pub use options::{ImportOptions, InputDim, InputNames, Weights};
-pub use signature::{Extent, Misfit, Signature, ValueSignature};
+pub use options::ImportOptions;

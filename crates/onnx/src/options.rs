@@ -3,6 +3,8 @@
 use indexmap::IndexMap;
 use relaxide_ffi::DataType;
 
+pub use crate::import::identifier;
+
 /// Options of [`crate::import`].
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {

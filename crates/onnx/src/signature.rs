@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+pub use crate::import::{OUTPUT_NAMES, TEXT_INPUTS};
 use crate::model::Model;
 use crate::proto::{
     DimensionValue, ElementType, GraphProto, NodeProto, TensorProto, TypeKind, TypeProto, ValueInfoProto,

@@ -2,7 +2,9 @@
 
 use crate::model::{Build, float};
 use relaxide_ir::AttrValue;
-use relaxide_onnx::{ImportOptions, InputDim, OUTPUT_NAMES, Weights};
+use relaxide_onnx::ImportOptions;
+use relaxide_onnx::options::{InputDim, Weights};
+use relaxide_onnx::signature::OUTPUT_NAMES;
 
 #[test]
 fn dimensions_of_one_name_are_one_variable_and_unnamed_ones_are_their_own() {

@@ -172,7 +172,7 @@ mod budget {
 mod signature {
     use super::*;
     use prost::Message;
-    use relaxide_onnx::Extent;
+    use relaxide_onnx::signature::Extent;
 
     fn tensor_type(element: ElementType, dims: &[Option<DimensionValue>]) -> TypeProto {
         let dim = dims.iter().map(|value| Dimension { value: value.clone(), ..Dimension::default() }).collect();

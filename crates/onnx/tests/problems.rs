@@ -1,8 +1,9 @@
 //! What keeps a model from being imported is reported at once, with the place and what to try.
 
 use crate::model::{Build, float, tensor};
+use relaxide_onnx::ImportOptions;
+use relaxide_onnx::options::InputDim;
 use relaxide_onnx::proto::{ElementType, StringStringEntryProto, TensorProto};
-use relaxide_onnx::{ImportOptions, InputDim};
 
 fn error(build: Build, outputs: &[&str]) -> String {
     build.import(outputs).err().map(|e| e.to_string()).unwrap_or_default()

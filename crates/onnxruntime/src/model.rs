@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use prost::bytes::Bytes;
 use relaxide::ffi::{Any, Ref};
+use relaxide::onnx::Model;
+use relaxide::onnx::given::Beside;
 use relaxide::onnx::proto::TypeProto;
-use relaxide::onnx::{Beside, Extent, Model, Signature};
+use relaxide::onnx::signature::{Extent, Signature};
 use relaxide::vm::ProfileReport;
 use relaxide::{CompileOptions, DimSpec, Error, OnnxOptions, VirtualMachine, Vm};
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use prost::bytes::Bytes;
 use relaxide::ffi::{Any, Array, signal};
-use relaxide::onnx::{Extent, ValueSignature};
+use relaxide::onnx::signature::{Extent, ValueSignature};
 use relaxide::vm::SHAPE_GUARD_ERROR;
 
 use crate::border::{array, array_mut, check_place, put, text};

@@ -8,7 +8,8 @@ use std::ffi::c_char;
 
 use prost::bytes::Bytes;
 use relaxide::ffi::Tensor;
-use relaxide::onnx::{GivenTensor, GivenWeights, Model};
+use relaxide::onnx::Model;
+use relaxide::onnx::given::{GivenTensor, GivenWeights};
 use sha2::{Digest, Sha256};
 
 use crate::border::{array, text, texts};

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use relaxide::onnx::{Beside, Extent, GivenTensor, Model, ValueSignature};
+use relaxide::onnx::Model;
+use relaxide::onnx::given::{Beside, GivenTensor};
+use relaxide::onnx::signature::{Extent, ValueSignature};
 
 use crate::error::{compiler, to_py};
 

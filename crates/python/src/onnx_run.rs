@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyType};
 use relaxide::ffi::{Any, AnyView, Array, DataType};
-use relaxide::onnx::{Extent, ValueSignature};
+use relaxide::onnx::signature::{Extent, ValueSignature};
 
 use crate::array::{Plain, array_of};
 use crate::function::Function;

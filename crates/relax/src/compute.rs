@@ -1,7 +1,7 @@
 //! Operators as computes: what a call computes on tensors of the compute language, without a kernel around it.
 //!
 //! A program over operators and one over computes describe the same numbers; this is the way from the first to the second, for
-//! those who write kernels of their own and want an operator as a part of one. An operator that is made of others is opened.
+//! those who write kernels of their own and want an operator as a part of one. An operator that is made of others is decomposed.
 //! Operators without a compute (those of the language itself, VM builtins) are refused.
 
 use std::collections::HashMap;

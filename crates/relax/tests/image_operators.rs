@@ -135,8 +135,8 @@ impl Geometry {
     }
 
     fn positions(&self, axis: usize, size: usize, kernel: usize, up: bool) -> usize {
-        let reach = self.dilation[axis] * (kernel as i64 - 1) + 1;
-        let spare = size as i64 + self.pad[axis] + self.pad[axis + 2] - reach;
+        let dilated_extent = self.dilation[axis] * (kernel as i64 - 1) + 1;
+        let spare = size as i64 + self.pad[axis] + self.pad[axis + 2] - dilated_extent;
         ((spare + if up { self.stride[axis] - 1 } else { 0 }) / self.stride[axis] + 1) as usize
     }
 

@@ -57,8 +57,8 @@ fn program(random: &mut Random) -> Result<IRModule, BuildError> {
                 1 => of("exp", b)?,
                 2 => b.op("add", [value.clone(), value.clone()], Attrs::new())?,
                 3 => {
-                    let turned = of("permute_dims", b)?;
-                    b.op("permute_dims", [turned], Attrs::new())?
+                    let transposed = of("permute_dims", b)?;
+                    b.op("permute_dims", [transposed], Attrs::new())?
                 }
                 _ => b.op("nn.softmax", [value.clone()], Attrs::new())?,
             };

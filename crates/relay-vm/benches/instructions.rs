@@ -86,19 +86,19 @@ fn on_list(mut with_fields: Vec<I>, result: i64) -> Vec<I> {
     code
 }
 
-/// A list walked along, turned, and copied by a recursion that is not in the last place.
+/// A list walked along, reversed, and copied by a recursion that is not in the last place.
 fn lists(length: usize) -> [f64; 3] {
     let kills = |registers: &[i64]| registers.iter().map(|dst| I::KillRegister { dst: *dst }).collect::<Vec<I>>();
     let walk = [kills(&[0, 1]), vec![I::Invoke { func: 0, dst: 6, args: vec![5, 4] }]].concat();
     let made = I::AllocAdt { tag: 1, dst: 7, fields: vec![4, 1] };
-    let turn =
+    let reverse =
         [kills(&[0]), vec![made], kills(&[1, 4]), vec![I::Invoke { func: 0, dst: 6, args: vec![5, 7] }]].concat();
     let called = vec![I::Invoke { func: 0, dst: 7, args: vec![5] }];
     let made = vec![I::AllocAdt { tag: 1, dst: 6, fields: vec![4, 7] }];
     let deep = [kills(&[0]), called, kills(&[5]), made, kills(&[4, 7])].concat();
     [
         per_element(on_list(walk, 1), 2, length),
-        per_element(on_list(turn, 1), 2, length),
+        per_element(on_list(reverse, 1), 2, length),
         per_element(on_list(deep, 0), 1, length),
     ]
 }
@@ -122,10 +122,10 @@ fn main() {
         println!("{name:<40} {nanoseconds:>7.1} ns");
     }
     for length in [1_000, 100_000] {
-        let [walk, turn, deep] = lists(length);
+        let [walk, reverse, deep] = lists(length);
         println!(
-            "an element of a list of {length}: walked {walk:.1} ns, turned {turn:.1}, copied by recursion {deep:.1}"
+            "an element of a list of {length}: walked {walk:.1} ns, reversed {reverse:.1}, copied by recursion {deep:.1}"
         );
-        println!("  a constructor {:.1} ns, a level of recursion {:.1}", turn - walk, deep - turn);
+        println!("  a constructor {:.1} ns, a level of recursion {:.1}", reverse - walk, deep - reverse);
     }
 }

@@ -170,7 +170,7 @@ fn recursion_is_bounded_by_memory_and_not_by_the_stack() {
     let vm = machine(vec![function("main", &["n"], 8, code)], &["test.relay.dec"]);
     assert_eq!(value(&vm.run(&[(&int(300_000)).into()]).unwrap()), 0);
     vm.set_limits(Limits { depth: Some(100), ..Limits::default() });
-    assert!(vm.run(&[(&int(300)).into()]).unwrap_err().message().contains("100 active functions"));
+    assert!(vm.run(&[(&int(300)).into()]).unwrap_err().message().contains("the depth limit of 100 functions"));
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn inputs_and_outputs_are_kept_for_stateful_calls() {
 #[test]
 fn a_run_that_would_not_end_stops_when_it_is_cancelled() {
     // By a jump back, by calls in the last place, by closures, and in a run that is limited.
-    let turn = vec![I::Move { from: 0, dst: 1 }, I::Goto { offset: -1 }];
+    let endless = vec![I::Move { from: 0, dst: 1 }, I::Goto { offset: -1 }];
     let back = vec![
         I::LoadConsti { value: 1, dst: 1 },
         I::If { test: 1, target: 1, then: -1, other: 1 },
@@ -297,7 +297,7 @@ fn a_run_that_would_not_end_stops_when_it_is_cancelled() {
         I::InvokeClosure { closure: 1, dst: 2, args: vec![0] },
         I::Ret { result: 2 },
     ];
-    let cases = [(turn, None), (back, None), (tail.clone(), None), (closure, None), (tail, Some(u64::MAX))];
+    let cases = [(endless, None), (back, None), (tail.clone(), None), (closure, None), (tail, Some(u64::MAX))];
     for (case, (code, instructions)) in cases.into_iter().enumerate() {
         let vm = machine(vec![function("main", &["x"], 3, code)], &[]);
         vm.set_limits(Limits { instructions, ..Limits::default() });

@@ -39,7 +39,7 @@ fn without_kernels() -> Vec<u8> {
         I::AllocAdt { tag: 0, dst: 7, fields: vec![4, 5, 6] },
         I::Ret { result: 7 },
     ];
-    let turned = vec![
+    let reversed = vec![
         I::GetTag { object: 0, dst: 2 },
         I::LoadConsti { value: 1, dst: 3 },
         I::If { test: 2, target: 3, then: 1, other: 7 },
@@ -52,8 +52,8 @@ fn without_kernels() -> Vec<u8> {
         I::Move { from: 1, dst: 8 },
         I::Ret { result: 8 },
     ];
-    let functions = vec![function("main", &["x"], 8, main), function("turned", &["xs", "done"], 9, turned)];
-    let globals = vec!["main".to_string(), "turned".to_string()];
+    let functions = vec![function("main", &["x"], 8, main), function("reversed", &["xs", "done"], 9, reversed)];
+    let globals = vec!["main".to_string(), "reversed".to_string()];
     Executable { globals, functions, ..Executable::default() }.to_bytes().expect("the program is written")
 }
 

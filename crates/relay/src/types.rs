@@ -184,7 +184,7 @@ impl Type {
         })
     }
 
-    /// The tensors of a value of this type, tuples opened; `None` if it has parts of other kinds.
+    /// The tensors of a value of this type, tuples flattened; `None` if it has parts of other kinds.
     pub fn flat_tensors(&self) -> Option<Vec<Ref<TensorType>>> {
         match self {
             Type::Tensor(t) => Some(vec![t.clone()]),

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use relaxide_ffi::fork::{Held, hold};
 
-use crate::{library, memory, threads};
+#[cfg(feature = "memory")]
+use crate::memory;
+use crate::{library, threads};
 
 /// What is done around a fork. `prepare` is called before it; what it gives back is called behind it, and told on which
 /// side.
@@ -56,6 +58,7 @@ pub(crate) fn register() {
         };
         at_fork(AtFork { prepare: || let_go_of(relaxide_ffi::fork::hold_tables()) });
         at_fork(AtFork { prepare: library::hold_for_fork });
+        #[cfg(feature = "memory")]
         at_fork(AtFork { prepare: memory::hold_for_fork });
         at_fork(AtFork { prepare: threads::prepare_fork });
     });

@@ -5,8 +5,8 @@
 //! | [`device`] | the kinds of device, and moving tensors between them |
 //! | `cuda` | devices behind CUDA's driver, with the feature of that name |
 //! | `opencl` | devices behind OpenCL, with the feature of that name |
-//! | [`memory`] | allocators, buffers, storage objects |
-//! | [`threads`] | the pool for the parallel loops of kernels |
+//! | `memory` | allocators, buffers, storage objects, with the feature of that name |
+//! | [`threads`] | the parallel loops of kernels, and, with the feature of that name, the pool for them |
 //! | [`stack`] | how much of its stack a thread has left |
 //! | [`processor`] | what kernels need of a processor, and what this one has |
 //! | [`file`] | writing files whole or not at all |
@@ -15,7 +15,7 @@
 //! | [`workspace`] | scratch memory of kernels |
 //! | [`backend`] | the C functions that compiled code calls |
 //! | [`weights`] | files of weights beside compiled models |
-//! | [`library`] | loading compiled models, and the module tree inside them |
+//! | [`library`] | compiled models in the program and, with the feature `loader`, in files; the module tree inside them |
 //!
 //! Unsafe code here is that of drivers: raw memory, threads that run compiled code, and shared libraries.
 #![deny(missing_docs)]
@@ -25,10 +25,12 @@ pub mod cache;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod device;
+#[cfg(feature = "threads")]
 mod environment;
 pub mod file;
 pub mod fork;
 pub mod library;
+#[cfg(feature = "memory")]
 pub mod memory;
 #[cfg(feature = "opencl")]
 pub mod opencl;

@@ -46,6 +46,7 @@ pub fn register() {
         );
         if FRONT_ENDS {
             enter("runtime.RPCTimeEvaluator", Function::new(timing::evaluator));
+            #[cfg(feature = "memory")]
             device::functions().for_each(|(name, function)| enter(name, function));
         }
     });

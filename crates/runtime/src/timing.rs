@@ -204,6 +204,7 @@ mod tests {
         assert_eq!(grown(10, Duration::from_millis(1), Duration::from_millis(1)), 16);
     }
 
+    #[cfg(feature = "front-ends")]
     #[test]
     fn the_evaluator_returns_a_double_for_each_measurement() {
         crate::register();

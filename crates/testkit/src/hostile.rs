@@ -320,9 +320,9 @@ fn scatter_nd(random: &mut Random, s: &Sizes) -> Drawn {
     let (i, inside) = indices(random, s.n, s.k);
     let wanted = values_if(inside && s.other == s.k, || {
         let mut y = x.clone();
-        for (turn, row) in i.iter().enumerate() {
+        for (step, row) in i.iter().enumerate() {
             for column in 0..s.m as usize {
-                y[(row * s.m) as usize + column] += u[turn * s.m as usize + column];
+                y[(row * s.m) as usize + column] += u[step * s.m as usize + column];
             }
         }
         y

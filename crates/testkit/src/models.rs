@@ -126,7 +126,7 @@ fn scalar(name: &str, element: ElementType, bytes: &[u8]) -> TensorProto {
     }
 }
 
-/// A loop of three turns; each takes the branch of an `If` that has a product with a matrix in it. What stands around does not
+/// A loop of three iterations; each takes the branch of an `If` that has a product with a matrix in it. What stands around does not
 /// lose precision in 16 bits.
 pub fn nested() -> Vec<u8> {
     let float = |name: &str| info(name, ElementType::Float);
@@ -134,15 +134,18 @@ pub fn nested() -> Vec<u8> {
         body(vec![node("Neg", &["state"], "t"), node("MatMul", &["t", "matrix"], "then")], vec![], vec![float("then")]);
     let other = body(vec![node("Identity", &["state"], "else")], vec![], vec![float("else")]);
     let branch = with_graph(with_graph(node("If", &["yes"], "next"), "then_branch", then), "else_branch", other);
-    let turn = body(
+    let iteration = body(
         vec![node("Identity", &["going"], "goes"), branch],
-        vec![info("turn", ElementType::Int64), info("going", ElementType::Bool), float("state")],
+        vec![info("iteration", ElementType::Int64), info("going", ElementType::Bool), float("state")],
         vec![info("goes", ElementType::Bool), float("next")],
     );
-    let repeat = with_graph(node("Loop", &["turns", "yes", "small"], "y"), "body", turn);
+    let repeat = with_graph(node("Loop", &["iterations", "yes", "small"], "y"), "body", iteration);
     let matrix = TensorProto { name: "matrix".into(), ..weight("matrix", &[8, 8]) };
-    let constants =
-        vec![matrix, scalar("turns", ElementType::Int64, &3i64.to_le_bytes()), scalar("yes", ElementType::Bool, &[1])];
+    let constants = vec![
+        matrix,
+        scalar("iterations", ElementType::Int64, &3i64.to_le_bytes()),
+        scalar("yes", ElementType::Bool, &[1]),
+    ];
     file(vec![node("Relu", &["image"], "small"), repeat], constants, &["8"])
 }
 

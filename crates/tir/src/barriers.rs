@@ -1,7 +1,7 @@
 //! Whether all threads of a block come to each barrier, and equally often.
 //!
 //! A thread that waits for one that never comes waits for ever. So what decides whether a barrier is come to is the same for all threads of
-//! a block: conditions, and how often loops turn. A value may *vary* if a number of a thread (`threadIdx`) is in it or if it comes from
+//! a block: conditions, and how often loops iterate. A value may *vary* if a number of a thread (`threadIdx`) is in it or if it comes from
 //! memory, unless the kernel says that it does not (`tvm_thread_invariant`).
 //!
 //! ```text

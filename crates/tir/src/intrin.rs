@@ -1,7 +1,7 @@
 //! The intrinsics that kernels may call: one table from which the interpreter, the back ends and the docs take them.
 //!
-//! An intrinsic is a [`PrimCall`](relaxide_ir::prim::PrimCall) whose name starts with `tirx.`. Element-wise ones map over
-//! lanes. What each computes is said here; how exactly (rounding, special values) is said once for the interpreter, in
+//! An intrinsic is a [`PrimCall`](relaxide_ir::prim::PrimCall) whose name starts with `tirx.`, or with `tir.`, as older programs
+//! say it. Names are read here and nowhere else: passes and back ends match [`Intrinsic`]. Element-wise ones map over lanes. What each computes is said here; how exactly (rounding, special values) is said once for the interpreter, in
 //! [`interp`](crate::interp), and back ends follow it, transcendental functions to within their accuracy.
 
 /// How many arguments an intrinsic takes.
@@ -24,7 +24,7 @@ impl Arity {
 }
 
 macro_rules! intrinsics {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $arity:expr;)*) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal $(or $alias:literal)?, $arity:expr;)*) => {
         /// An intrinsic.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Intrinsic {
@@ -46,10 +46,10 @@ macro_rules! intrinsics {
                 match self { $(Intrinsic::$variant => $arity,)* }
             }
 
-            /// The intrinsic of a call's name, prefix included.
+            /// The intrinsic of a call's name, prefix included; other spellings are understood, too.
             pub fn of_call(op: &str) -> Option<Intrinsic> {
-                match op.strip_prefix("tirx.")? {
-                    $($name => Some(Intrinsic::$variant),)*
+                match op.strip_prefix("tirx.").or_else(|| op.strip_prefix("tir."))? {
+                    $($name $(| $alias)? => Some(Intrinsic::$variant),)*
                     _ => None,
                 }
             }
@@ -66,6 +66,8 @@ intrinsics! {
     Exp2 = "exp2", Exactly(1);
     /// 10 to the power of x.
     Exp10 = "exp10", Exactly(1);
+    /// e to the power of x, less 1.
+    Expm1 = "expm1", Exactly(1);
     /// Natural logarithm.
     Log = "log", Exactly(1);
     /// Logarithm of base 2.
@@ -129,7 +131,7 @@ intrinsics! {
     /// The whole part.
     Trunc = "trunc", Exactly(1);
     /// Magnitude, of floats and of integers.
-    Fabs = "fabs", Exactly(1);
+    Fabs = "fabs" or "abs", Exactly(1);
     /// a * b + c, rounded once.
     Fma = "fma", Exactly(3);
     /// c plus the products of bytes, wrapping: a and b are four bytes each, which have a sign where the type of the argument has.
@@ -179,7 +181,7 @@ intrinsics! {
     StorageSync = "tvm_storage_sync", AtLeast(1);
     /// A product of small matrices by the threads of a warp, added to a third: fragments of the three; see [`crate::warp`].
     WarpMultiplyAdd = "warp_multiply_add", Exactly(3);
-    /// Matrices of 8 × 8 elements of 16 bits, of which each thread of a warp gives a row: turned around (1) or not (0), and the row.
+    /// Matrices of 8 × 8 elements of 16 bits, of which each thread of a warp gives a row: transposed (1) or not (0), and the row.
     /// See [`crate::warp`].
     WarpLoadMatrix = "warp_load_matrix", Exactly(2);
     /// The value of the thread that is so many places further in its part of a warp, or the thread's own where there is none: a mask of the
@@ -230,9 +232,9 @@ intrinsics! {
     /// The largest lane of a vector.
     VectorReduceMax = "vector_reduce_max", Exactly(1);
     /// Calls a registered function by name with the other arguments.
-    CallPacked = "call_packed", AtLeast(1);
+    CallPacked = "call_packed" or "tvm_call_packed", AtLeast(1);
     /// Calls a kernel of the same library by name with the other arguments.
-    CallCpacked = "call_cpacked", AtLeast(1);
+    CallCpacked = "call_cpacked" or "tvm_call_cpacked", AtLeast(1);
     /// Calls a kernel of the same module by name with the other arguments; see [`crate::kernel_call`].
     CallKernel = "call_kernel", AtLeast(1);
     /// A value of a list of values, as an argument of a call.
@@ -249,6 +251,12 @@ intrinsics! {
     TvmStackMakeShape = "tvm_stack_make_shape", AtLeast(0);
     /// Calls a C symbol by name with the other arguments.
     CallExtern = "call_extern", AtLeast(1);
+    /// The same of one that does nothing but to give a value.
+    CallPureExtern = "call_pure_extern", AtLeast(1);
+    /// Calls a function of LLVM's own by name, `llvm.…`, with the other arguments.
+    CallLlvmIntrin = "call_llvm_intrin", AtLeast(1);
+    /// The same of one that does nothing but to give a value.
+    CallLlvmPureIntrin = "call_llvm_pure_intrin", AtLeast(1);
     /// The address of the element that its argument loads.
     AddressOf = "address_of", Exactly(1);
     /// An address in a buffer: an annotation of the type, the buffer's pointer, offset and extent in elements, and whether it
@@ -267,6 +275,22 @@ intrinsics! {
 }
 
 impl Intrinsic {
+    /// Whether it calls a function, which may do anything, or reads or writes lists of values.
+    pub const fn calls_functions(self) -> bool {
+        use Intrinsic::*;
+        matches!(
+            self,
+            CallPacked
+                | CallCpacked
+                | CallKernel
+                | CallExtern
+                | AnylistGetitem
+                | AnylistSetitemCallPacked
+                | AnylistSetitemCallCpacked
+                | AnylistResetitem
+        )
+    }
+
     /// Whether each lane of its result depends on the same lane of its arguments only, and nothing else happens.
     pub const fn is_elementwise(self) -> bool {
         use Intrinsic::*;
@@ -299,6 +323,9 @@ impl Intrinsic {
                 | AnylistSetitemCallCpacked
                 | AnylistResetitem
                 | CallExtern
+                | CallPureExtern
+                | CallLlvmIntrin
+                | CallLlvmPureIntrin
                 | AddressOf
                 | AccessPtr
                 | HandleAddByteOffset
@@ -319,6 +346,8 @@ mod tests {
         for intrinsic in Intrinsic::ALL {
             assert_eq!(Intrinsic::of_call(&format!("tirx.{}", intrinsic.name())), Some(*intrinsic));
         }
+        assert_eq!(Intrinsic::of_call("tir.exp"), Some(Intrinsic::Exp));
+        assert_eq!(Intrinsic::of_call("tirx.tvm_call_packed"), Some(Intrinsic::CallPacked));
         assert_eq!(Intrinsic::of_call("exp"), None);
         assert_eq!(Intrinsic::of_call("tirx.unheard_of"), None);
     }

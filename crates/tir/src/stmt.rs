@@ -388,7 +388,7 @@ pub struct SBlockRealize {
 }
 
 impl Stmt {
-    /// Statements in order; nested sequences are opened and a sequence of one is that one.
+    /// Statements in order; nested sequences are flattened and a sequence of one is that one.
     pub fn seq(list: impl IntoIterator<Item = Stmt>) -> Stmt {
         Stmt::flat(list.into_iter().collect())
     }

@@ -15,9 +15,9 @@
 //! Sums of floats are in single precision, in an order that is unspecified; factors of single precision are rounded to ten bits behind
 //! the point (TF32). Integers of 8 bits, signed or not, are summed in 32.
 //!
-//! **`warp_load_matrix(turned, row)`** gives 8 × 8 matrices of elements of 16 bits to the threads: 1, 2 or 4 of them, half as many as the
+//! **`warp_load_matrix(transposed, row)`** gives 8 × 8 matrices of elements of 16 bits to the threads: 1, 2 or 4 of them, half as many as the
 //! result has lanes. Thread `8 m + i` says what row `i` of matrix `m` is, eight elements of memory that threads share. Thread
-//! `4 g + t` gets of each matrix the elements `2 t` and `2 t + 1` of row `g`, or, turned, of column `g`.
+//! `4 g + t` gets of each matrix the elements `2 t` and `2 t + 1` of row `g`, or, transposed, of column `g`.
 //!
 //! **`tvm_warp_shuffle_down(mask, value, places, width, 32)`** gives thread `i` the value of thread `i + places`, where both are in the same
 //! part of `width` threads, else its own. Elements have 32 bits; all threads take part.
@@ -118,11 +118,11 @@ impl WarpProduct {
 
 /// How many matrices a call loads, if its row and its result have the lanes that they must.
 pub fn loaded_matrices(call: &PrimCall) -> Option<usize> {
-    let [turned, row] = call.args.as_slice() else { return None };
+    let [transposed, row] = call.args.as_slice() else { return None };
     let dtype = row.dtype();
     let fits = dtype.bits == 16 && usize::from(dtype.lanes) == SIDE && call.dtype.element() == dtype.element();
     let count = usize::from(call.dtype.lanes) / 2;
-    (fits && matches!(turned.as_int(), Some(0 | 1)) && matches!(call.dtype.lanes, 2 | 4 | 8)).then_some(count)
+    (fits && matches!(transposed.as_int(), Some(0 | 1)) && matches!(call.dtype.lanes, 2 | 4 | 8)).then_some(count)
 }
 
 /// How many places a call moves values by, and in parts of how many threads; nothing for calls of another form.

@@ -207,8 +207,9 @@ fn padding_concatenation_transposition_and_gathers() {
             let mut d = Dims::new(symbolic);
             let (h, w) = (d.dim("h", height), d.dim("w", width));
             let a = te::placeholder("A", [int(3), h.clone(), w.clone()], F32);
-            let turned = te::compute("T", [w, int(3), h], |i| relu(a.at(&[i[1].clone(), i[2].clone(), i[0].clone()])));
-            cases.push(d.case(format!("transpose {height} × {width} {symbolic}"), "transpose", vec![a, turned]));
+            let transposed =
+                te::compute("T", [w, int(3), h], |i| relu(a.at(&[i[1].clone(), i[2].clone(), i[0].clone()])));
+            cases.push(d.case(format!("transpose {height} × {width} {symbolic}"), "transpose", vec![a, transposed]));
         }
 
         let mut d = Dims::new(symbolic);

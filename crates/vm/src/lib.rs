@@ -31,7 +31,9 @@ pub mod executable;
 mod formalize;
 mod host;
 mod labels;
+pub mod limits;
 mod machine;
+mod pulse;
 mod reference;
 mod register;
 mod text_tensor;
@@ -47,10 +49,12 @@ pub use closure::Closure;
 pub use executable::module::{load_weights, take_weights};
 pub use executable::{Executable, FuncInfo, FuncKind};
 pub use labels::Label;
+pub use limits::Limits;
 pub use machine::{
-    Argument, InstrumentReturn, Limits, MACHINE_KIND, NATIVE_PREFIX, ProfileReport, ProfileRow, ProfiledCall, Pulse,
-    Returns, VirtualMachine, is_builtin,
+    Argument, InstrumentReturn, MACHINE_KIND, NATIVE_PREFIX, ProfileReport, ProfileRow, ProfiledCall, Returns,
+    VirtualMachine, is_builtin,
 };
+pub use pulse::Pulse;
 pub use reference::RefValue;
 pub use register::register;
 pub use text_tensor::TextTensor;

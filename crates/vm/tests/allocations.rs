@@ -79,7 +79,7 @@ fn symbolic_chain(steps: i64) -> Module {
 }
 
 /// A loop with a tensor in each iteration, or a recursion with one at each level, through a call or a closure.
-fn turns(how: &str) -> Module {
+fn iterations(how: &str) -> Module {
     program(&|b| {
         let shape = b.constant(Shape::from([2]));
         b.emit_call("vm.builtin.copy", &[reg(0)], Register(1))?;
@@ -135,7 +135,7 @@ fn a_warm_program_takes_nothing() {
         assert_eq!(requests(&machine(&chain(steps)), AnyView::from(&x)), 0, "{steps} kernels");
         assert_eq!(requests(&machine(&symbolic_chain(steps)), AnyView::from(&x)), 0, "{steps} symbolic kernels");
         for how in ["loop", "recursion", "closure"] {
-            assert_eq!(requests(&machine(&turns(how)), steps.into()), 0, "{steps} turns of a {how}");
+            assert_eq!(requests(&machine(&iterations(how)), steps.into()), 0, "{steps} iterations of a {how}");
         }
     }
 }

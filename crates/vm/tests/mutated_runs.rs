@@ -222,18 +222,18 @@ fn ten_thousand_damaged_executables_end_in_an_error_or_a_run() {
     let mutations = std::env::var("RELAXIDE_MUTATIONS").map_or(MUTATIONS, |number| number.parse().unwrap());
     let mut random = Random(fastrand::Rng::with_seed(mutations as u64));
     let mut outcomes: BTreeMap<Outcome, usize> = BTreeMap::new();
-    for turn in 0..mutations {
-        let source = &sources[turn % sources.len()];
+    for round in 0..mutations {
+        let source = &sources[round % sources.len()];
         let bytes = mutated(source, &mut random);
         let start = Instant::now();
         let (taken_in, taken) = taken_by(|| take_in(&bytes));
-        assert!(taken.bytes <= (64 << 10) + bytes.len() * 64, "{turn}: {taken:?} for {} bytes", bytes.len());
+        assert!(taken.bytes <= (64 << 10) + bytes.len() * 64, "{round}: {taken:?} for {} bytes", bytes.len());
         let outcome = match taken_in {
             Ok(executable) => run(executable, source),
             Err(outcome) => outcome,
         };
         *outcomes.entry(outcome).or_default() += 1;
-        assert!(start.elapsed() < Duration::from_secs(10), "{turn} took {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(10), "{round} took {:?}", start.elapsed());
     }
     // Each way a file can go was gone often enough to mean something.
     for outcome in [Outcome::NotRead, Outcome::NotVerified, Outcome::NotLinked, Outcome::Failed, Outcome::Ran] {

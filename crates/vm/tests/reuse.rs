@@ -381,7 +381,7 @@ impl Emitter {
     }
 
     fn tensor(&mut self, b: &mut ExecBuilder, register: i64) -> Built {
-        // A value that no other instruction, turn of the loop or run writes.
+        // A value that no other instruction, iteration of the loop or run writes.
         call(b, "test.reuse.fill", &[reg(register), Arg::Immediate(register)])?;
         call(b, "test.reuse.add", &[reg(register), reg(COUNTER)])?;
         call(b, "test.reuse.add", &[reg(register), reg(SALT)])?;

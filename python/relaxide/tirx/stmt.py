@@ -236,7 +236,7 @@ def stmt_seq(*args):
 
 
 def stmt_list(stmt):
-    """The statements that a statement is made of, nested sequences opened."""
+    """The statements that a statement is made of, nested sequences flattened."""
     if not isinstance(stmt, SeqStmt):
         return [stmt]
     return [part for one in stmt.seq for part in stmt_list(one)]

@@ -6,8 +6,10 @@
 
 use prost::Message;
 use relaxide::ffi::{DataType, Tensor};
+use relaxide::onnx::error::{Location, Problem};
+use relaxide::onnx::given::{self, Beside};
 use relaxide::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
-use relaxide::onnx::{Beside, ImportError, ImportOptions, Location, Model};
+use relaxide::onnx::{ImportError, ImportOptions, Model};
 
 use super::unfold::{Unfolded, count_inside, has_graphs, unfold};
 use super::{CheckArgs, CheckOutcome, Compared, Difference, FoundNode, Theirs, compare_all, compile, tensors};
@@ -119,7 +121,7 @@ impl ValuesOfBoth {
         let at = self.theirs.names.iter().position(|name| name == condition);
         let computed = at.and_then(|at| self.theirs.values.get(at)?.clone());
         let constant = || self.model.graph.initializer.iter().find(|tensor| tensor.name == *condition);
-        let constant = || relaxide::onnx::from_proto(constant()?, self.model.beside.as_ref()).ok();
+        let constant = || given::from_proto(constant()?, self.model.beside.as_ref()).ok();
         let tensor: Tensor = computed.or_else(constant)?;
         let known = tensor.dtype() == DataType::bool();
         known.then(|| element::numbers(&tensor).ok())?.and_then(|numbers| Some(*numbers.first()? != 0.0))
@@ -159,7 +161,7 @@ fn with_outputs(bytes: &[u8], names: &[String]) -> Vec<u8> {
 
 /// The outputs that the importer does not make, if that is all that is wrong.
 fn not_ours(error: &ImportError) -> Option<Vec<String>> {
-    let name = |problem: &relaxide::onnx::Problem| match &problem.place {
+    let name = |problem: &Problem| match &problem.place {
         Location::Output(name) => Some(name.clone()),
         _ => None,
     };

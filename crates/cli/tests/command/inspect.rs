@@ -73,6 +73,11 @@ fn the_machine_of_a_target_is_shown() {
     let cores = std::thread::available_parallelism().unwrap().get() as u64;
     assert_eq!(host["machines"][0]["cores"], cores);
     assert_eq!(place.json("inspect --machine --target cuda")["machines"][0]["device"]["access_bytes"], 16);
+    // Of machines of other sorts nothing of this one is shown.
+    let other = place.ok("inspect --machine --target qcom/hexagon-v68").out;
+    assert!(other.contains("vectors  not known") && other.contains("threads  4, which the target says"), "{other}");
+    let other = place.json("inspect --machine --target ext_dev");
+    assert!(other["machines"][0]["target"] == "ext_dev" && other["machines"][0]["cores"].is_null(), "{other}");
     let neither = place.run("inspect");
     assert!(neither.code == 2 && neither.err.contains("<FILE>"), "{}", neither.err);
     let both = place.run("inspect --machine model.so");

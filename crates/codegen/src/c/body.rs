@@ -73,7 +73,7 @@ impl Kernel {
     }
 
     pub fn ty(&self, dtype: DataType) -> Result<Ty, CodegenError> {
-        // Elements that share a byte are native code's alone; a device has them opened, and floats among them as values in a byte.
+        // Elements that share a byte are native code's alone; a device has them decomposed, and floats among them as values in a byte.
         let is_byte = |ty: &Ty| ty.kind.bits() >= 8 || self.device.is_some() && is_decomposed_float(dtype);
         Ty::of(dtype).filter(is_byte).ok_or_else(|| CodegenError::ElementType {
             kernel: self.name.clone(),

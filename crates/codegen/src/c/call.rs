@@ -2,6 +2,7 @@
 
 use relaxide_ir::{BinaryOp, PrimExpr, prim::PrimCall};
 use relaxide_tir::expand::expand;
+use relaxide_tir::intrin::Intrinsic;
 use relaxide_tir::lower::Fault;
 use relaxide_tir::shuffle::{ShuffledLane, shuffled_lanes};
 
@@ -19,8 +20,8 @@ use crate::{
 
 impl Body<'_, '_> {
     pub fn eval_call(&mut self, n: &PrimCall) -> Result<Code, CodegenError> {
-        let name = n.op.strip_prefix("tirx.").or_else(|| n.op.strip_prefix("tir.")).unwrap_or(&n.op);
-        if let Some(call) = PackedCall::of(name, &n.args) {
+        let intrinsic = Intrinsic::of_call(&n.op).ok_or_else(|| self.unsupported_call(n))?;
+        if let Some(call) = PackedCall::of(intrinsic, &n.args) {
             self.kernel.only_on_hosts("a call of a function")?;
             return self.packed_call(&call, self.result_type(n)?);
         }
@@ -30,33 +31,37 @@ impl Body<'_, '_> {
         if let Some(lanes) = shuffled_lanes(n) {
             return self.shuffle(&lanes, n);
         }
-        match (name, n.args.as_slice()) {
-            ("call_llvm_intrin" | "call_llvm_pure_intrin", [PrimExpr::Str(function), ..]) => {
+        match (intrinsic, n.args.as_slice()) {
+            (Intrinsic::CallLlvmIntrin | Intrinsic::CallLlvmPureIntrin, [PrimExpr::Str(function), ..]) => {
                 Err(self.kernel.unsupported(format!("a call of LLVM's `{}`", function.value)))
             }
-            ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
-            ("checked_index", [index, extent, PrimExpr::Str(what), shown, on @ ..]) => {
+            (Intrinsic::IfThenElse, [condition, yes, no]) => self.choose_lazily(condition, yes, no),
+            (Intrinsic::CheckedIndex, [index, extent, PrimExpr::Str(what), shown, on @ ..]) => {
                 self.checked_index(index, shown, extent, &what.value, on.first())
             }
-            ("likely" | "optimization_barrier", [value]) => self.eval(value),
-            ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
+            (Intrinsic::Likely | Intrinsic::OptimizationBarrier, [value]) => self.eval(value),
+            (Intrinsic::AddressOf, [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
             // A hint, for which C has no word.
-            ("prefetch" | "prefetch_write", [PrimExpr::Load(_)]) => Ok(Code::atom("0")),
+            (Intrinsic::Prefetch | Intrinsic::PrefetchWrite, [PrimExpr::Load(_)]) => Ok(Code::atom("0")),
             // In sizes of buffers; everywhere else lowering has said so.
-            ("vscale", []) => Ok(Code::atom("1")),
-            ("handle_add_byte_offset", [pointer, offset]) => self.pointer("char", pointer, offset),
-            ("tvm_access_ptr", [element, pointer, offset, ..]) => {
+            (Intrinsic::VScale, []) => Ok(Code::atom("1")),
+            (Intrinsic::HandleAddByteOffset, [pointer, offset]) => self.pointer("char", pointer, offset),
+            (Intrinsic::AccessPtr, [element, pointer, offset, ..]) => {
                 let element = self.kernel.ty(element.dtype())?.kind;
                 self.pointer(memory_type(element), pointer, offset)
             }
-            ("call_extern" | "call_pure_extern", [PrimExpr::Str(function), args @ ..]) => {
+            (Intrinsic::CallExtern | Intrinsic::CallPureExtern, [PrimExpr::Str(function), args @ ..]) => {
                 self.call_foreign(&function.value, args, n)
             }
-            ("tvm_storage_sync", [PrimExpr::Str(scope), ..]) => self.barrier(&scope.value),
-            ("at_multiple", [index, _]) => self.eval(index),
-            ("ret", _) => Err(self.kernel.unsupported("a return inside of an expression")),
-            _ => self.eval_operator(name, n),
+            (Intrinsic::StorageSync, [PrimExpr::Str(scope), ..]) => self.barrier(&scope.value),
+            (Intrinsic::AtMultiple, [index, _]) => self.eval(index),
+            (Intrinsic::Ret, _) => Err(self.kernel.unsupported("a return inside of an expression")),
+            _ => self.eval_operator(intrinsic, n),
         }
+    }
+
+    fn unsupported_call(&self, n: &PrimCall) -> CodegenError {
+        self.kernel.unsupported(format!("intrinsic `{}`", n.op))
     }
 
     /// The threads of a block wait for each other, and see what all of them have written.
@@ -81,21 +86,22 @@ impl Body<'_, '_> {
     }
 
     /// Intrinsics whose arguments are all values.
-    fn eval_operator(&mut self, name: &str, n: &PrimCall) -> Result<Code, CodegenError> {
-        let unsupported = |this: &Self| this.kernel.unsupported(format!("intrinsic `{}`", n.op));
-        let result = Ty::of(n.dtype).ok_or_else(|| unsupported(self))?;
+    fn eval_operator(&mut self, intrinsic: Intrinsic, n: &PrimCall) -> Result<Code, CodegenError> {
+        let result = Ty::of(n.dtype).ok_or_else(|| self.unsupported_call(n))?;
         let types = n.args.iter().map(|arg| self.kernel.ty(arg.dtype())).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = types.first().copied() else {
-            return self.limit(name, result).ok_or_else(|| unsupported(self));
+            return self.limit(intrinsic, result).ok_or_else(|| self.unsupported_call(n));
         };
-        if let (Some(op), [vector]) = (reduction(name), n.args.as_slice()) {
+        if let (Some(op), [vector]) = (reduction(intrinsic), n.args.as_slice()) {
             return self.reduce_lanes(op, vector, first);
         }
-        if let ("reinterpret", [value]) = (name, n.args.as_slice()) {
-            return self.reinterpret(value, first, result).and_then(|code| code.ok_or_else(|| unsupported(self)));
+        if let (Intrinsic::Reinterpret, [value]) = (intrinsic, n.args.as_slice()) {
+            return self
+                .reinterpret(value, first, result)
+                .and_then(|code| code.ok_or_else(|| self.unsupported_call(n)));
         }
         let args = n.args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
-        if let ("ldexp", [x, exponent]) = (name, args.as_slice()) {
+        if let (Intrinsic::Ldexp, [x, exponent]) = (intrinsic, args.as_slice()) {
             let exponent = self.convert(exponent.clone(), types[1].kind, Ty::I32.kind);
             let (function, kind) =
                 if first.kind == ScalarKind::F64 { ("ldexp", ScalarKind::F64) } else { ("ldexpf", ScalarKind::F32) };
@@ -103,70 +109,77 @@ impl Body<'_, '_> {
             return Ok(self.narrow(&Code::call(function, &[&wide, &exponent]), kind, first.kind));
         }
         if types.iter().any(|ty| ty.kind != first.kind) {
-            return Err(unsupported(self));
+            return Err(self.unsupported_call(n));
         }
-        if let Some(value) = self.math(name, first.kind, &args) {
+        if let Some(value) = self.math(intrinsic, first.kind, &args) {
             return Ok(value);
         }
         let value = match args.as_slice() {
-            [a, b, c] if name == "fma" && matches!(first.kind, ScalarKind::Int { .. }) => {
+            [a, b, c] if intrinsic == Intrinsic::Fma && matches!(first.kind, ScalarKind::Int { .. }) => {
                 let product = self.binary(BinaryOp::Mul, first.kind, a, b, None);
                 Some(self.binary(BinaryOp::Add, first.kind, &product, c, None))
             }
-            [a, b] => self.two_integers(name, first.kind, a, b),
-            [a] => self.one_value(name, first.kind, a, result.kind),
+            [a, b] => self.two_integers(intrinsic, first.kind, a, b),
+            [a] => self.one_value(intrinsic, first.kind, a, result.kind),
             _ => None,
         };
-        value.ok_or_else(|| unsupported(self))
+        value.ok_or_else(|| self.unsupported_call(n))
     }
 
-    fn two_integers(&mut self, name: &str, kind: ScalarKind, a: &Code, b: &Code) -> Option<Code> {
-        let symbol = match name {
-            "bitwise_and" => "&",
-            "bitwise_or" => "|",
-            "bitwise_xor" => "^",
+    fn two_integers(&mut self, intrinsic: Intrinsic, kind: ScalarKind, a: &Code, b: &Code) -> Option<Code> {
+        let symbol = match intrinsic {
+            Intrinsic::BitwiseAnd => "&",
+            Intrinsic::BitwiseOr => "|",
+            Intrinsic::BitwiseXor => "^",
             _ => "",
         };
         match kind {
-            ScalarKind::Bool => Some(match name {
-                "bitwise_and" => Code::infix(a, "&&", b, Level::And),
-                "bitwise_or" => Code::infix(a, "||", b, Level::Or),
-                "bitwise_xor" => Code::infix(a, "!=", b, Level::Compare),
+            ScalarKind::Bool => Some(match intrinsic {
+                Intrinsic::BitwiseAnd => Code::infix(a, "&&", b, Level::And),
+                Intrinsic::BitwiseOr => Code::infix(a, "||", b, Level::Or),
+                Intrinsic::BitwiseXor => Code::infix(a, "!=", b, Level::Compare),
                 _ => return None,
             }),
             // The operands' own bits: a result fits its type again.
             ScalarKind::Int { .. } if !symbol.is_empty() => Some(Code::infix(a, symbol, b, Level::Odd)),
             ScalarKind::Int { .. } => {
-                let name = ["shift_left", "shift_right", "pow"].into_iter().find(|known| *known == name)?;
-                let function = integers::named(self.source, name, kind)?;
+                let binary = matches!(intrinsic, Intrinsic::ShiftLeft | Intrinsic::ShiftRight | Intrinsic::Pow);
+                let function = binary.then(|| integers::of_intrinsic(self.source, intrinsic, kind))??;
                 Some(Code::call(&function, &[a, b]))
             }
             _ => None,
         }
     }
 
-    fn one_value(&mut self, name: &str, kind: ScalarKind, a: &Code, result: ScalarKind) -> Option<Code> {
-        match (name, kind) {
-            ("bitwise_not", ScalarKind::Bool) => Some(Code::not(a)),
-            ("bitwise_not", ScalarKind::Int { .. }) => {
-                let function = integers::named(self.source, "not", kind)?;
+    fn one_value(&mut self, intrinsic: Intrinsic, kind: ScalarKind, a: &Code, result: ScalarKind) -> Option<Code> {
+        match (intrinsic, kind) {
+            (Intrinsic::BitwiseNot, ScalarKind::Bool) => Some(Code::not(a)),
+            (Intrinsic::BitwiseNot, ScalarKind::Int { .. }) => {
+                let function = integers::of_intrinsic(self.source, intrinsic, kind)?;
                 Some(Code::call(&function, &[a]))
             }
-            ("popcount" | "clz", ScalarKind::Int { .. }) => {
-                let name = if name == "clz" { "clz" } else { "popcount" };
-                let function = integers::named(self.source, name, kind)?;
+            (Intrinsic::Popcount | Intrinsic::Clz, ScalarKind::Int { .. }) => {
+                let function = integers::of_intrinsic(self.source, intrinsic, kind)?;
                 Some(self.convert(Code::call(&function, &[a]), kind, result))
             }
-            ("fabs" | "abs", ScalarKind::Int { signed: true, .. }) => {
-                let function = integers::named(self.source, "abs", kind)?;
+            (Intrinsic::Fabs, ScalarKind::Int { signed: true, .. }) => {
+                let function = integers::of_intrinsic(self.source, intrinsic, kind)?;
                 Some(Code::call(&function, &[a]))
             }
-            ("fabs" | "abs" | "floor" | "ceil" | "trunc" | "round" | "nearbyint", ScalarKind::Int { .. }) => {
-                Some(a.clone())
+            (
+                Intrinsic::Fabs
+                | Intrinsic::Floor
+                | Intrinsic::Ceil
+                | Intrinsic::Trunc
+                | Intrinsic::Round
+                | Intrinsic::Nearbyint,
+                ScalarKind::Int { .. },
+            ) => Some(a.clone()),
+            (Intrinsic::IsNullptr, ScalarKind::Ptr) => Some(Code::infix(a, "==", &Code::atom("NULL"), Level::Compare)),
+            (Intrinsic::IsNan | Intrinsic::IsInf, ScalarKind::Int { .. } | ScalarKind::Bool) => {
+                Some(Code::atom("false"))
             }
-            ("isnullptr", ScalarKind::Ptr) => Some(Code::infix(a, "==", &Code::atom("NULL"), Level::Compare)),
-            ("isnan" | "isinf", ScalarKind::Int { .. } | ScalarKind::Bool) => Some(Code::atom("false")),
-            ("isfinite", ScalarKind::Int { .. } | ScalarKind::Bool) => Some(Code::atom("true")),
+            (Intrinsic::IsFinite, ScalarKind::Int { .. } | ScalarKind::Bool) => Some(Code::atom("true")),
             _ => None,
         }
     }
@@ -345,12 +358,12 @@ impl Body<'_, '_> {
     }
 }
 
-fn reduction(name: &str) -> Option<BinaryOp> {
-    match name.strip_prefix("vector_reduce_")? {
-        "add" => Some(BinaryOp::Add),
-        "mul" => Some(BinaryOp::Mul),
-        "min" => Some(BinaryOp::Min),
-        "max" => Some(BinaryOp::Max),
+fn reduction(intrinsic: Intrinsic) -> Option<BinaryOp> {
+    match intrinsic {
+        Intrinsic::VectorReduceAdd => Some(BinaryOp::Add),
+        Intrinsic::VectorReduceMul => Some(BinaryOp::Mul),
+        Intrinsic::VectorReduceMin => Some(BinaryOp::Min),
+        Intrinsic::VectorReduceMax => Some(BinaryOp::Max),
         _ => None,
     }
 }

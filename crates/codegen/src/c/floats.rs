@@ -11,18 +11,33 @@ use super::{
 };
 use crate::shared::ScalarKind;
 
-/// Minimum, maximum or a remainder that rounds down, in `float` or `double`.
-pub(crate) fn function(source: &mut Source, name: &'static str, kind: ScalarKind) -> String {
+/// A function of floats that C's library lacks.
+#[derive(Clone, Copy)]
+pub(crate) enum Helper {
+    Min,
+    Max,
+    Sigmoid,
+    /// A remainder that rounds down.
+    FloorMod,
+}
+
+/// The name of such a function in `float` or `double`.
+pub(crate) fn helper(source: &mut Source, helper: Helper, kind: ScalarKind) -> String {
     let (ty, suffix, f) = if kind == ScalarKind::F64 { ("double", "f64", "") } else { ("float", "f32", "f") };
-    let function = format!("rx_{name}_{suffix}");
-    let (params, attribute, body) = match name {
+    let (name, params, attribute, body) = match helper {
         // NaN if either is.
-        "min" => ("T a, T b", "", "    return a < b || a != a ? a : b;\n"),
-        "max" => ("T a, T b", "", "    return a > b || a != a ? a : b;\n"),
-        "sigmoid" => ("T x", "", "    return 1 / (1 + exp{f}(-x));\n"),
+        Helper::Min => ("min", "T a, T b", "", "    return a < b || a != a ? a : b;\n"),
+        Helper::Max => ("max", "T a, T b", "", "    return a > b || a != a ? a : b;\n"),
+        Helper::Sigmoid => ("sigmoid", "T x", "", "    return 1 / (1 + exp{f}(-x));\n"),
         // A product that is fused with the difference would show the division's rounding error.
-        _ => ("T a, T b", "RX_SEPARATE_ROUNDING\n", "    RX_NO_FUSION\n    return a - b * floor{f}(a / b);\n"),
+        Helper::FloorMod => (
+            "floormod",
+            "T a, T b",
+            "RX_SEPARATE_ROUNDING\n",
+            "    RX_NO_FUSION\n    return a - b * floor{f}(a / b);\n",
+        ),
     };
+    let function = format!("rx_{name}_{suffix}");
     if !attribute.is_empty() {
         separate_rounding(source);
     }

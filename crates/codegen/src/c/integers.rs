@@ -5,6 +5,7 @@
 //! width count modulo the width.
 
 use relaxide_ir::BinaryOp;
+use relaxide_tir::intrin::Intrinsic;
 
 use super::{
     source::Source,
@@ -38,15 +39,15 @@ pub(crate) fn function(source: &mut Source, op: BinaryOp, kind: ScalarKind) -> O
 }
 
 /// What intrinsics on integers are computed by: the function's name.
-pub(crate) fn named(source: &mut Source, name: &'static str, kind: ScalarKind) -> Option<String> {
-    let (params, body) = match name {
-        "shift_left" => ("T a, T b", "    return (T)((U)a << ((U)b & {mask}));\n"),
-        "shift_right" => ("T a, T b", "    return (T)(a >> ((U)b & {mask}));\n"),
-        "pow" => ("T base, T exponent", POWER),
-        "not" => ("T a", "    return (T)~(U)a;\n"),
-        "popcount" => ("T a", POPCOUNT),
-        "clz" => ("T a", LEADING_ZEROS),
-        "abs" => ("T a", "    return a < 0 ? (T)(0 - (U)a) : a;\n"),
+pub(crate) fn of_intrinsic(source: &mut Source, intrinsic: Intrinsic, kind: ScalarKind) -> Option<String> {
+    let (name, params, body) = match intrinsic {
+        Intrinsic::ShiftLeft => ("shift_left", "T a, T b", "    return (T)((U)a << ((U)b & {mask}));\n"),
+        Intrinsic::ShiftRight => ("shift_right", "T a, T b", "    return (T)(a >> ((U)b & {mask}));\n"),
+        Intrinsic::Pow => ("pow", "T base, T exponent", POWER),
+        Intrinsic::BitwiseNot => ("not", "T a", "    return (T)~(U)a;\n"),
+        Intrinsic::Popcount => ("popcount", "T a", POPCOUNT),
+        Intrinsic::Clz => ("clz", "T a", LEADING_ZEROS),
+        Intrinsic::Fabs => ("abs", "T a", "    return a < 0 ? (T)(0 - (U)a) : a;\n"),
         _ => return None,
     };
     Some(define(source, name, kind, params, body))

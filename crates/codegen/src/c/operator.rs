@@ -4,11 +4,13 @@
 //! to read. Everything else on signed integers goes through functions that wrap around ([`integers`]).
 
 use relaxide_ir::BinaryOp;
+use relaxide_tir::intrin::Intrinsic;
 
 use super::{
     body::Body,
     code::{self, Code, Level},
-    floats, integers,
+    floats::{self, Helper},
+    integers,
     types::value_type,
 };
 use crate::shared::{Overflow, ScalarKind, Ty};
@@ -45,9 +47,9 @@ impl Body<'_, '_> {
             Div => Code::infix(a, "/", b, Level::Mul),
             Mod => Code::call(&format!("fmod{f}"), &[a, b]),
             FloorDiv => Code::call(&format!("floor{f}"), &[&Code::infix(a, "/", b, Level::Mul)]),
-            FloorMod => Code::call(&floats::function(self.source, "floormod", kind), &[a, b]),
-            Min => Code::call(&floats::function(self.source, "min", kind), &[a, b]),
-            Max => Code::call(&floats::function(self.source, "max", kind), &[a, b]),
+            FloorMod => Code::call(&floats::helper(self.source, Helper::FloorMod, kind), &[a, b]),
+            Min => Code::call(&floats::helper(self.source, Helper::Min, kind), &[a, b]),
+            Max => Code::call(&floats::helper(self.source, Helper::Max, kind), &[a, b]),
             _ => {
                 let zero = Code::atom("0");
                 let (a, b) = (Code::infix(a, "!=", &zero, Level::Compare), Code::infix(b, "!=", &zero, Level::Compare));
@@ -140,10 +142,10 @@ impl Body<'_, '_> {
     }
 
     /// The least or greatest value of a type.
-    pub fn limit(&self, name: &str, ty: Ty) -> Option<Code> {
-        let is_least = match name {
-            "min_value" => true,
-            "max_value" => false,
+    pub fn limit(&self, intrinsic: Intrinsic, ty: Ty) -> Option<Code> {
+        let is_least = match intrinsic {
+            Intrinsic::MinValue => true,
+            Intrinsic::MaxValue => false,
             _ => return None,
         };
         let number = match ty.kind {

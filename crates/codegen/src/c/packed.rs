@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::CodegenError,
-    packed_call::{Callee, PackedCall},
+    packed_call::{Callee, PackedCall, is_null, list_item},
     shared::{ScalarKind, Ty},
 };
 
@@ -107,9 +107,7 @@ impl Body<'_, '_> {
     }
 
     fn argument(&mut self, arg: &PrimExpr) -> Result<Code, CodegenError> {
-        if let PrimExpr::Call(call) = arg
-            && let ("tirx.anylist_getitem", [list, index]) = (call.op.as_str(), call.args.as_slice())
-        {
+        if let Some([list, index]) = list_item(arg) {
             let item = self.item(list, index)?;
             return Ok(Code::atom(format!("*({})", item.text)));
         }
@@ -177,14 +175,6 @@ impl Body<'_, '_> {
         ));
         Ok(Code::atom(format!("rx_borrow(&{name})")))
     }
-}
-
-/// Whether it is the address zero, which stands for no value.
-fn is_null(arg: &PrimExpr) -> bool {
-    let PrimExpr::Call(call) = arg else { return false };
-    call.op == "tirx.reinterpret"
-        && call.dtype.is_handle()
-        && call.args.iter().all(|address| address.as_int() == Some(0))
 }
 
 /// An integer serves as a float too.

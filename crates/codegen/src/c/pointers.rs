@@ -10,6 +10,7 @@ use relaxide_ir::{
     Buffer, PrimExpr, Ref, Var,
     prim::{PrimCall, PrimVisitor},
 };
+use relaxide_tir::intrin::Intrinsic;
 use relaxide_tir::{PrimFunc, Stmt, StmtVisitor};
 
 use super::types::memory_type;
@@ -87,11 +88,11 @@ impl Pointers {
     }
 
     fn call(&mut self, n: &PrimCall) {
-        match (n.op.as_str(), n.args.as_slice()) {
-            ("tirx.address_of", [PrimExpr::Load(load)]) => {
+        match (Intrinsic::of_call(&n.op), n.args.as_slice()) {
+            (Some(Intrinsic::AddressOf), [PrimExpr::Load(load)]) => {
                 self.written.insert(load.buffer.data.clone());
             }
-            ("tirx.ret", _) => self.returns = true,
+            (Some(Intrinsic::Ret), _) => self.returns = true,
             _ => {}
         }
     }

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use relaxide_ir::{PrimExpr, prim::PrimVisitor};
+use relaxide_tir::intrin::Intrinsic;
 
 /// Smaller nodes than this are written again.
 const WORTH_A_NAME: u64 = 6;
@@ -67,12 +68,7 @@ struct Effects {
 impl PrimVisitor for Effects {
     fn visit_prim(&mut self, e: &PrimExpr) {
         if let PrimExpr::Call(n) = e {
-            let name = n.op.rsplit('.').next().unwrap_or_default();
-            self.found |= name == "call_extern"
-                || name.ends_with("call_packed")
-                || name.ends_with("call_cpacked")
-                || name == "call_kernel"
-                || name.starts_with("anylist_");
+            self.found |= Intrinsic::of_call(&n.op).is_some_and(Intrinsic::calls_functions);
         }
         let leaf = matches!(e, PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Str(_) | PrimExpr::Var(_));
         if !leaf && !self.found && self.visited.insert(e.clone()) {

@@ -126,21 +126,21 @@ impl Body<'_, '_> {
             Signs::Mixed if mixed => self.instruction(name, [&a, &b, &c]),
             // With a sign for both: a - 128 has one.
             Signs::Mixed => {
-                let turned = self.turned(&a);
-                let sum = self.instruction(name, [&turned, &b, &c]);
+                let moved = self.other_sign(&a);
+                let sum = self.instruction(name, [&moved, &b, &c]);
                 let rest = self.sum_of_bytes(name, &b, ONES);
                 let rest = self.f.op("shl", &rest, &Val::int(c.ty, 7));
                 self.f.op("add", &sum, &rest)
             }
             Signs::Both => {
-                let turned = self.turned(&a);
-                let sum = self.instruction(name, [&turned, &b, &c]);
+                let moved = self.other_sign(&a);
+                let sum = self.instruction(name, [&moved, &b, &c]);
                 let rest = self.sum_of_bytes(name, &b, OFFSET);
                 self.f.op("sub", &sum, &rest)
             }
             Signs::None => {
-                let turned = self.turned(&b);
-                let sum = self.instruction(name, [&a, &turned, &c]);
+                let moved = self.other_sign(&b);
+                let sum = self.instruction(name, [&a, &moved, &c]);
                 let ones = Val::int(c.ty, ONES);
                 let rest = self.instruction(name, [&a, &ones, &Val::zero(c.ty)]);
                 let rest = self.f.op("shl", &rest, &Val::int(c.ty, 7));
@@ -168,7 +168,7 @@ impl Body<'_, '_> {
     }
 
     /// Words whose bytes are 128 more, modulo 256.
-    fn turned(&mut self, words: &Val) -> Val {
+    fn other_sign(&mut self, words: &Val) -> Val {
         self.f.op("xor", words, &Val::int(words.ty, OFFSET))
     }
 

@@ -2,6 +2,7 @@
 
 use relaxide_ir::{BinaryOp, PrimExpr, prim::PrimCall};
 use relaxide_tir::expand::expand;
+use relaxide_tir::intrin::Intrinsic;
 use relaxide_tir::shuffle::{ShuffledLane, shuffled_lanes};
 
 use super::{
@@ -42,16 +43,16 @@ const RESULT_IN_NAME: [&str; 6] =
 
 impl Body<'_, '_> {
     pub fn eval_call(&mut self, n: &PrimCall) -> Result<Val, CodegenError> {
-        let name = n.op.strip_prefix("tirx.").or_else(|| n.op.strip_prefix("tir.")).unwrap_or(&n.op);
-        if let Some(call) = PackedCall::of(name, &n.args) {
+        let intrinsic = Intrinsic::of_call(&n.op).ok_or_else(|| self.unsupported_call(n))?;
+        if let Some(call) = PackedCall::of(intrinsic, &n.args) {
             return self.packed_call(&call, self.result_type(n)?);
         }
-        if let ("dot_bytes", [a, b, c]) = (name, n.args.as_slice())
+        if let (Intrinsic::DotBytes, [a, b, c]) = (intrinsic, n.args.as_slice())
             && let Some(value) = self.dot_bytes([a, b, c])?
         {
             return Ok(value);
         }
-        if let ("dot_pairs", [a, b, c]) = (name, n.args.as_slice())
+        if let (Intrinsic::DotPairs, [a, b, c]) = (intrinsic, n.args.as_slice())
             && let Some(value) = self.dot_pairs([a, b, c])?
         {
             return Ok(value);
@@ -62,46 +63,50 @@ impl Body<'_, '_> {
         if let Some(lanes) = shuffled_lanes(n) {
             return self.shuffle(&lanes);
         }
-        match (name, n.args.as_slice()) {
-            ("call_llvm_intrin" | "call_llvm_pure_intrin", [PrimExpr::Str(function), args @ ..]) => {
+        match (intrinsic, n.args.as_slice()) {
+            (Intrinsic::CallLlvmIntrin | Intrinsic::CallLlvmPureIntrin, [PrimExpr::Str(function), args @ ..]) => {
                 self.call_llvm(&function.value, args, n)
             }
-            ("if_then_else", [condition, yes, no]) => self.choose_lazily(condition, yes, no),
-            ("checked_index", [index, extent, PrimExpr::Str(what), shown, on @ ..]) => {
+            (Intrinsic::IfThenElse, [condition, yes, no]) => self.choose_lazily(condition, yes, no),
+            (Intrinsic::CheckedIndex, [index, extent, PrimExpr::Str(what), shown, on @ ..]) => {
                 self.checked_index(index, shown, extent, &what.value, on.first())
             }
-            ("likely", [condition]) => self.eval(condition),
-            ("optimization_barrier", [value]) => {
+            (Intrinsic::Likely, [condition]) => self.eval(condition),
+            (Intrinsic::OptimizationBarrier, [value]) => {
                 let value = self.eval(value)?;
                 Ok(if self.kernel.device.is_some() { self.kept_in_place(&value) } else { value })
             }
-            ("address_of", [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
-            ("prefetch" | "prefetch_write", [PrimExpr::Load(load)]) => {
+            (Intrinsic::AddressOf, [PrimExpr::Load(load)]) => self.address_of(&load.buffer, &load.indices),
+            (Intrinsic::Prefetch | Intrinsic::PrefetchWrite, [PrimExpr::Load(load)]) => {
                 let address = self.address_of(&load.buffer, &load.indices)?;
                 // For reading, into the second-level cache: what is needed before it stays in the first.
-                let (write, level) = if name == "prefetch" { (0, 2) } else { (1, 3) };
+                let (write, level) = if intrinsic == Intrinsic::Prefetch { (0, 2) } else { (1, 3) };
                 let [write, locality, data] = [write, level, 1].map(|value| Val::int(Ty::I32, value));
                 self.f.effect_call("llvm.prefetch.p0", &[&address, &write, &locality, &data], &[1, 2, 3]);
                 Ok(Val::int(Ty::I32, 0))
             }
-            ("handle_add_byte_offset", [pointer, offset]) => {
+            (Intrinsic::HandleAddByteOffset, [pointer, offset]) => {
                 let (pointer, offset) = (self.eval(pointer)?, self.index(offset)?);
                 Ok(self.f.emit(Ty::PTR, format_args!("getelementptr inbounds i8, {pointer}, {offset}")))
             }
-            ("tvm_access_ptr", [element, pointer, offset, ..]) => {
+            (Intrinsic::AccessPtr, [element, pointer, offset, ..]) => {
                 let element = self.kernel.ty(element.dtype())?.in_memory();
                 let (pointer, offset) = (self.eval(pointer)?, self.index(offset)?);
                 Ok(self.f.emit(Ty::PTR, format_args!("getelementptr inbounds {element}, {pointer}, {offset}")))
             }
-            ("call_extern" | "call_pure_extern", [PrimExpr::Str(function), args @ ..]) => {
+            (Intrinsic::CallExtern | Intrinsic::CallPureExtern, [PrimExpr::Str(function), args @ ..]) => {
                 self.call_foreign(&function.value, args, n)
             }
-            ("tvm_storage_sync", [PrimExpr::Str(scope), ..]) => self.barrier(&scope.value),
-            ("is_aligned", [pointer, bytes]) => self.is_aligned(pointer, bytes, n),
-            ("at_multiple", [index, _]) => self.eval(index),
-            ("ret", [value]) => self.return_value(value),
-            _ => self.eval_operator(name, n),
+            (Intrinsic::StorageSync, [PrimExpr::Str(scope), ..]) => self.barrier(&scope.value),
+            (Intrinsic::IsAligned, [pointer, bytes]) => self.is_aligned(pointer, bytes, n),
+            (Intrinsic::AtMultiple, [index, _]) => self.eval(index),
+            (Intrinsic::Ret, [value]) => self.return_value(value),
+            _ => self.eval_operator(intrinsic, n),
         }
+    }
+
+    fn unsupported_call(&self, n: &PrimCall) -> CodegenError {
+        self.kernel.unsupported(format!("intrinsic `{}`", n.op))
     }
 
     fn is_aligned(&mut self, pointer: &PrimExpr, bytes: &PrimExpr, n: &PrimCall) -> Result<Val, CodegenError> {
@@ -117,42 +122,41 @@ impl Body<'_, '_> {
     }
 
     /// Intrinsics whose arguments are all values.
-    fn eval_operator(&mut self, name: &str, n: &PrimCall) -> Result<Val, CodegenError> {
-        let unsupported = |this: &Self| this.kernel.unsupported(format!("intrinsic `{}`", n.op));
+    fn eval_operator(&mut self, intrinsic: Intrinsic, n: &PrimCall) -> Result<Val, CodegenError> {
         let args = n.args.iter().map(|arg| self.eval(arg)).collect::<Result<Vec<_>, _>>()?;
-        if let Some(value) = self.f.math(name, &args) {
+        if let Some(value) = self.f.math(intrinsic, &args) {
             return Ok(value);
         }
         match args.as_slice() {
-            [] if name == "vscale" && !self.kernel.scalable => Ok(Val::int(self.kernel.ty(n.dtype)?, 1)),
-            [] if name == "vscale" => {
+            [] if intrinsic == Intrinsic::VScale && !self.kernel.scalable => Ok(Val::int(self.kernel.ty(n.dtype)?, 1)),
+            [] if intrinsic == Intrinsic::VScale => {
                 let ty = self.kernel.ty(n.dtype)?;
                 Ok(self.f.intrinsic("vscale", ty, ty, &[]))
             }
-            [] => self.limit(name, n).ok_or_else(|| unsupported(self)),
-            [a, b, c] if name == "fma" && a.ty == b.ty && a.ty == c.ty => {
+            [] => self.limit(intrinsic, n).ok_or_else(|| self.unsupported_call(n)),
+            [a, b, c] if intrinsic == Intrinsic::Fma && a.ty == b.ty && a.ty == c.ty => {
                 let product = self.f.op("mul", a, b);
                 Ok(self.f.op("add", &product, c))
             }
-            [a, b] if name == "pow" && a.ty == b.ty && matches!(a.ty.kind, ScalarKind::Int { .. }) => {
+            [a, b] if intrinsic == Intrinsic::Pow && a.ty == b.ty && matches!(a.ty.kind, ScalarKind::Int { .. }) => {
                 Ok(self.int_power(a, b))
             }
             [a, b] if a.ty == b.ty && matches!(a.ty.kind, ScalarKind::Int { .. } | ScalarKind::Bool) => {
-                self.bitwise(name, a, b).ok_or_else(|| unsupported(self))
+                self.bitwise(intrinsic, a, b).ok_or_else(|| self.unsupported_call(n))
             }
-            [a] => self.unary_operator(name, a, n).ok_or_else(|| unsupported(self)),
-            [x, exponent] if name == "ldexp" => {
+            [a] => self.unary_operator(intrinsic, a, n).ok_or_else(|| self.unsupported_call(n)),
+            [x, exponent] if intrinsic == Intrinsic::Ldexp => {
                 let (wide, exponent) = (self.f.widen(x), self.f.convert(exponent, Ty::I32));
                 let overloads = format!("llvm.ldexp.{}.{}", wide.ty.mangled(), exponent.ty.mangled());
                 let value = self.f.call(&overloads, wide.ty, &[&wide, &exponent]);
                 Ok(self.f.narrow(&value, x.ty))
             }
-            _ => Err(unsupported(self)),
+            _ => Err(self.unsupported_call(n)),
         }
     }
 
     /// The least or greatest value of a type.
-    fn limit(&self, name: &str, n: &PrimCall) -> Option<Val> {
+    fn limit(&self, intrinsic: Intrinsic, n: &PrimCall) -> Option<Val> {
         let ty = Ty::of(n.dtype)?;
         let (least, greatest) = match ty.kind {
             ScalarKind::Int { bits, signed: true } => (-1i64 << (bits - 1), (1i64 << (bits - 1)).wrapping_sub(1)),
@@ -160,13 +164,14 @@ impl Body<'_, '_> {
             ScalarKind::Bool => (0, 1),
             ScalarKind::Ptr => return None,
             _ => {
-                let sign = if name == "min_value" { -1.0 } else { 1.0 };
-                return matches!(name, "min_value" | "max_value").then(|| Val::float(ty, sign * f64::INFINITY));
+                let sign = if intrinsic == Intrinsic::MinValue { -1.0 } else { 1.0 };
+                return matches!(intrinsic, Intrinsic::MinValue | Intrinsic::MaxValue)
+                    .then(|| Val::float(ty, sign * f64::INFINITY));
             }
         };
-        match name {
-            "min_value" => Some(Val::int(ty, least)),
-            "max_value" => Some(Val::int(ty, greatest)),
+        match intrinsic {
+            Intrinsic::MinValue => Some(Val::int(ty, least)),
+            Intrinsic::MaxValue => Some(Val::int(ty, greatest)),
             _ => None,
         }
     }
@@ -183,18 +188,20 @@ impl Body<'_, '_> {
         })
     }
 
-    fn bitwise(&mut self, name: &str, a: &Val, b: &Val) -> Option<Val> {
-        let instruction = match name {
-            "bitwise_and" => "and",
-            "bitwise_or" => "or",
-            "bitwise_xor" => "xor",
-            "shift_left" => "shl",
-            "shift_right" if a.ty.kind.is_signed() => "ashr",
-            "shift_right" => "lshr",
+    fn bitwise(&mut self, intrinsic: Intrinsic, a: &Val, b: &Val) -> Option<Val> {
+        let instruction = match intrinsic {
+            Intrinsic::BitwiseAnd => "and",
+            Intrinsic::BitwiseOr => "or",
+            Intrinsic::BitwiseXor => "xor",
+            Intrinsic::ShiftLeft => "shl",
+            Intrinsic::ShiftRight if a.ty.kind.is_signed() => "ashr",
+            Intrinsic::ShiftRight => "lshr",
             _ => return None,
         };
         let ScalarKind::Int { bits, .. } = a.ty.kind else { return Some(self.f.op(instruction, a, b)) };
-        if !name.starts_with("shift") || b.as_int_literal().is_some_and(|by| (0..i64::from(bits)).contains(&by)) {
+        if !matches!(intrinsic, Intrinsic::ShiftLeft | Intrinsic::ShiftRight)
+            || b.as_int_literal().is_some_and(|by| (0..i64::from(bits)).contains(&by))
+        {
             return Some(self.f.op(instruction, a, b));
         }
         // Shifts by more than the width count modulo the width, as processors do it.
@@ -202,31 +209,39 @@ impl Body<'_, '_> {
         Some(self.f.op(instruction, a, &by))
     }
 
-    fn unary_operator(&mut self, name: &str, a: &Val, n: &PrimCall) -> Option<Val> {
+    fn unary_operator(&mut self, intrinsic: Intrinsic, a: &Val, n: &PrimCall) -> Option<Val> {
         let result = Ty::of(n.dtype)?;
-        match (name, a.ty.kind) {
-            ("bitwise_not", ScalarKind::Int { .. } | ScalarKind::Bool) => Some(self.f.not(a)),
-            ("popcount", ScalarKind::Int { .. }) => {
+        match (intrinsic, a.ty.kind) {
+            (Intrinsic::BitwiseNot, ScalarKind::Int { .. } | ScalarKind::Bool) => Some(self.f.not(a)),
+            (Intrinsic::Popcount, ScalarKind::Int { .. }) => {
                 let count = self.f.intrinsic("ctpop", a.ty, a.ty, &[a]);
                 Some(self.f.convert(&count, result))
             }
-            ("clz", ScalarKind::Int { .. }) => {
+            (Intrinsic::Clz, ScalarKind::Int { .. }) => {
                 let name = format!("llvm.ctlz.{}", a.ty.mangled());
                 let count = self.f.call_with_immediates(&name, a.ty, &[a, &Val::int(Ty::BOOL, 0)], &[1]);
                 Some(self.f.convert(&count, result))
             }
-            ("fabs" | "abs", ScalarKind::Int { signed: true, .. }) => {
+            (Intrinsic::Fabs, ScalarKind::Int { signed: true, .. }) => {
                 let name = format!("llvm.abs.{}", a.ty.mangled());
                 Some(self.f.call_with_immediates(&name, a.ty, &[a, &Val::int(Ty::BOOL, 0)], &[1]))
             }
-            ("fabs" | "abs" | "floor" | "ceil" | "trunc" | "round" | "nearbyint", ScalarKind::Int { .. }) => {
-                Some(a.clone())
+            (
+                Intrinsic::Fabs
+                | Intrinsic::Floor
+                | Intrinsic::Ceil
+                | Intrinsic::Trunc
+                | Intrinsic::Round
+                | Intrinsic::Nearbyint,
+                ScalarKind::Int { .. },
+            ) => Some(a.clone()),
+            (Intrinsic::IsNullptr, ScalarKind::Ptr) => Some(self.f.icmp("eq", a, &Val::zero(Ty::PTR))),
+            (Intrinsic::IsNan | Intrinsic::IsInf, ScalarKind::Int { .. } | ScalarKind::Bool) => {
+                Some(Val::int(result, 0))
             }
-            ("isnullptr", ScalarKind::Ptr) => Some(self.f.icmp("eq", a, &Val::zero(Ty::PTR))),
-            ("isnan" | "isinf", ScalarKind::Int { .. } | ScalarKind::Bool) => Some(Val::int(result, 0)),
-            ("isfinite", ScalarKind::Int { .. } | ScalarKind::Bool) => Some(Val::int(result, 1)),
-            ("reinterpret", _) => self.reinterpret(a, result),
-            _ => self.reduce_lanes(name, a),
+            (Intrinsic::IsFinite, ScalarKind::Int { .. } | ScalarKind::Bool) => Some(Val::int(result, 1)),
+            (Intrinsic::Reinterpret, _) => self.reinterpret(a, result),
+            _ => self.reduce_lanes(intrinsic, a),
         }
     }
 
@@ -257,37 +272,35 @@ impl Body<'_, '_> {
     }
 
     /// One number from all lanes, by a tree: `vector_reduce_add`, `_mul`, `_min`, `_max`.
-    fn reduce_lanes(&mut self, name: &str, a: &Val) -> Option<Val> {
-        let op = name.strip_prefix("vector_reduce_")?;
+    fn reduce_lanes(&mut self, intrinsic: Intrinsic, a: &Val) -> Option<Val> {
+        let (op, name) = match intrinsic {
+            Intrinsic::VectorReduceAdd => (BinaryOp::Add, "add"),
+            Intrinsic::VectorReduceMul => (BinaryOp::Mul, "mul"),
+            Intrinsic::VectorReduceMin => (BinaryOp::Min, "min"),
+            Intrinsic::VectorReduceMax => (BinaryOp::Max, "max"),
+            _ => return None,
+        };
         let element = a.ty.element();
         if !a.ty.is_vector() {
             return Some(a.clone());
         }
         match a.ty.kind {
             ScalarKind::F32 | ScalarKind::F64 => {
-                let op = match op {
-                    "add" => BinaryOp::Add,
-                    "mul" => BinaryOp::Mul,
-                    "min" => BinaryOp::Min,
-                    "max" => BinaryOp::Max,
-                    _ => return None,
-                };
                 Some(if a.ty.is_scalable() { self.f.fold_scalable(op, a) } else { self.fold_lanes(op, a.clone()) })
             }
             // No processor multiplies the lanes of scalable vectors with each other.
-            ScalarKind::Int { .. } if a.ty.is_scalable() && op == "mul" => Some(self.f.fold_scalable(BinaryOp::Mul, a)),
+            ScalarKind::Int { .. } if a.ty.is_scalable() && op == BinaryOp::Mul => Some(self.f.fold_scalable(op, a)),
             ScalarKind::Int { signed, .. } => {
-                let full = match (op, signed) {
-                    ("add" | "mul", _) => op.to_string(),
-                    ("min" | "max", true) => format!("s{op}"),
-                    ("min" | "max", false) => format!("u{op}"),
-                    _ => return None,
+                let sign = match op {
+                    BinaryOp::Min | BinaryOp::Max if signed => "s",
+                    BinaryOp::Min | BinaryOp::Max => "u",
+                    _ => "",
                 };
-                Some(self.f.intrinsic(&format!("vector.reduce.{full}"), a.ty, element, &[a]))
+                Some(self.f.intrinsic(&format!("vector.reduce.{sign}{name}"), a.ty, element, &[a]))
             }
             ScalarKind::Small(_) | ScalarKind::F16 | ScalarKind::BF16 => {
                 let wide = self.f.widen(a);
-                let sum = self.reduce_lanes(name, &wide)?;
+                let sum = self.reduce_lanes(intrinsic, &wide)?;
                 Some(self.f.narrow(&sum, element))
             }
             ScalarKind::Bool | ScalarKind::Ptr => None,

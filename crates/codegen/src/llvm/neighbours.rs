@@ -15,6 +15,7 @@
 use relaxide_ffi::{FreeVars, structural_equal};
 use relaxide_ir::prim::{BinaryOp, BufferLoad, PrimExpr, PrimVisitor, add, cast, int};
 use relaxide_ir::{DataType, Ref, Var};
+use relaxide_tir::intrin::Intrinsic;
 
 use super::{
     kernel::Body,
@@ -66,7 +67,9 @@ impl SplitIndex {
                 self.add(&n.a, sign);
                 self.add(&n.b, -sign);
             }
-            PrimExpr::Call(n) if n.op == "tirx.checked_index" && sign == 1 => self.add(&n.args[0], sign),
+            PrimExpr::Call(n) if Intrinsic::of_call(&n.op) == Some(Intrinsic::CheckedIndex) && sign == 1 => {
+                self.add(&n.args[0], sign)
+            }
             _ => self.vectors.push(term.clone()),
         }
     }
@@ -168,7 +171,7 @@ impl Gather {
 impl PrimVisitor for Gathered {
     fn visit_prim(&mut self, e: &PrimExpr) {
         match e {
-            PrimExpr::Call(n) if n.op == "tirx.if_then_else" => {}
+            PrimExpr::Call(n) if Intrinsic::of_call(&n.op) == Some(Intrinsic::IfThenElse) => {}
             PrimExpr::Load(n) if e.dtype().lanes > 1 && self.loads.len() <= MOST_LOADS => {
                 let narrow = n.buffer.dtype.lanes == 1 && !n.buffer.dtype.is_packed();
                 if let Some(index) = flat_index(&n.buffer, &n.indices).ok().filter(|_| narrow)

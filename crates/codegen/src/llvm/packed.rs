@@ -19,7 +19,7 @@ use super::{
 use crate::shared::{LIBRARY_CONTEXT, index::DL_TENSOR_POINTER};
 use crate::{
     error::CodegenError,
-    packed_call::{Callee, PackedCall},
+    packed_call::{Callee, PackedCall, is_null, list_item},
 };
 
 /// Size of a packed value: type index, padding, payload.
@@ -156,9 +156,7 @@ impl Body<'_, '_> {
     }
 
     fn argument(&mut self, arg: &PrimExpr) -> Result<Argument, CodegenError> {
-        if let PrimExpr::Call(call) = arg
-            && let ("tirx.anylist_getitem", [list, index]) = (call.op.as_str(), call.args.as_slice())
-        {
+        if let Some([list, index]) = list_item(arg) {
             let (list, index) = (self.eval(list)?, self.index(index)?);
             return Ok(Argument::Item(self.f.emit(Ty::PTR, format_args!("getelementptr {PACKED}, {list}, {index}"))));
         }
@@ -274,14 +272,6 @@ impl Body<'_, '_> {
         let number = self.f.select(&is_float, &float, &converted);
         self.f.convert(&number, ty)
     }
-}
-
-/// Whether it is the address zero, which stands for no value.
-fn is_null(arg: &PrimExpr) -> bool {
-    let PrimExpr::Call(call) = arg else { return false };
-    call.op == "tirx.reinterpret"
-        && call.dtype.is_handle()
-        && call.args.iter().all(|address| address.as_int() == Some(0))
 }
 
 /// An argument of a packed call.

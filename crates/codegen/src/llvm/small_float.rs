@@ -110,8 +110,8 @@ impl FunctionText<'_> {
             Special::Finite | Special::PowersOfTwo => {
                 let bounded = self.select(&too_large, &number(family.largest()), finite);
                 let bounded = self.select(&is_nan, &number(0), &bounded);
-                let turned = self.select(&is_nan, &number(family.sign()), &number(0));
-                let sign = self.op("xor", sign, &turned);
+                let flipped = self.select(&is_nan, &number(family.sign()), &number(0));
+                let sign = self.op("xor", sign, &flipped);
                 self.op("or", &bounded, &sign)
             }
             // NaN is too large as well.

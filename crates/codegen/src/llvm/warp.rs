@@ -50,7 +50,7 @@ impl Body<'_, '_> {
 
     fn load_matrices(&mut self, call: &PrimCall) -> Result<Val, CodegenError> {
         let malformed = |this: &Self| this.kernel.malformed(format!("`{}` of other matrices than 8 x 8", call.op));
-        let (Some(count), [turned, PrimExpr::Load(row)]) = (loaded_matrices(call), call.args.as_slice()) else {
+        let (Some(count), [transposed, PrimExpr::Load(row)]) = (loaded_matrices(call), call.args.as_slice()) else {
             return Err(malformed(self));
         };
         let Some(PrimExpr::Ramp(ramp)) = row.indices.last() else { return Err(malformed(self)) };
@@ -58,7 +58,7 @@ impl Body<'_, '_> {
         let first: Vec<PrimExpr> = before.iter().chain([&ramp.base]).cloned().collect();
         let pointer = self.address_of(&row.buffer, &first)?;
         let shared = self.f.emit_raw(format_args!("addrspacecast {pointer} to ptr addrspace(3)"));
-        let how = if turned.is_int(1) { ".trans" } else { "" };
+        let how = if transposed.is_int(1) { ".trans" } else { "" };
         let name = format!("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{count}{how}.b16.p3");
         let registers = self.warp_call(&name, &format!("ptr addrspace(3) {shared}"), count, Ty::I32);
         let made = self.f.gather_lanes(&registers);

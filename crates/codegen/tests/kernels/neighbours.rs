@@ -23,7 +23,7 @@ struct Case {
     dtype: DataType,
     lanes: i64,
     /// Whether the second of the pair is asked for first.
-    is_turned: bool,
+    is_swapped: bool,
     is_masked: bool,
     places: Vec<i32>,
 }
@@ -40,10 +40,10 @@ impl Case {
         ];
         let lanes = prop_oneof![(1..5u32).prop_map(|n| 1i64 << n), 2..20i64];
         let parts = (0..dtypes.len(), lanes, any::<[bool; 2]>(), proptest::collection::vec(0..ROW as i32 - 1, 20));
-        parts.prop_map(move |(dtype, lanes, [is_turned, is_masked], places)| Case {
+        parts.prop_map(move |(dtype, lanes, [is_swapped, is_masked], places)| Case {
             dtype: dtypes[dtype],
             lanes,
-            is_turned,
+            is_swapped,
             is_masked,
             places: places[..lanes as usize].to_vec(),
         })
@@ -65,7 +65,7 @@ impl Case {
             PrimExpr::Load(Ref::new(BufferLoad { buffer: read.clone(), indices, predicate: mask.clone() }))
         };
         let two = all(prim::constant(self.dtype, 2.0));
-        let value = if self.is_turned { at(1) + at(0) * two } else { at(0) * two + at(1) };
+        let value = if self.is_swapped { at(1) + at(0) * two } else { at(0) * two + at(1) };
         let indices = vec![prim::ramp(PrimExpr::from(&row) * count, 1, count)];
         let store = BufferStore { buffer: written.clone(), value, indices, predicate: mask };
         let body = Stmt::serial(row, ROWS, Ref::new(store).into());

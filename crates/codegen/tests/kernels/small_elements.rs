@@ -252,14 +252,14 @@ fn turn(name: &str, small: DataType, form: &str) -> PrimFunc {
     let scalar = |i: &PrimExpr| prim::load(&a, [PrimExpr::from(7) - i.clone()]);
     let index = PrimExpr::from(&i);
     let all = prim::ramp(0, 1, 8);
-    let turned = prim::load(&a, [prim::ramp(7, -1, 8)]);
+    let reversed = prim::load(&a, [prim::ramp(7, -1, 8)]);
     let body = match form {
         "serial" => Stmt::serial(i, 8, Stmt::store(&b, [index.clone()], scalar(&index))),
         "parallel" => Stmt::for_loop(ForKind::Parallel, i, 8, Stmt::store(&b, [index.clone()], scalar(&index))),
-        "vector" => Stmt::store(&b, [all], turned),
+        "vector" => Stmt::store(&b, [all], reversed),
         "odd" => {
             let odd = prim::eq(prim::floormod(all.clone(), prim::broadcast(2, 8)), prim::broadcast(1, 8));
-            let store = BufferStore { buffer: b.clone(), value: turned, indices: vec![all], predicate: Some(odd) };
+            let store = BufferStore { buffer: b.clone(), value: reversed, indices: vec![all], predicate: Some(odd) };
             Ref::new(store).into()
         }
         // The side that is not taken lies outside of the buffer.

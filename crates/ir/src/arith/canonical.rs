@@ -201,11 +201,11 @@ impl Analyzer {
         'again: loop {
             for (product, coefficient) in sum.terms.clone() {
                 for atom in &product {
-                    let Some(opened) = self.opened_division(*atom) else { continue };
+                    let Some(expanded) = self.expanded_division(*atom) else { continue };
                     let Some(rest) = without(&product, &[*atom]) else { continue };
                     let shorter = || {
                         let term = Sum::term(sum.dtype, product.clone(), coefficient);
-                        sum.sub(&term)?.add(&opened.times_product(&rest, coefficient)?)
+                        sum.sub(&term)?.add(&expanded.times_product(&rest, coefficient)?)
                     };
                     if let Some(shorter) = shorter().filter(|s| self.length(s) < self.length(&sum)) {
                         sum = shorter;
@@ -232,7 +232,7 @@ impl Analyzer {
     }
 
     /// A remainder as what was divided without its multiples, and a quotient of remainders as one of what they are remainders of.
-    fn opened_division(&mut self, atom: AtomId) -> Option<Sum> {
+    fn expanded_division(&mut self, atom: AtomId) -> Option<Sum> {
         match self.atoms.get(atom).clone() {
             Atom::FloorMod(x, c) => {
                 let quotient = self.floor_div(&x, &c);
@@ -240,7 +240,7 @@ impl Analyzer {
             }
             Atom::FloorDiv(x, c) => {
                 let c = c.as_constant().filter(|c| *c > 0)?;
-                self.quotient_of_opened(&x, c)
+                self.quotient_of_expanded(&x, c)
             }
             Atom::Node(Head::Binary(BinaryOp::Mod), args) => {
                 let [Value::Index(x), Value::Index(c)] = args.as_slice() else { return None };

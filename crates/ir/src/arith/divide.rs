@@ -136,8 +136,8 @@ impl Analyzer {
         if c == 1 {
             return Some(Sum::constant(a.dtype, 0));
         }
-        let opened = self.open_remainders(a, c)?;
-        let (_, rest) = Self::split(&opened, c)?;
+        let expanded = self.open_remainders(a, c)?;
+        let (_, rest) = Self::split(&expanded, c)?;
         if let Some(only) = self.only_quotient(&rest, c) {
             return rest.offset(only.checked_mul(-c)?);
         }
@@ -165,8 +165,8 @@ impl Analyzer {
 
     /// `a // c` with `x - x // d * d` in the place of those remainders `x % d` whose multiples of `d` are multiples of `c` here; `None`
     /// where there are none.
-    pub(super) fn quotient_of_opened(&mut self, a: &Sum, c: i64) -> Option<Sum> {
-        let (mut opened, mut whole) = (a.clone(), Sum::constant(a.dtype, 0));
+    pub(super) fn quotient_of_expanded(&mut self, a: &Sum, c: i64) -> Option<Sum> {
+        let (mut expanded, mut whole) = (a.clone(), Sum::constant(a.dtype, 0));
         for (product, coefficient) in &a.terms {
             if let [atom] = product.as_slice()
                 && let Atom::FloorMod(x, d) = self.atoms.get(*atom).clone()
@@ -174,7 +174,7 @@ impl Analyzer {
                 && multiple % c == 0
             {
                 let term = Sum::term(a.dtype, product.clone(), *coefficient);
-                opened = opened.sub(&term)?.add_scaled(&x, *coefficient)?;
+                expanded = expanded.sub(&term)?.add_scaled(&x, *coefficient)?;
                 let quotient = self.floor_div(&x, &d);
                 whole = whole.add_scaled(&quotient, -(multiple / c))?;
             }
@@ -182,7 +182,7 @@ impl Analyzer {
         if whole.is_zero() {
             return None;
         }
-        self.div_by_constant(&opened, c)?.add(&whole)
+        self.div_by_constant(&expanded, c)?.add(&whole)
     }
 
     /// Division with remainder as of polynomials, term by term as long as the rest gets shorter.

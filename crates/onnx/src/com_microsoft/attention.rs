@@ -335,7 +335,7 @@ pub fn multi_head(scope: &mut Scope, node: &Node) -> Outputs {
     Ok([y, k, v].into_iter().map(Value::Computed).collect())
 }
 
-/// `RotaryEmbedding`: pairs of elements are turned by an angle that grows with the position.
+/// `RotaryEmbedding`: pairs of elements are rotated by an angle that grows with the position.
 pub fn rotary(scope: &mut Scope, node: &Node) -> Outputs {
     let given = scope.tensor(node.input(0)?)?;
     let rank = scope.dims(&given)?.len();
@@ -352,7 +352,7 @@ pub fn rotary(scope: &mut Scope, node: &Node) -> Outputs {
         _ => return Err(NodeError::invalid(format!("the input has {rank} axes, not 3 or 4"))),
     };
     let positions = scope.tensor(node.input(1)?)?;
-    let y = turned_pairs(scope, x, positions, angles, node.flag("interleaved", false)?)?;
+    let y = rotated_pairs(scope, x, positions, angles, node.flag("interleaved", false)?)?;
     one(if rank == 3 { join_heads(scope, y)? } else { y })
 }
 
@@ -374,9 +374,9 @@ impl Angles {
     }
 }
 
-/// Heads whose first `2 * half` elements are turned in pairs, by the angles of their positions: one for each row and step, or
+/// Heads whose first `2 * half` elements are rotated in pairs, by the angles of their positions: one for each row and step, or
 /// that of the first step.
-pub(super) fn turned_pairs(
+pub(super) fn rotated_pairs(
     scope: &mut Scope,
     x: Expr,
     positions: Expr,
@@ -396,7 +396,7 @@ pub(super) fn turned_pairs(
         n => return Err(NodeError::invalid(format!("the positions have {n} axes, not 1 or 2"))),
     };
     let last = steps - 1;
-    let turned = 2 * half;
+    let rotated = 2 * half;
     scope.te("rotary", vec![x, positions, cos, sin], |inputs| {
         let (x, positions, cos, sin) = (&inputs[0], &inputs[1], &inputs[2], &inputs[3]);
         vec![te::compute("rotary", shape, |at: &[PrimExpr]| {
@@ -416,7 +416,7 @@ pub(super) fn turned_pairs(
             };
             let value = if interleaved {
                 let odd = prim::floormod(j, prim::int(2));
-                let inside = |e: PrimExpr| prim::min(prim::max(e, prim::int(0)), prim::int(turned - 1));
+                let inside = |e: PrimExpr| prim::min(prim::max(e, prim::int(0)), prim::int(rotated - 1));
                 let angle = prim::min(prim::floordiv(j, prim::int(2)), prim::int(half - 1));
                 let (along, across) = parts(angle, inside(j + 1 - &odd * 2));
                 prim::select(prim::eq(odd, prim::int(0)), along.clone() - across.clone(), along + across)
@@ -427,7 +427,7 @@ pub(super) fn turned_pairs(
                 let (along, across) = parts(j - half, j - half);
                 prim::if_then_else(prim::lt(j.clone(), prim::int(half)), first, along + across)
             };
-            prim::if_then_else(prim::lt(j.clone(), prim::int(turned)), value, x.at(at))
+            prim::if_then_else(prim::lt(j.clone(), prim::int(rotated)), value, x.at(at))
         })]
     })
 }

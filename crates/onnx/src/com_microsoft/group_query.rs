@@ -18,7 +18,7 @@ use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_relax::Expr;
 use relaxide_tir::te;
 
-use super::attention::{Angles, Heads, join_heads, optional, product, side_by_side, split_heads, turned_pairs};
+use super::attention::{Angles, Heads, join_heads, optional, product, rotated_pairs, side_by_side, split_heads};
 use crate::dims;
 use crate::error::NodeError;
 use crate::flow::loops::whole;
@@ -79,8 +79,8 @@ pub fn group_query(scope: &mut Scope, node: &Node) -> Outputs {
             None => query.positions(scope)?,
         };
         let interleaved = node.flag("rotary_interleaved", false)?;
-        q = turned_pairs(scope, q, positions.clone(), angles.clone(), interleaved)?;
-        k = turned_pairs(scope, k, positions, angles, interleaved)?;
+        q = rotated_pairs(scope, q, positions.clone(), angles.clone(), interleaved)?;
+        k = rotated_pairs(scope, k, positions, angles, interleaved)?;
     }
     let k = query.present(scope, k, old_k)?;
     let v = query.present(scope, v, old_v)?;
@@ -199,8 +199,8 @@ impl Query {
         let apart =
             |last: &PrimExpr| vec![self.batch.clone(), prim::int(self.heads), self.length.clone(), last.clone()];
         let q = scope.reshape(q, shared(&size))?;
-        let turned = scope.transpose(k, &[0, 1, 3, 2])?;
-        let scores = product(scope, node, q, turned)?;
+        let transposed = scope.transpose(k, &[0, 1, 3, 2])?;
+        let scores = product(scope, node, q, transposed)?;
         let mut scores = scope.reshape(scores, apart(&self.kept))?;
         if self.softcap > 0.0 {
             let narrowed = with_number(scope, "divide", scores, self.softcap)?;

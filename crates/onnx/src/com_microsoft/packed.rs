@@ -206,12 +206,12 @@ pub fn matmul_bnb4(scope: &mut Scope, node: &Node) -> Outputs {
     let largest = scope.reshape(largest, vec![prim::int((k * n + block - 1) / block)])?;
     let codes = scope.constant(&codes, &[16], REAL)?;
     let dtype = scope.dtype(&x);
-    let turned = node.flag("transB", true)?;
-    let shape = if turned { [k, n] } else { [n, k] }.map(prim::int);
+    let transposed = node.flag("transB", true)?;
+    let shape = if transposed { [k, n] } else { [n, k] }.map(prim::int);
     let weight = scope.te("unpack", vec![packed, largest, codes], |inputs| {
         let (packed, largest, codes) = (inputs[0].clone(), inputs[1].clone(), inputs[2].clone());
         vec![te::compute("unpack", shape.to_vec(), |at: &[PrimExpr]| {
-            let (row, column) = if turned { (&at[1], &at[0]) } else { (&at[0], &at[1]) };
+            let (row, column) = if transposed { (&at[1], &at[0]) } else { (&at[0], &at[1]) };
             let element = row * k + column;
             let other_half = &element + 1 - prim::floormod(&element, prim::int(2)) * 2;
             let code = codes.at(&[prim::cast(DataType::int(64), fields.read(&packed, &[other_half]))]);

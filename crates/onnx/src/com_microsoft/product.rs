@@ -18,9 +18,9 @@ use crate::scope::Scope;
 type Result<T> = std::result::Result<T, NodeError>;
 
 /// A matrix with its last two axes exchanged, where an attribute asks for it.
-fn turned(scope: &mut Scope, x: Expr, turn: bool) -> Result<Expr> {
+fn transposed(scope: &mut Scope, x: Expr, transpose: bool) -> Result<Expr> {
     let rank = scope.dims(&x)?.len();
-    if !turn || rank < 2 {
+    if !transpose || rank < 2 {
         return Ok(x);
     }
     let mut axes: Vec<usize> = (0..rank).collect();
@@ -37,8 +37,8 @@ pub fn fused_matmul(scope: &mut Scope, node: &Node) -> Outputs {
     node.only_int("transBatchA", 0)?;
     node.only_int("transBatchB", 0)?;
     let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(1)?)?);
-    let a = turned(scope, a, node.flag("transA", false)?)?;
-    let b = turned(scope, b, node.flag("transB", false)?)?;
+    let a = transposed(scope, a, node.flag("transA", false)?)?;
+    let b = transposed(scope, b, node.flag("transB", false)?)?;
     let y = product(scope, node, a, b)?;
     let alpha = node.float_or("alpha", 1.0)?;
     one(if alpha == 1.0 { y } else { with_number(scope, "multiply", y, alpha)? })
@@ -117,7 +117,7 @@ pub fn dynamic_quantize_matmul(scope: &mut Scope, node: &Node) -> Outputs {
 pub fn q_gemm(scope: &mut Scope, node: &Node) -> Outputs {
     let (a, b) = (scope.tensor(node.input(0)?)?, scope.tensor(node.input(3)?)?);
     let (of_a, of_b) = (scaling(scope, node, 1)?, scaling(scope, node, 4)?);
-    let a = Integers { values: turned(scope, a, node.flag("transA", false)?)?, zero: of_a.zero };
+    let a = Integers { values: transposed(scope, a, node.flag("transA", false)?)?, zero: of_a.zero };
     let b = Integers { values: b, zero: of_b.zero };
     let lies = if node.flag("transB", false)? { Lies::ByColumns } else { Lies::ByTerms };
     let packed = match words::Matrix::of(node, [3, 5], lies) {
@@ -151,7 +151,7 @@ pub fn q_gemm(scope: &mut Scope, node: &Node) -> Outputs {
 fn product_of_centred(scope: &mut Scope, node: &Node, a: Integers, b: Integers, lies: Lies) -> Result<Expr> {
     let a = centred(scope, a.values, a.zero)?;
     let by_columns = lies == Lies::ByColumns;
-    // One zero for each column of the product, which is a row of a matrix that is turned over.
+    // One zero for each column of the product, which is a row of a transposed matrix.
     let zero_b = match b.zero {
         Some(zero) if by_columns && scope.dims(&zero)?.first().is_some_and(|n| !n.is_int(1)) => {
             let rows = scope.dims(&zero)?[0].clone();
@@ -160,6 +160,6 @@ fn product_of_centred(scope: &mut Scope, node: &Node, a: Integers, b: Integers, 
         zero => zero,
     };
     let b = centred(scope, b.values, zero_b)?;
-    let b = turned(scope, b, by_columns)?;
+    let b = transposed(scope, b, by_columns)?;
     product(scope, node, a, b)
 }

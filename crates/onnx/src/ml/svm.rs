@@ -61,8 +61,8 @@ impl Likeness {
             let scaled = with_number(scope, "multiply", distance, -self.gamma)?;
             return scope.call("exp", [scaled]);
         }
-        let turned = scope.transpose(vectors, &[1, 0])?;
-        let product = scope.call("matmul", [x, turned])?;
+        let transposed = scope.transpose(vectors, &[1, 0])?;
+        let product = scope.call("matmul", [x, transposed])?;
         if matches!(self.kernel, Kernel::Linear) {
             return Ok(product);
         }
@@ -87,10 +87,10 @@ fn distances(scope: &mut Scope, x: Expr, vectors: Expr) -> Result<Expr> {
     })
 }
 
-/// A product of rows with a matrix that is turned over, and a number for each column.
+/// A product of rows with a transposed matrix, and a number for each column.
 fn affine(scope: &mut Scope, x: Expr, weight: Expr, offset: &[f64]) -> Result<Expr> {
-    let turned = scope.transpose(weight, &[1, 0])?;
-    let product = scope.call("matmul", [x, turned])?;
+    let transposed = scope.transpose(weight, &[1, 0])?;
+    let product = scope.call("matmul", [x, transposed])?;
     let offset = scope.constant(offset, &[offset.len() as i64], FLOAT)?;
     scope.call("add", [product, offset])
 }
@@ -261,8 +261,8 @@ impl Votes {
         let (slope, offset) = (line(scope, a)?, line(scope, b)?);
         let scaled = scope.call("multiply", [decisions, slope])?;
         let moved = scope.call("add", [scaled, offset])?;
-        let turned = scope.call("negative", [moved])?;
-        let likely = scope.call("sigmoid", [turned])?;
+        let negated = scope.call("negative", [moved])?;
+        let likely = scope.call("sigmoid", [negated])?;
         let likely = clip_between(scope, likely, Some(LEAST), Some(1.0 - LEAST))?;
         let mut places = vec![0.0; classes * classes];
         for (at, &(i, j)) in self.pairs.iter().enumerate() {

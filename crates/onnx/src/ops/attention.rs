@@ -71,8 +71,8 @@ pub fn scores(scope: &mut Scope, node: &Node, q: Expr, k: Expr) -> Result<Expr> 
     }
     let grouped = dims::simplify(&(dims::floor_div(&q_heads, &kv_heads) * &rows));
     let q = scope.reshape(q, vec![batch.clone(), kv_heads, grouped, size])?;
-    let turned = scope.transpose(k, &[0, 1, 3, 2])?;
-    let scores = product(scope, [q, turned])?;
+    let transposed = scope.transpose(k, &[0, 1, 3, 2])?;
+    let scores = product(scope, [q, transposed])?;
     scope.reshape(scores, vec![batch, q_heads, rows, columns])
 }
 

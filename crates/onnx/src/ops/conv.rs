@@ -59,8 +59,8 @@ impl<Extent: Clone + Into<PrimExpr>> Window<Extent> {
         Ok(window)
     }
 
-    /// How far a window reaches along an axis.
-    pub(super) fn reach(&self, i: usize) -> PrimExpr {
+    /// How long a window is along an axis, dilated.
+    pub(super) fn dilated_extent(&self, i: usize) -> PrimExpr {
         let kernel: PrimExpr = self.kernel[i].clone().into();
         dims::simplify(&((kernel - 1) * self.dilations[i] + 1))
     }
@@ -68,15 +68,15 @@ impl<Extent: Clone + Into<PrimExpr>> Window<Extent> {
     /// Whether automatic padding depends on a dimension that is not fixed.
     fn is_open(&self, spatial: &[PrimExpr]) -> bool {
         let open = |(i, dim): (usize, &PrimExpr)| dim.as_int().is_none() && self.strides[i] != 1;
-        spatial.iter().enumerate().any(open) || (0..spatial.len()).any(|i| self.reach(i).as_int().is_none())
+        spatial.iter().enumerate().any(open) || (0..spatial.len()).any(|i| self.dilated_extent(i).as_int().is_none())
     }
 
     /// Automatic padding as expressions over the dimensions.
     fn open_same(&self, spatial: &[PrimExpr], behind: bool) -> Vec<Same> {
         let along = |(i, dim): (usize, &PrimExpr)| {
-            let (stride, reach) = (self.strides[i], self.reach(i));
+            let (stride, dilated_extent) = (self.strides[i], self.dilated_extent(i));
             let positions = dims::simplify(&prim::floordiv(dim + (stride - 1), stride));
-            let length = dims::simplify(&prim::max(&positions * stride + (reach - stride), 0));
+            let length = dims::simplify(&prim::max(&positions * stride + (dilated_extent - stride), 0));
             let total = prim::max(&length - dim, 0);
             let front = if behind { prim::floordiv(total, 2) } else { prim::floordiv(total + 1, 2) };
             Same { front: dims::simplify(&front), length, positions }
@@ -126,10 +126,11 @@ impl<Extent: Clone + Into<PrimExpr>> Window<Extent> {
         let rank = spatial.len();
         let mut pads = vec![0; 2 * rank];
         for (i, dim) in spatial.iter().enumerate() {
-            let (n, stride, reach) = (dim.as_int().unwrap_or(0), self.strides[i], self.reach(i).as_int().unwrap_or(1));
+            let (n, stride, dilated_extent) =
+                (dim.as_int().unwrap_or(0), self.strides[i], self.dilated_extent(i).as_int().unwrap_or(1));
             let total = match stride {
-                1 => reach - 1,
-                _ => ((n + stride - 1) / stride - 1) * stride + reach - n,
+                1 => dilated_extent - 1,
+                _ => ((n + stride - 1) / stride - 1) * stride + dilated_extent - n,
             }
             .max(0);
             let small = total / 2;

@@ -1,6 +1,6 @@
 //! `ConvTranspose`.
 //!
-//! The natural extent of a transposed convolution is `(n - 1) * stride + reach`. What a node takes away at both ends, or adds behind,
+//! The natural extent of a transposed convolution is `(n - 1) * stride + dilated_extent`. What a node takes away at both ends, or adds behind,
 //! is fixed where it is said by `pads` and `output_padding`, or follows from fixed sizes: that is the operator's own business. Else
 //! (`output_shape` of an image without fixed sizes, `auto_pad` with a window that the weight brings) the natural result is made and
 //! its middle taken.
@@ -58,7 +58,7 @@ fn axes(node: &Node, window: &Window<PrimExpr>, spatial: &[PrimExpr]) -> Result<
     }
     let along = |i: usize| {
         let stride = window.strides[i];
-        let natural = dims::simplify(&((&spatial[i] - 1) * stride + window.reach(i)));
+        let natural = dims::simplify(&((&spatial[i] - 1) * stride + window.dilated_extent(i)));
         let length = match &shape {
             Some(shape) => prim::int(shape[shape.len() - rank + i]),
             None if auto.starts_with("SAME") => dims::simplify(&(&spatial[i] * stride)),

@@ -1,7 +1,7 @@
 //! `DeformConv`: a convolution whose taps read between elements, each moved by an offset that is data.
 //!
 //! What the taps read is a tensor of its own; the rest is a sum over it. Where a tap reads does not depend on the channel, so its row and
-//! column are tables, and so are the parts between two elements. Where channels fill vectors and are in one group, the image is turned so
+//! column are tables, and so are the parts between two elements. Where channels fill vectors and are in one group, the image is transposed so
 //! that they lie side by side, and the sum is a matrix product; else elements are gathered.
 
 use relaxide_ffi::DataType;
@@ -133,11 +133,11 @@ impl Sampling {
     /// Whether all places without their offsets fit 32 bits.
     fn fits(&self) -> bool {
         let window = &self.window;
-        let reach = |axis: usize| {
+        let farthest = |axis: usize| {
             let span = self.places[2 + axis].as_int()?.saturating_mul(window.strides[axis]);
             Some(span.saturating_add(window.kernel[axis].saturating_mul(window.dilations[axis])))
         };
-        (0..2).all(|axis| reach(axis).is_some_and(|n| n.saturating_add(window.pads[axis].abs()) < 1 << 31))
+        (0..2).all(|axis| farthest(axis).is_some_and(|n| n.saturating_add(window.pads[axis].abs()) < 1 << 31))
     }
 
     /// Where a tap reads along an axis.
@@ -239,7 +239,7 @@ impl Sampling {
         self.dtype.is_float() && self.dtype.bits >= 32 && self.image[1].as_int().is_some_and(fills)
     }
 
-    /// What the taps read of an image whose channels are turned to lie side by side, so that none is gathered:
+    /// What the taps read of an image whose channels are transposed to lie side by side, so that none is gathered:
     /// `[batch, row, column, tap row, tap column, offset group, channel]`.
     fn sampled_by_channels(&self, scope: &mut Scope, x: Expr, offset: Expr, mask: Option<Expr>) -> Result<Expr> {
         let [kh, kw] = [0, 1].map(|axis| prim::int(self.window.kernel[axis]));

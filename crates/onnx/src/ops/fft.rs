@@ -123,8 +123,8 @@ fn in_two_steps(
         roots.extend(row.iter().map(|root| root.1));
     }
     let roots = scope.constant(&roots, &[b as i64, 2, a as i64], plan.work)?;
-    let turned = times(scope, first, &dims(lead, &[b, 2, a]), roots)?;
-    let rows = scope.transpose(turned, &axes(outer, [2, 1, 0]))?;
+    let rotated = times(scope, first, &dims(lead, &[b, 2, a]), roots)?;
+    let rows = scope.transpose(rotated, &axes(outer, [2, 1, 0]))?;
 
     let inner = FftPlan { length: b, wanted: (plan.wanted - 1) / a + 1, inverse: plan.inverse, work: plan.work };
     let by_k1: Vec<PrimExpr> = dims(lead, &[a]);
@@ -211,9 +211,9 @@ fn power_of_two(x: &mut [(f64, f64)]) {
     halves.iter_mut().for_each(|half| power_of_two(half));
     for k in 0..n / 2 {
         let ((re, im), (cos, sin)) = (halves[1][k], unit(k, n, false));
-        let turned = (re * cos - im * sin, re * sin + im * cos);
+        let rotated = (re * cos - im * sin, re * sin + im * cos);
         let even = halves[0][k];
-        x[k] = (even.0 + turned.0, even.1 + turned.1);
-        x[k + n / 2] = (even.0 - turned.0, even.1 - turned.1);
+        x[k] = (even.0 + rotated.0, even.1 + rotated.1);
+        x[k + n / 2] = (even.0 - rotated.0, even.1 - rotated.1);
     }
 }

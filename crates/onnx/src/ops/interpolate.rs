@@ -252,8 +252,8 @@ fn taps(
     }
     let dims = ShapePlan::bind(scope, "resize_taps", args, |inputs| {
         let narrow = prim::min(geometry(inputs).scale, number(1.0));
-        let reach = prim::math("ceil", prim::div(number(2.0 * width as f64), narrow));
-        ShapePlan { dims: vec![prim::max(prim::cast(DataType::int(64), reach) + 1, 1)], ..ShapePlan::default() }
+        let support = prim::math("ceil", prim::div(number(2.0 * width as f64), narrow));
+        ShapePlan { dims: vec![prim::max(prim::cast(DataType::int(64), support) + 1, 1)], ..ShapePlan::default() }
     })?;
     dims.into_iter().next().ok_or_else(|| NodeError::invalid("a filter has no width"))
 }

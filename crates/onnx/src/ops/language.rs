@@ -14,18 +14,18 @@ use crate::node::Node;
 use crate::scope::Scope;
 use crate::value::Value;
 
-/// `RotaryEmbedding`: pairs of elements turned by angles that depend on the position.
+/// `RotaryEmbedding`: pairs of elements rotated by angles that depend on the position.
 pub fn embedding(scope: &mut Scope, node: &Node) -> Outputs {
     let packed = scope.value_dims(node.input(0)?)?;
     let x = by_head(scope, node, 0, node.int("num_heads")?)?;
     let (cos, sin) = (scope.tensor(node.input(1)?)?, scope.tensor(node.input(2)?)?);
     let (shape, dtype) = (scope.dims(&x)?, scope.dtype(&x));
-    let turned = match node.int_or("rotary_embedding_dim", 0)? {
+    let rotated = match node.int_or("rotary_embedding_dim", 0)? {
         n @ 1.. => prim::int(n),
         0 => shape[3].clone(),
         n => return Err(NodeError::invalid(format!("`rotary_embedding_dim` is {n}"))),
     };
-    let half = dims::floor_div(&turned, &prim::int(2));
+    let half = dims::floor_div(&rotated, &prim::int(2));
     let interleaved = node.flag("interleaved", false)?;
     let table = |scope: &mut Scope, table: Expr| {
         let mut wanted = scope.dims(&table)?;
@@ -73,7 +73,7 @@ pub fn embedding(scope: &mut Scope, node: &Node) -> Outputs {
                 let (own, across) = parts(&(i - &half), i - &half);
                 prim::if_then_else(prim::lt(i, &half), first, across + own)
             };
-            prim::if_then_else(prim::lt(i, &turned), prim::cast(dtype, value), element(i.clone()))
+            prim::if_then_else(prim::lt(i, &rotated), prim::cast(dtype, value), element(i.clone()))
         })]
     })?;
     if packed.len() == 4 {

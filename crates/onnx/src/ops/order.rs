@@ -250,9 +250,9 @@ pub fn unique_in(scope: &mut Scope, node: &Node, arrangement: Arrangement) -> Ou
 /// `ArgMax` and `ArgMin` of the last of equal elements: the axis is gone through backwards.
 pub fn last_position(scope: &mut Scope, x: Expr, name: &str, axis: usize, keep: bool) -> Result<Expr> {
     let size: PrimExpr = scope.dims(&x)?[axis].clone();
-    let turned = scope.op("flip", [x], Attrs::new().with("axis", axis as i64))?;
+    let flipped = scope.op("flip", [x], Attrs::new().with("axis", axis as i64))?;
     let attrs = Attrs::new().with("axis", axis as i64).with("keepdims", keep);
-    let index = super::reduce::position_in_row(scope, turned, name, attrs)?;
+    let index = super::reduce::position_in_row(scope, flipped, name, attrs)?;
     let last = scope.dim_tensor(&dims::simplify(&(size - 1)), DataType::int(64))?;
     scope.call("subtract", [last, index])
 }

@@ -145,8 +145,8 @@ impl Window {
     /// How long an axis must be for one position of the window, and whether it is shorter, but by less than a stride; none where it is
     /// known to be long enough.
     fn grown(&self, axis: usize, dim: &PrimExpr) -> Option<(i64, PrimExpr)> {
-        let reach = (self.kernel[axis] - 1) * self.dilations[axis] + 1;
-        let needed = reach - self.pads[axis] - self.pads[axis + self.kernel.len()];
+        let dilated_extent = (self.kernel[axis] - 1) * self.dilations[axis] + 1;
+        let needed = dilated_extent - self.pads[axis] - self.pads[axis + self.kernel.len()];
         let too_short = prim::and(prim::lt(dim, needed), prim::gt(dim, needed - self.strides[axis]));
         let may_be = self.same.is_none() && self.strides[axis] > 1 && !dims::at_least(dim, needed);
         may_be.then_some((needed, too_short))

@@ -35,7 +35,7 @@ pub fn size(scope: &mut Scope, node: &Node) -> Outputs {
 
 /// `Constant` in any of its spellings.
 pub fn constant(_: &mut Scope, node: &Node) -> Outputs {
-    let invalid = |e: crate::TensorError| NodeError::invalid(e.to_string());
+    let invalid = |e: crate::error::TensorError| NodeError::invalid(e.to_string());
     let make = |values: Vec<f64>, dims: Vec<i64>, dtype| relaxide_frontend::constant::filled(&values, &dims, dtype);
     if let Some(proto) = node.tensor("value")?.filter(|proto| crate::text::is_text(proto)) {
         return Ok(vec![crate::text::constant(proto)?]);

@@ -220,8 +220,8 @@ pub fn col_to_im(scope: &mut Scope, node: &Node) -> Outputs {
     let positions: Vec<PrimExpr> = (0..rank)
         .map(|i| {
             let spare = pads[i] + pads[i + rank] - 1;
-            let reach = (&block[i] - 1) * dilations[i];
-            prim::floordiv(&image[i] + spare - reach, strides[i]) + 1
+            let covered = (&block[i] - 1) * dilations[i];
+            prim::floordiv(&image[i] + spare - covered, strides[i]) + 1
         })
         .collect();
     let taps = super::computed::product(block.iter().cloned());

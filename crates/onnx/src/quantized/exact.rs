@@ -36,15 +36,15 @@ pub struct Sides {
 
 /// The type in which both sides of a product of integers less their zeros are multiplied and added up, exactly.
 pub fn sum_type(scope: &Scope, node: &Node, x: &Expr, sides: &Sides) -> DataType {
-    let exact = match (reach(scope.dtype(x), node, sides.zero), largest_sum(node, sides)) {
-        (Some(reach), Some(sum)) => sum.checked_mul(reach).is_some_and(|most| most <= WHOLE),
+    let exact = match (farthest(scope.dtype(x), node, sides.zero), largest_sum(node, sides)) {
+        (Some(farthest), Some(sum)) => sum.checked_mul(farthest).is_some_and(|most| most <= WHOLE),
         _ => false,
     };
     if exact { DataType::float(32) } else { DataType::int(32) }
 }
 
 /// How far an integer of 8 bits can lie from its zero; none for wider ones.
-fn reach(dtype: DataType, node: &Node, zero: Option<usize>) -> Option<i64> {
+fn farthest(dtype: DataType, node: &Node, zero: Option<usize>) -> Option<i64> {
     let (least, most) = match dtype {
         d if d == DataType::uint(8) => (0, 255),
         d if d == DataType::int(8) => (-128, 127),

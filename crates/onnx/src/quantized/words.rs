@@ -405,8 +405,8 @@ impl Slide {
         let image = |i: usize| &dims[i + 2] + prim::int(self.pads[i] + self.pads[i + 2]);
         let padded = [dims[0].clone(), words_in(self.channels).into(), image(0), image(1)];
         let places = |i: usize| {
-            let reach = (self.kernel[i] - 1) * self.dilations[i] + 1;
-            prim::floordiv(image(i) - prim::int(reach), prim::int(self.strides[i])) + prim::int(1)
+            let dilated_extent = (self.kernel[i] - 1) * self.dilations[i] + 1;
+            prim::floordiv(image(i) - prim::int(dilated_extent), prim::int(self.strides[i])) + prim::int(1)
         };
         let out = [dims[0].clone(), (weight.rows.len() as i64).into(), places(0), places(1)]
             .map(|dim| crate::dims::simplify(&dim));

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Sequences of a batch may end early (`sequence_lens`): from there on the state stays and the output is zero, and in the
-//! other direction a sequence begins where it ends. Sequences that lie behind the batch (`layout` 1) are turned over first.
+//! other direction a sequence begins where it ends. Sequences that lie behind the batch (`layout` 1) are transposed first.
 
 mod activation;
 mod factor;

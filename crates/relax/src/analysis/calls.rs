@@ -45,19 +45,19 @@ impl CallGraph {
 /// Groups of functions that call each other in circles; a function that calls itself is a group of one.
 pub fn detect_recursion(module: &IRModule) -> Vec<Vec<String>> {
     let graph = call_graph(module);
-    let reach: IndexMap<&str, HashSet<String>> = graph
+    let below: IndexMap<&str, HashSet<String>> = graph
         .0
         .iter()
         .map(|(name, callees)| (name.as_str(), graph.reachable(callees.iter().map(String::as_str))))
         .collect();
-    let reaches = |a: &str, b: &str| reach.get(a).is_some_and(|r| r.contains(b));
+    let reaches = |a: &str, b: &str| below.get(a).is_some_and(|r| r.contains(b));
     let mut grouped: HashSet<&str> = HashSet::new();
     let mut groups = Vec::new();
-    for name in reach.keys() {
+    for name in below.keys() {
         if grouped.contains(name) || !reaches(name, name) {
             continue;
         }
-        let group: Vec<&str> = reach.keys().copied().filter(|b| reaches(name, b) && reaches(b, name)).collect();
+        let group: Vec<&str> = below.keys().copied().filter(|b| reaches(name, b) && reaches(b, name)).collect();
         grouped.extend(&group);
         groups.push(group.into_iter().map(str::to_string).collect());
     }

@@ -1,6 +1,6 @@
 //! Attention: for each query a mean of values, weighted by how well keys fit it.
 //!
-//! Tensors are (batch, length, heads, head size). An operator is opened into matrix products and a softmax; what a position
+//! Tensors are (batch, length, heads, head size). An operator is decomposed into matrix products and a softmax; what a position
 //! must not see gets the score minus infinity.
 
 use relaxide_ffi::DataType;

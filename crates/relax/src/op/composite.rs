@@ -1,4 +1,4 @@
-//! Operators that are a few others: they are opened when a program is legalized, and their type is that of what they open to.
+//! Operators that are a few others: they are decomposed when a program is legalized, and their type is that of what they become.
 
 use relaxide_ffi::DataType;
 use relaxide_ir::prim::PrimExpr;

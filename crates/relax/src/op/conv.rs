@@ -418,7 +418,7 @@ pub(super) fn transpose_dims(cx: &CallCx, g: &Geometry) -> Result<Vec<PrimExpr>,
         return cx.invalid("output_padding must be less than the strides");
     }
     let sizes = g.windows.iter().zip(&extra).zip(&g.data[2..]).map(|((w, extra), dim)| {
-        let spread = (dim - 1) * w.stride + (w.reach() + (extra - w.before - w.after));
+        let spread = (dim - 1) * w.stride + (w.dilated_extent() + (extra - w.before - w.after));
         Analyzer::new().simplify(&spread)
     });
     let out = Analyzer::new().simplify(&(per_group * g.groups));

@@ -307,7 +307,7 @@ pub static TABLE: &[OpDef] = &[
         "vm.call_tir_dyn",
         &[FUNC, ARGS],
         void,
-        "Calls a kernel; the last argument is a shape that is opened into scalars.",
+        "Calls a kernel; the last argument is a shape that is unpacked into scalars.",
     )
     .impure()
     .memory(MemoryUse::Reads),

@@ -329,7 +329,7 @@ pub enum AttrDefault {
     Void,
 }
 
-/// A compute over the tensors among the arguments, tuples opened, in order.
+/// A compute over the tensors among the arguments, tuples flattened, in order.
 pub type Compute = fn(&CallCx, &[te::Tensor]) -> Result<Vec<te::Tensor>, OpError>;
 
 /// What writes a call as calls of other operators.
@@ -346,7 +346,7 @@ pub type Emission<'c> = Box<dyn FnOnce(&mut crate::BlockBuilder) -> Result<crate
 pub enum Lowering {
     /// A kernel that computes each element of the broadcast arguments from their elements.
     Scalar(fn(&CallCx, &[PrimExpr]) -> Result<PrimExpr, OpError>),
-    /// A kernel, described as a compute over the tensor arguments (tuples opened, in order).
+    /// A kernel, described as a compute over the tensor arguments (tuples flattened, in order).
     Compute(Compute),
     /// Other operators.
     Decompose(Decompose),

@@ -57,7 +57,9 @@ impl TapRange {
 /// exceed the caches.
 fn are_distant(g: &Geometry, channels: i64) -> bool {
     let [down, along] = &g.windows[..] else { return false };
-    let (Some(below), Some(beside)) = (down.reach().as_int(), along.reach().as_int()) else { return false };
+    let (Some(below), Some(beside)) = (down.dilated_extent().as_int(), along.dilated_extent().as_int()) else {
+        return false;
+    };
     let width = along.positions(&g.data[3], Partial::Dropped).as_int().unwrap_or(USUAL);
     let elements = channels.saturating_mul(below.saturating_add(ROWS - 1)).saturating_mul(width.saturating_add(beside));
     (down.dilation > 1 || along.dilation > 1) && (4 * (beside - 1) >= width || elements >= MANY)

@@ -115,7 +115,7 @@ impl OpError {
         make(&op, format!("{message} ({}{more})", types.collect::<Vec<_>>().join(", ")))
     }
 
-    /// What a builder says while an operator is opened.
+    /// What a builder says while an operator is decomposed.
     pub fn of_build(op: &str, error: BuildError) -> OpError {
         match error {
             BuildError::Op(error) => error,

@@ -64,10 +64,10 @@ pub fn tabulated<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError
     let (count, mode) = (regions[0].clone(), mode.to_string());
     Ok(Some(Box::new(move |b| {
         let failed = |error| OpError::of_build(cx.name(), error);
-        let turned = |order: [i64; 4]| Attrs::new().with("axes", order.to_vec());
+        let permuted = |order: [i64; 4]| Attrs::new().with("axes", order.to_vec());
         let image = cx.arg(0)?.clone();
         let image = match is_first {
-            true => b.op("permute_dims", [image], turned([0, 2, 3, 1])).map_err(failed)?,
+            true => b.op("permute_dims", [image], permuted([0, 2, 3, 1])).map_err(failed)?,
             false => image,
         };
         let result = b.emit_te("roi_align", vec![image, cx.arg(1)?.clone()], |inputs| {
@@ -75,7 +75,7 @@ pub fn tabulated<'c>(cx: &'c CallCx<'c>) -> Result<Option<Emission<'c>>, OpError
         });
         let result = result.map_err(failed)?;
         match is_first {
-            true => call("permute_dims", [result], turned([0, 3, 1, 2])),
+            true => call("permute_dims", [result], permuted([0, 3, 1, 2])),
             false => Ok(result),
         }
     })))

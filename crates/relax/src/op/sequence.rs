@@ -107,8 +107,8 @@ fn reverse(cx: &CallCx, inputs: &[te::Tensor]) -> Result<Vec<te::Tensor>, OpErro
         let length = cast(DataType::int(64), lengths.at(std::slice::from_ref(&out[batch])));
         let mut index = out.to_vec();
         // A length that is negative, or that exceeds the axis, has its first element outside: the access is checked.
-        let turned = prim::select(prim::lt(&out[axis], &length), &length - 1 - &out[axis], out[axis].clone());
-        index[axis] = prim::select(prim::lt(&length, 0), length, turned);
+        let reversed = prim::select(prim::lt(&out[axis], &length), &length - 1 - &out[axis], out[axis].clone());
+        index[axis] = prim::select(prim::lt(&length, 0), length, reversed);
         x.at(&index)
     })])
 }

@@ -1,4 +1,4 @@
-//! Transposed convolution as TVM writes it: the image spread out, padded, and convolved with the window turned around.
+//! Transposed convolution as TVM writes it: the image spread out, padded, and convolved with the window flipped around.
 //!
 //! ```text
 //! data_dilate[n, c, y]      = data[n, c, y // stride] where stride divides y, else 0
@@ -20,7 +20,7 @@ use super::*;
 
 /// Whether all lies in the order of the computes, and no padding is wider than its window, which would cut the image.
 pub(super) fn serves(g: &Geometry) -> bool {
-    let fits = |w: &Window| w.reach().as_int().is_none_or(|reach| w.before.max(w.after) < reach);
+    let fits = |w: &Window| w.dilated_extent().as_int().is_none_or(|extent| w.before.max(w.after) < extent);
     g.are_orders_plain() && g.windows.iter().all(fits)
 }
 
@@ -41,7 +41,7 @@ pub(super) fn convolve_spread(
     let borders: Vec<[PrimExpr; 2]> =
         g.windows.iter().zip(&weight.shape()[2..]).zip(&extra).map(|((w, k), extra)| border(w, k, *extra)).collect();
     let padded = pad(&spread, &borders);
-    let turned = turn(&weight);
+    let flipped = flip(&weight);
     let (groups, per_group) = (g.groups, &g.weight[1]);
     let channels = simple(prim::floordiv(&g.weight[0], groups));
     let rc = te::reduce_axis_named("dc", channels.clone());
@@ -56,7 +56,7 @@ pub(super) fn convolve_spread(
         let along = at[2..].iter().zip(&taps).map(|(at, tap)| at + tap.var());
         let place: Vec<PrimExpr> = [at[0].clone(), channel.clone()].into_iter().chain(along).collect();
         let factor: Vec<PrimExpr> = [filter, channel].into_iter().chain(taps.iter().map(te::ReduceAxis::var)).collect();
-        let product = cast(g.dtype, padded.at(&place)) * cast(g.dtype, turned.at(&factor));
+        let product = cast(g.dtype, padded.at(&place)) * cast(g.dtype, flipped.at(&factor));
         te::sum(product, std::iter::once(&rc).chain(&taps))
     }))
 }
@@ -112,7 +112,7 @@ fn pad(x: &te::Tensor, borders: &[[PrimExpr; 2]]) -> te::Tensor {
 }
 
 /// The window backwards, with the channels of the result first.
-fn turn(weight: &te::Tensor) -> te::Tensor {
+fn flip(weight: &te::Tensor) -> te::Tensor {
     let mut shape = weight.shape().to_vec();
     shape.swap(0, 1);
     te::compute("kernel_transform", shape, |at| {

@@ -58,7 +58,7 @@ pub fn windows(cx: &CallCx, kernel: &[PrimExpr]) -> Result<Vec<Window>, OpError>
 
 impl Window {
     /// Elements of the image under the window, from the first to the last.
-    pub fn reach(&self) -> PrimExpr {
+    pub fn dilated_extent(&self) -> PrimExpr {
         match self.kernel.as_int() {
             Some(kernel) => PrimExpr::from(self.dilation.saturating_mul(kernel - 1).saturating_add(1)),
             None => (&self.kernel - 1) * self.dilation + 1,
@@ -67,7 +67,7 @@ impl Window {
 
     /// How many positions the window takes over an image of `size` elements.
     pub fn positions(&self, size: &PrimExpr, partial: Partial) -> PrimExpr {
-        let spare = PrimExpr::from(self.before + self.after) - self.reach();
+        let spare = PrimExpr::from(self.before + self.after) - self.dilated_extent();
         let rounding = if partial == Partial::Counted { self.stride - 1 } else { 0 };
         let mut analyzer = Analyzer::new();
         let count = analyzer.simplify(&(prim::floordiv(size + (spare + rounding), self.stride) + 1));

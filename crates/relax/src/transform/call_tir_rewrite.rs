@@ -13,7 +13,7 @@
 //!
 //! An output whose type says no device lies where the inputs do.
 //!
-//! Scalars that follow the tensors (`tir_vars`) go through `vm.call_tir_dyn`, which opens a shape into scalars. Outputs that
+//! Scalars that follow the tensors (`tir_vars`) go through `vm.call_tir_dyn`, which unpacks a shape into scalars. Outputs that
 //! `call_tir_inplace` writes over an input are that input, unless that is a constant: constants outlive the call, so a copy
 //! is overwritten in its place.
 //!

@@ -7,7 +7,7 @@
 //! f((x, y))                          f(x, y)
 //! ```
 //!
-//! Tuples in tuples are opened too. Public functions, and those that are passed on as values, keep their signature.
+//! Tuples in tuples are expanded too. Public functions, and those that are passed on as values, keep their signature.
 
 use std::collections::HashMap;
 

@@ -172,7 +172,7 @@ fn get_inputs(func: &Ref<Function>) -> Result<Ref<Function>, NotLazy> {
     Ok(Ref::new(Function { params, body: seq(out, body), ret_ty, attrs, ..Function::clone(func) }))
 }
 
-/// What a function returns, field by field. A tuple that a variable holds is one result unless it is to be opened.
+/// What a function returns, field by field. A tuple that a variable holds is one result unless it is to be unpacked.
 pub(super) fn outputs(body: &Expr, bindings: &[Binding], open: bool) -> Vec<Expr> {
     let bound = |var: &AnyVar| bindings.iter().find(|b| open && b.var() == var).map(|b| b.value().clone());
     match body {

@@ -149,7 +149,7 @@ pub fn legalize_ops(options: LegalizeOptions) -> Pass {
 /// The kernel attribute that says that a kernel only copies elements in order, so that a view will do.
 pub const RESHAPE_ATTR: &str = "relax.reshape";
 
-/// How often operators that are made of operators are opened before the pass gives up.
+/// How often operators that are made of operators are decomposed before the pass gives up.
 const MAX_ROUNDS: usize = 8;
 
 fn run(module: IRModule, default: TargetKind, options: &LegalizeOptions) -> PassResult {

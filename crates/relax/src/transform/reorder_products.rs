@@ -125,11 +125,11 @@ fn pieces(known: &Known, e: &Expr) -> Result<Option<[Piece; 2]>, BuildError> {
     if permuted.attrs.ints("axes").is_some_and(|axes| axes.iter().map(|axis| axis.rem_euclid(2)).ne([1, 0])) {
         return Ok(None);
     }
-    let turned = |x: &Expr| -> Result<Piece, BuildError> {
+    let transposed = |x: &Expr| -> Result<Piece, BuildError> {
         let value = op::call("permute_dims", [x.clone()], Attrs::new())?;
         Ok(Piece { value, is_known: known.is_compile_time(x) })
     };
-    Ok(Some([turned(b)?, turned(a)?]))
+    Ok(Some([transposed(b)?, transposed(a)?]))
 }
 
 /// Rows (all dimensions but the last, multiplied) and columns of a left factor. A vector is a row.

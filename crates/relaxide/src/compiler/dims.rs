@@ -90,7 +90,7 @@ impl fmt::Display for DimSpec {
 
 /// The one of a program's names that is meant by a name as its ONNX file writes it, such as `onnx::x` for `onnx__x`.
 pub fn known_name<'a>(given: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    let written = relaxide_onnx::identifier(given);
+    let written = relaxide_onnx::options::identifier(given);
     names.clone().find(|name| *name == given).or_else(|| names.clone().find(|name| *name == written))
 }
 

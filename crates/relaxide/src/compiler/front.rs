@@ -4,7 +4,8 @@ use std::path::Path;
 
 use relaxide_ffi::Tensor;
 use relaxide_ir::IRModule;
-use relaxide_onnx::{ImportOptions, InputDim, InputNames, Model, ModelError, Weights};
+use relaxide_onnx::options::{InputDim, InputNames, Weights};
+use relaxide_onnx::{ImportOptions, Model, ModelError};
 
 use crate::{DimRange, DimSpec, Error, bound_dims};
 

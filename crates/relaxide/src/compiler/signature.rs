@@ -8,7 +8,7 @@ use std::fmt;
 use relaxide_ffi::{DataType, Error, Module};
 use relaxide_ir::prim::PrimExpr;
 use relaxide_ir::{AttrValue, IRModule, Target, Type};
-use relaxide_onnx::{OUTPUT_NAMES, TEXT_INPUTS};
+use relaxide_onnx::signature::{OUTPUT_NAMES, TEXT_INPUTS};
 use relaxide_relax::Function;
 use relaxide_relax::display::{dim_text, type_text};
 use relaxide_runtime::processor::Needed;

@@ -18,7 +18,7 @@ def @reshaped(%i: Tensor[(5, 3), int32], %a: Tensor[(3), int32], %b: Tensor[(2),
 def @filled(%i: Tensor[(4, 2), int64], %v: Tensor[(4), int64], %s: Tensor[(2), int64], %d: Tensor[(1), int64]) {
   sparse_fill_empty_rows(%i, %v, %s, %d)
 }
-def @turned(%v: Tensor[(5), float32], %i: Tensor[(5), int32], %p: Tensor[(4), int32]) { nn.sparse_transpose(%v, %i, %p) }
+def @transposed(%v: Tensor[(5), float32], %i: Tensor[(5), int32], %p: Tensor[(4), int32]) { nn.sparse_transpose(%v, %i, %p) }
 "#;
 
 fn numbers(value: &Any, out: &mut Vec<f64>) {
@@ -88,7 +88,7 @@ fn cases() -> Vec<(&'static str, Vec<Tensor>, Vec<f64>)> {
             [0, 1, 0, 3, 1, 0, 2, 0, 3, 1, 4, 0, 1, 2, 10, 3, 4, 10, 0, 1, 0, 0, 1].map(f64::from).to_vec(),
         ),
         (
-            "turned",
+            "transposed",
             vec![
                 Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0, 5.0], &[5]).unwrap(),
                 ints(&[0, 2, 1, 0, 2], &[5]),

@@ -125,7 +125,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The tensors of values, tuples opened.
+    /// The tensors of values, tuples flattened.
     fn flat(&mut self, held: Held, out: &mut Vec<NodeEntry>) -> Result<(), Error> {
         match held {
             Held::Tuple(fields) => fields.into_iter().try_for_each(|field| self.flat(field, out)),

@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use relaxide_ffi::{Any, AnyView, Array, Device, Error, ErrorKind, Function, Module, Tensor};
 use relaxide_runtime::device::to_device;
-use relaxide_runtime::memory::{self, Allocator, AllocatorKind, Budget, Metered};
+use relaxide_runtime::memory::{self, Allocator, AllocatorKind};
 pub use relaxide_vm::Limits;
+use relaxide_vm::limits::{Limited, VmDevice};
 
 pub use module::register;
 pub use profile::ProfileRow;
@@ -29,37 +30,6 @@ use run::State;
 /// How much memory the registers of one run may take, unless more is allowed.
 const STACK_BYTES: usize = 4 << 30;
 
-/// A device of the program.
-struct VmDevice {
-    device: Device,
-    allocator: Arc<dyn Allocator>,
-}
-
-/// The limits of runs, and where their memory comes from.
-struct Limited {
-    limits: Limits,
-    budget: Option<Arc<Budget>>,
-    /// The allocator of each device: it keeps to the budget.
-    allocators: Vec<Arc<dyn Allocator>>,
-}
-
-impl Limited {
-    fn new(limits: Limits, places: &[VmDevice]) -> Limited {
-        let budget = limits.memory.map(|bytes| Arc::new(Budget::new(bytes)));
-        let metered = |place: &VmDevice| -> Arc<dyn Allocator> {
-            match &budget {
-                Some(budget) => Arc::new(Metered::new(Arc::clone(&place.allocator), Arc::clone(budget))),
-                None => Arc::clone(&place.allocator),
-            }
-        };
-        Limited { limits, allocators: places.iter().map(metered).collect(), budget }
-    }
-
-    fn allocator(&self, index: usize) -> Result<&Arc<dyn Allocator>, Error> {
-        self.allocators.get(index).ok_or_else(|| invalid(format!("there is no device {index}")))
-    }
-}
-
 /// What all copies of a machine share.
 pub(crate) struct Machine {
     executable: VerifiedExecutable,
@@ -73,7 +43,8 @@ pub(crate) struct Machine {
     stack_bytes: usize,
     idle: Mutex<Vec<State>>,
     profile: Profile,
-    limited: Mutex<Arc<Limited>>,
+    /// The limits of runs, if there are any.
+    limited: Mutex<Option<Arc<Limited>>>,
     inputs: Mutex<HashMap<usize, Vec<Any>>>,
     outputs: Mutex<Option<Any>>,
 }
@@ -123,7 +94,7 @@ impl VirtualMachine {
         let kernels = executable.primitives.iter().map(|_| OnceLock::new()).collect();
         let constants = executable.constants.iter().map(|_| OnceLock::new()).collect();
         let places = places(&executable, &options)?;
-        let limited = Arc::new(Limited::new(options.limits, &places));
+        let limited = Limited::new(options.limits, &places);
         let machine = Machine {
             program,
             kernels,
@@ -243,19 +214,19 @@ impl VirtualMachine {
     /// What programs may use from the next call on. Memory counts from now on, over all runs: tensors that callers still hold
     /// are in use.
     pub fn set_limits(&self, limits: Limits) {
-        let limited = Arc::new(Limited::new(limits, &self.0.places));
+        let limited = Limited::new(limits, &self.0.places);
         *self.0.limited.lock().unwrap_or_else(PoisonError::into_inner) = limited;
     }
 
     /// What programs may use.
     pub fn limits(&self) -> Limits {
-        self.0.limited.lock().unwrap_or_else(PoisonError::into_inner).limits
+        self.0.limited().map_or(Limits::default(), |limited| limited.limits())
     }
 
-    /// How many bytes are in use of those that a limit allows; 0 if memory is not limited.
+    /// How many bytes the tensors take that the program has made since limits were set, results that callers hold included; 0 if there
+    /// are none.
     pub fn memory_in_use(&self) -> usize {
-        let limited = self.0.limited.lock().unwrap_or_else(PoisonError::into_inner);
-        limited.budget.as_ref().map_or(0, |budget| budget.used())
+        self.0.limited().map_or(0, |limited| limited.memory_in_use())
     }
 
     /// Calls a function and says what its kernels took.
@@ -308,11 +279,21 @@ impl Machine {
 
     fn call(&self, func: usize, args: &[Any]) -> Result<Any, Error> {
         let mut state = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        let limited = Arc::clone(&self.limited.lock().unwrap_or_else(PoisonError::into_inner));
-        let result = self.run(&mut state, func, args, &limited);
+        let limited = self.limited();
+        let result = self.run(&mut state, func, args, limited.as_deref());
         state.clear();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(state);
         result
+    }
+
+    fn limited(&self) -> Option<Arc<Limited>> {
+        self.limited.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The allocator of a device in a run: one that keeps to the limits, if there are any.
+    fn allocator<'a>(&'a self, limited: Option<&'a Limited>, index: usize) -> Result<&'a Arc<dyn Allocator>, Error> {
+        let places = limited.map_or(self.places.as_slice(), Limited::places);
+        places.get(index).map(|place| &place.allocator).ok_or_else(|| invalid(format!("there is no device {index}")))
     }
 
     /// Arguments as the program takes them, on its devices.

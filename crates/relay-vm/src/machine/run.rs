@@ -4,23 +4,19 @@
 //! holds. Frames and registers are the machine's own memory. Calls, of kernels too, and jumps back count as steps of the run's
 //! [`Pulse`], which asks now and then whether the run is to stop.
 
-use std::time::Instant;
-
 use relaxide_ffi::{Any, AnyView, Error, ErrorKind, Ref, Tail, Tensor};
 use relaxide_runtime::device::on_host;
 use relaxide_runtime::memory::{Buffer, Storage};
 use relaxide_vm::Pulse;
+use relaxide_vm::limits::{Limited, Usage};
 
+use super::Machine;
 use super::program::{Bytes, Code, Decoded, Intrinsic, Offset, passed};
-use super::{Limited, Limits, Machine};
 use crate::RefValue;
 use crate::object::{Adt, Closure};
 
 /// How many arguments a kernel may have before the list of them is made in memory of its own.
 const FEW_ARGS: usize = 16;
-
-/// How many instructions pass between two looks at the clock.
-const CLOCK_PERIOD: u64 = 16;
 
 /// How to resume a caller.
 struct Frame {
@@ -62,13 +58,6 @@ impl State {
         self.frames.shrink_to(kept / 4);
         self.registers.shrink_to(kept);
     }
-}
-
-/// Counts what a limited run uses.
-struct Watch<'l> {
-    limited: &'l Limited,
-    instructions: u64,
-    deadline: Option<Instant>,
 }
 
 fn error(message: impl Into<String>) -> Error {
@@ -133,12 +122,17 @@ fn ints(value: &Any) -> Result<Vec<i64>, Error> {
 
 impl Machine {
     /// Calls a function on a state, which is empty.
-    pub(super) fn run(&self, state: &mut State, func: usize, args: &[Any], limited: &Limited) -> Result<Any, Error> {
-        if limited.limits == Limits::default() {
-            return self.execute::<false>(state, func, args, limited, None);
+    pub(super) fn run(
+        &self,
+        state: &mut State,
+        func: usize,
+        args: &[Any],
+        limited: Option<&Limited>,
+    ) -> Result<Any, Error> {
+        match limited {
+            None => self.execute::<false>(state, func, args, None),
+            Some(_) => self.execute::<true>(state, func, args, limited),
         }
-        let deadline = limited.limits.time.and_then(|time| Instant::now().checked_add(time));
-        self.execute::<true>(state, func, args, limited, Some(Watch { limited, instructions: 0, deadline }))
     }
 
     fn code(&self, func: u32) -> &Code {
@@ -151,20 +145,20 @@ impl Machine {
         state: &mut State,
         func: usize,
         args: &[Any],
-        limited: &Limited,
-        mut watch: Option<Watch<'_>>,
+        limited: Option<&Limited>,
     ) -> Result<Any, Error> {
         let mut func = func as u32;
         let mut code = self.code(func);
         let mut base = 0usize;
         let mut pc = 0usize;
         let mut pulse = Pulse::new();
+        let mut usage = limited.map(Limited::begin).unwrap_or_default();
         state.registers.extend(args.iter().cloned());
         state.registers.resize(code.registers as usize, Any::none());
         loop {
             let op = &code.ops[pc];
-            if INSTRUMENTED && let Some(watch) = &mut watch {
-                let counted = self.count(watch, state);
+            if INSTRUMENTED && let Some(limited) = limited {
+                let counted = count(limited, &mut usage, state);
                 counted.map_err(|e| self.located(e, func, pc))?;
             }
             let registers = &mut state.registers;
@@ -310,7 +304,13 @@ impl Machine {
     }
 
     /// The operations that make memory or copies, where a call more does not count.
-    fn execute_rare(&self, op: &Decoded, code: &Code, limited: &Limited, registers: &mut [Any]) -> Result<(), Error> {
+    fn execute_rare(
+        &self,
+        op: &Decoded,
+        code: &Code,
+        limited: Option<&Limited>,
+        registers: &mut [Any],
+    ) -> Result<(), Error> {
         let at = |r: &u32| *r as usize;
         match op {
             Decoded::AllocTensor { storage, offset, shape, dtype, dst } => {
@@ -336,7 +336,7 @@ impl Machine {
                 if let Some(register) = alignment {
                     scalar(&registers[at(register)])?;
                 }
-                let allocator = limited.allocator(*device as usize)?;
+                let allocator = self.allocator(limited, *device as usize)?;
                 registers[at(dst)] = Storage::new(Buffer::new(allocator, bytes)?).into();
             }
             Decoded::AllocClosure { func, dst, args } => {
@@ -443,7 +443,7 @@ impl Machine {
         Ok(new_base)
     }
 
-    /// Calls a kernel on registers: values of data types are opened one level, and nothing is called for an empty result.
+    /// Calls a kernel on registers: values of data types are unpacked one level, and nothing is called for an empty result.
     fn call_kernel(&self, index: usize, outputs: usize, list: &[u32], registers: &[Any]) -> Result<(), Error> {
         if outputs == 1
             && let Some(last) = list.last()
@@ -492,33 +492,14 @@ impl Machine {
         let name = function.map_or("", |f| f.name.as_str());
         error.context(format!("function {name}, instruction {pc} ({})", text.unwrap_or_default()))
     }
+}
 
-    #[cold]
-    fn count(&self, watch: &mut Watch<'_>, state: &State) -> Result<(), Error> {
-        let limited = watch.limited;
-        let limits = &limited.limits;
-        watch.instructions += 1;
-        if limits.instructions.is_some_and(|limit| watch.instructions > limit) {
-            let limit = limits.instructions.unwrap_or_default();
-            return Err(error(format!("the limit of {limit} instructions is reached: the program was stopped")));
-        }
-        if watch.instructions.is_multiple_of(CLOCK_PERIOD) && watch.deadline.is_some_and(|end| Instant::now() >= end) {
-            let time = limits.time.unwrap_or_default();
-            let message = format!("the time limit of {time:?} is reached: the program was stopped");
-            return Err(Error::new("TimeoutError", message));
-        }
-        if limits.depth.is_some_and(|limit| state.frames.len() > limit) {
-            let limit = limits.depth.unwrap_or_default();
-            return Err(error(format!("the limit of {limit} active functions is reached: the program was stopped")));
-        }
-        if let Some(budget) = &limited.budget {
-            let bytes = state.registers.len() * size_of::<Any>() + state.frames.len() * size_of::<Frame>();
-            if bytes > budget.limit().saturating_sub(budget.used()) {
-                return Err(budget.exceeded(budget.used(), bytes).context("the stack"));
-            }
-        }
-        Ok(())
-    }
+/// Counts an instruction, and looks at the stack.
+#[cold]
+fn count(limited: &Limited, usage: &mut Usage, state: &State) -> Result<(), Error> {
+    limited.step(usage)?;
+    let callers = state.frames.len();
+    limited.check_stack(callers + 1, state.registers.len() * size_of::<Any>() + callers * size_of::<Frame>())
 }
 
 /// Goes to an instruction; a jump back is a step.

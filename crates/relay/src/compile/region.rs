@@ -149,7 +149,7 @@ impl<'a> RegionBuilder<'a> {
         cx.lower().or_else(|e| unsupported(e.to_string(), call.span.as_deref()))
     }
 
-    /// The tensors of a value, tuples opened.
+    /// The tensors of a value, tuples flattened.
     fn tensors_of(&mut self, value: rx::Expr, out: &mut Vec<rx::Expr>) -> Result<(), CompileError> {
         match value.ty() {
             RxType::Tuple(t) => {

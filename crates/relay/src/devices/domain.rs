@@ -4,7 +4,7 @@
 //! one is unification; what would have to be on two devices is a [`Conflict`].
 
 use relaxide_ffi::Ref;
-use relaxide_ir::Span;
+use relaxide_ir::{DisjointSets, Span};
 
 use super::VirtualDevice;
 use crate::Type;
@@ -13,12 +13,11 @@ use crate::Type;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Domain(usize);
 
-enum DomainNode {
-    /// The same as another.
-    Link(Domain),
+/// What is known of the domains of a set, which are one.
+enum KnownDomain {
     /// Not known.
     Free,
-    /// Known, and where that was said.
+    /// KnownDomain, and where that was said.
     Fixed(usize, Option<Ref<Span>>),
     /// A function's: parameters and result.
     Func(Vec<Domain>, Domain),
@@ -31,13 +30,13 @@ pub(super) struct Conflict {
 }
 
 pub(super) struct Domains {
-    nodes: Vec<DomainNode>,
+    sets: DisjointSets<KnownDomain>,
     pub devices: Vec<VirtualDevice>,
 }
 
 impl Domains {
     pub fn new(host: VirtualDevice) -> Domains {
-        Domains { nodes: Vec::new(), devices: vec![host] }
+        Domains { sets: DisjointSets::default(), devices: vec![host] }
     }
 
     /// The number of a device.
@@ -48,17 +47,16 @@ impl Domains {
         })
     }
 
-    fn add(&mut self, node: DomainNode) -> Domain {
-        self.nodes.push(node);
-        Domain(self.nodes.len() - 1)
+    fn add(&mut self, known: KnownDomain) -> Domain {
+        Domain(self.sets.add(known))
     }
 
     pub fn free(&mut self) -> Domain {
-        self.add(DomainNode::Free)
+        self.add(KnownDomain::Free)
     }
 
     pub fn fixed(&mut self, device: usize, span: Option<&Ref<Span>>) -> Domain {
-        self.add(DomainNode::Fixed(device, span.cloned()))
+        self.add(KnownDomain::Fixed(device, span.cloned()))
     }
 
     /// What a value of a type has: functions have one for each parameter.
@@ -67,50 +65,29 @@ impl Domains {
             Some(Type::Func(f)) => {
                 let params = f.args.iter().map(|ty| self.of_type(Some(ty))).collect();
                 let result = self.of_type(Some(&f.ret));
-                self.add(DomainNode::Func(params, result))
+                self.add(KnownDomain::Func(params, result))
             }
             _ => self.free(),
         }
     }
 
     pub fn func(&mut self, params: Vec<Domain>, result: Domain) -> Domain {
-        self.add(DomainNode::Func(params, result))
-    }
-
-    fn root(&self, mut domain: Domain) -> Domain {
-        while let DomainNode::Link(next) = &self.nodes[domain.0] {
-            domain = *next;
-        }
-        domain
-    }
-
-    /// The root, and shorter ways to it from now on.
-    fn find(&mut self, domain: Domain) -> Domain {
-        let root = self.root(domain);
-        let mut at = domain;
-        while let DomainNode::Link(next) = self.nodes[at.0] {
-            if next == root {
-                break;
-            }
-            self.nodes[at.0] = DomainNode::Link(root);
-            at = next;
-        }
-        root
+        self.add(KnownDomain::Func(params, result))
     }
 
     /// Parameters and result, of a function.
     pub fn parts(&self, domain: Domain) -> Option<(Vec<Domain>, Domain)> {
-        match &self.nodes[self.root(domain).0] {
-            DomainNode::Func(params, result) => Some((params.clone(), *result)),
+        match self.sets.value(domain.0) {
+            KnownDomain::Func(params, result) => Some((params.clone(), *result)),
             _ => None,
         }
     }
 
     /// The device, if it is known; of a function, where its result is.
     pub fn known(&self, domain: Domain) -> Option<usize> {
-        match &self.nodes[self.root(domain).0] {
-            DomainNode::Fixed(device, _) => Some(*device),
-            DomainNode::Func(_, result) => self.known(*result),
+        match self.sets.value(domain.0) {
+            KnownDomain::Fixed(device, _) => Some(*device),
+            KnownDomain::Func(_, result) => self.known(*result),
             _ => None,
         }
     }
@@ -118,9 +95,8 @@ impl Domains {
     /// Says where what is not known is.
     pub fn default_to(&mut self, domain: Domain, device: usize) {
         for leaf in self.leaves(domain) {
-            let root = self.root(leaf);
-            if matches!(self.nodes[root.0], DomainNode::Free) {
-                self.nodes[root.0] = DomainNode::Fixed(device, None);
+            if matches!(self.sets.value(leaf.0), KnownDomain::Free) {
+                self.sets.set(leaf.0, KnownDomain::Fixed(device, None));
             }
         }
     }
@@ -135,34 +111,27 @@ impl Domains {
 
     /// Makes two domains one. A function and a value: all that the function takes and gives is where the value is.
     pub fn unify(&mut self, a: Domain, b: Domain) -> Result<(), Conflict> {
-        let (a, b) = (self.find(a), self.find(b));
-        if a == b {
+        if self.sets.root(a.0) == self.sets.root(b.0) {
             return Ok(());
         }
-        match (&self.nodes[a.0], &self.nodes[b.0]) {
-            (DomainNode::Func(p, r), DomainNode::Func(q, s)) if p.len() == q.len() => {
+        match (self.sets.value(a.0), self.sets.value(b.0)) {
+            (KnownDomain::Func(p, r), KnownDomain::Func(q, s)) if p.len() == q.len() => {
                 let pairs: Vec<(Domain, Domain)> = p.iter().copied().zip(q.iter().copied()).chain([(*r, *s)]).collect();
                 pairs.into_iter().try_for_each(|(a, b)| self.unify(a, b))
             }
-            (DomainNode::Func(..), _) => self.leaves(a).into_iter().try_for_each(|leaf| self.unify(leaf, b)),
-            (_, DomainNode::Func(..)) => self.leaves(b).into_iter().try_for_each(|leaf| self.unify(a, leaf)),
-            (DomainNode::Free, _) => {
-                self.nodes[a.0] = DomainNode::Link(b);
+            (KnownDomain::Func(..), _) => self.leaves(a).into_iter().try_for_each(|leaf| self.unify(leaf, b)),
+            (_, KnownDomain::Func(..)) => self.leaves(b).into_iter().try_for_each(|leaf| self.unify(a, leaf)),
+            (KnownDomain::Free, _) => {
+                self.sets.join(b.0, a.0);
                 Ok(())
             }
-            (_, DomainNode::Free) => {
-                self.nodes[b.0] = DomainNode::Link(a);
-                Ok(())
-            }
-            (DomainNode::Fixed(x, one), DomainNode::Fixed(y, other)) => {
-                if x == y {
-                    self.nodes[b.0] = DomainNode::Link(a);
-                    return Ok(());
-                }
+            (KnownDomain::Fixed(x, one), KnownDomain::Fixed(y, other)) if x != y => {
                 Err(Conflict { devices: [(*x, one.clone()), (*y, other.clone())] })
             }
-            // A root is no link.
-            (DomainNode::Link(_), _) | (_, DomainNode::Link(_)) => Ok(()),
+            (_, KnownDomain::Free) | (KnownDomain::Fixed(..), KnownDomain::Fixed(..)) => {
+                self.sets.join(a.0, b.0);
+                Ok(())
+            }
         }
     }
 }

@@ -29,7 +29,7 @@ fn number(value: &Any) -> Result<i64, Error> {
     numbers(value)?.first().copied().ok_or_else(|| error("a number is missing"))
 }
 
-/// The tensors of a value, tuples opened.
+/// The tensors of a value, tuples flattened.
 fn tensors(value: &Any, out: &mut Vec<Tensor>) -> Result<(), Error> {
     match value.downcast_ref::<Adt>() {
         Some(adt) => adt.fields.iter().try_for_each(|field| tensors(field, out)),

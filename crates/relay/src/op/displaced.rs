@@ -96,8 +96,8 @@ pub(super) fn correlation(cx: &mut LowerCx<'_>) -> Lowered {
     let border = most + (kernel - 1) / 2;
     let size = |extent: i64, pad: i64| (extent + pad - 2 * border + step - 1) / step;
     let (out_h, out_w) = (size(height, top + bottom), size(width, left + right));
-    let reach = most / stride;
-    let grid = 2 * reach + 1;
+    let radius = most / stride;
+    let grid = 2 * radius + 1;
     if out_h <= 0 || out_w <= 0 {
         return fail("nn.correlation: the image is smaller than the displacement");
     }
@@ -109,8 +109,8 @@ pub(super) fn correlation(cx: &mut LowerCx<'_>) -> Lowered {
         let (a, b) = (inputs[0].clone(), inputs[1].clone());
         let summed = te::compute("T_correlated", out.clone(), |at: &[PrimExpr]| {
             let [c, i, j] = [0, 1, 2].map(|k: usize| axes[k].var());
-            let dy = (prim::floordiv(at[1].clone(), prim::int(grid)) - reach) * stride;
-            let dx = (prim::floormod(at[1].clone(), prim::int(grid)) - reach) * stride;
+            let dy = (prim::floordiv(at[1].clone(), prim::int(grid)) - radius) * stride;
+            let dx = (prim::floormod(at[1].clone(), prim::int(grid)) - radius) * stride;
             let y = at[2].clone() * step + i - top + most;
             let z = at[3].clone() * step + j - left + most;
             let pixel = |image: &te::Tensor, y: PrimExpr, z: PrimExpr| {

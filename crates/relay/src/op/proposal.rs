@@ -219,9 +219,9 @@ fn rows(cx: &mut LowerCx<'_>, grid: &Grid, parts: [rx::Expr; 3], most: i64) -> L
             let image = prim::floordiv(at[0].clone(), prim::int(wanted));
             let count = prim::cast(PLACES, counts.at(&[image.clone(), prim::int(0)]));
             let count = prim::max(prim::min(count, prim::int(most)), prim::int(1));
-            let turn = prim::floormod(prim::cast(PLACES, prim::floormod(at[0].clone(), prim::int(wanted))), count);
-            let turn = prim::max(prim::min(turn, prim::int(most - 1)), prim::int(0));
-            let from = prim::cast(PLACES, kept.at(&[image.clone(), turn]));
+            let cyclic = prim::floormod(prim::cast(PLACES, prim::floormod(at[0].clone(), prim::int(wanted))), count);
+            let cyclic = prim::max(prim::min(cyclic, prim::int(most - 1)), prim::int(0));
+            let from = prim::cast(PLACES, kept.at(&[image.clone(), cyclic]));
             let from = prim::max(prim::min(from, prim::int(most - 1)), prim::int(0));
             let number = sorted.at(&[image.clone(), from, prim::max(at[1].clone() - 1, prim::int(0))]);
             prim::select(prim::eq(at[1].clone(), prim::int(0)), prim::cast(FLOAT, image), number)

@@ -15,7 +15,7 @@ fn in_shape(cx: &mut LowerCx<'_>, e: rx::Expr, dims: &[i64]) -> Lowered {
     cx.reshape(e, dims.iter().copied().map(prim::int).collect())
 }
 
-fn turned(cx: &mut LowerCx<'_>, e: rx::Expr, axes: &[i64]) -> Lowered {
+fn transposed(cx: &mut LowerCx<'_>, e: rx::Expr, axes: &[i64]) -> Lowered {
     cx.emit("permute_dims", [e], attrs([("axes", axes.to_vec().into())]))
 }
 
@@ -46,7 +46,7 @@ pub(super) fn gemm_weight(cx: &mut LowerCx<'_>) -> Lowered {
     let flat = cx.emit("nn.pad", [flat], pairs)?;
     let tiles = in_shape(cx, flat, &[all_rows / k, k, all_columns / n, n])?;
     let axes: [i64; 4] = if columns_first(cx, &weight)? { [2, 0, 3, 1] } else { [2, 0, 1, 3] };
-    turned(cx, tiles, &axes)
+    transposed(cx, tiles, &axes)
 }
 
 /// A convolution in `NHWC` whose weight is in such tiles.
@@ -70,7 +70,7 @@ pub(super) fn gemm_conv2d(cx: &mut LowerCx<'_>) -> Lowered {
         ));
     }
     let axes: [i64; 4] = if first { [1, 3, 0, 2] } else { [1, 2, 0, 3] };
-    let flat = turned(cx, tiles, &axes)?;
+    let flat = transposed(cx, tiles, &axes)?;
     let flat = in_shape(cx, flat, &[b * k, a * n])?;
     let pairs = attrs([("begin", vec![0, 0].into()), ("end", vec![rows, columns].into())]);
     let flat = cx.relay("strided_slice", vec![flat], pairs)?;
@@ -100,7 +100,7 @@ pub(super) fn sparse_conv2d(cx: &mut LowerCx<'_>) -> Lowered {
     let points = match kernel[..] {
         [1, 1] => match is_last {
             true => x,
-            false => turned(cx, x, &[0, 2, 3, 1])?,
+            false => transposed(cx, x, &[0, 2, 3, 1])?,
         },
         [3, 3] => neighbours(cx, x, is_last)?,
         _ => return fail(format!("nn.sparse_conv2d: a kernel of {kernel:?} is neither 1 by 1 nor 3 by 3")),
@@ -113,7 +113,7 @@ pub(super) fn sparse_conv2d(cx: &mut LowerCx<'_>) -> Lowered {
     let result = cx.relay("nn.sparse_dense", args, relaxide_ir::Attrs::new())?;
     let outputs = cx.shape(&result)?[1].clone();
     let result = cx.reshape(result, vec![batch.clone(), height.clone(), width.clone(), outputs])?;
-    if is_last { Ok(result) } else { turned(cx, result, &[0, 3, 1, 2]) }
+    if is_last { Ok(result) } else { transposed(cx, result, &[0, 3, 1, 2]) }
 }
 
 /// The points around each point, zero beyond the image: `(batch, height, width, numbers)`, where the channel runs fastest in `NHWC`

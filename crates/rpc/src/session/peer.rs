@@ -72,7 +72,7 @@ pub struct Peer {
     /// What is asked of the other end and can be cancelled.
     calls: Calls,
     /// Somebody's turn may have come.
-    turned: Condvar,
+    turn_came: Condvar,
     discarded: Mutex<Vec<Request>>,
     /// Whatever is behind the far side may know TVM's form only.
     is_own: AtomicBool,
@@ -111,7 +111,7 @@ impl Peer {
             closer: link.closer,
             running: Running::default(),
             calls: Calls::default(),
-            turned: Condvar::new(),
+            turn_came: Condvar::new(),
             discarded: Mutex::default(),
             is_own: AtomicBool::new(dialect == Dialect::Own),
             host: OnceLock::from(host),
@@ -370,11 +370,11 @@ impl Peer {
                         return Err(self.end(&mut inner, broken(&self.name, &message)));
                     }
                     self.read_payload(&mut inner, place)?;
-                    self.turned.notify_all();
+                    self.turn_came.notify_all();
                     return Ok((inner, Reply::CopyAck(bytes)));
                 }
                 Event::Reply(reply) => {
-                    self.turned.notify_all();
+                    self.turn_came.notify_all();
                     return Ok((inner, reply));
                 }
                 Event::Parting(failure) => {
@@ -399,7 +399,7 @@ impl Peer {
                 let _ = pending.0.set(Err(error.clone()));
             }
             self.closer.close();
-            self.turned.notify_all();
+            self.turn_came.notify_all();
         }
         error
     }

@@ -10,6 +10,7 @@ mod current;
 pub(crate) mod driver;
 #[cfg(any(feature = "opencl", feature = "cuda"))]
 pub(crate) mod faults;
+#[cfg(feature = "memory")]
 mod functions;
 #[cfg(any(feature = "opencl", feature = "cuda"))]
 pub(crate) mod launch;
@@ -17,6 +18,7 @@ pub(crate) mod launch;
 pub mod payload;
 mod registry;
 pub mod remote;
+#[cfg(feature = "memory")]
 mod transfer;
 mod view;
 
@@ -26,11 +28,14 @@ use relaxide_ffi::{Any, Device, Error, Tensor};
 
 pub use attribute::Attribute;
 pub use current::{current_device, set_current_device};
+#[cfg(feature = "memory")]
 pub(crate) use functions::functions;
 #[cfg(any(feature = "opencl", feature = "cuda"))]
 pub use launch::Axis;
 pub use registry::{device_api, device_exists, device_kinds, register_device};
+#[cfg(feature = "memory")]
 pub use transfer::{copy_into, copy_tensor, empty_tensor, on_host, to_device};
+#[cfg(feature = "memory")]
 pub(crate) use view::begin;
 pub use view::{fill_host, view_at};
 

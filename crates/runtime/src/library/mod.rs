@@ -8,20 +8,20 @@
 //!
 //! Loading a library runs its code: whoever may choose the file may do anything that the process may.
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "loader"))]
 mod bind;
 pub mod blob;
 mod context;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "loader"))]
 mod extent;
 mod module;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "loader"))]
 mod shared;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "loader"))]
 mod symbols;
 mod system;
 mod tree;
-#[cfg(not(unix))]
+#[cfg(not(all(unix, feature = "loader")))]
 mod without_linker;
 
 use std::path::Path;
@@ -31,13 +31,13 @@ use relaxide_ffi::{AnyView, Error, ErrorKind, Module, get_global};
 use crate::fork::{Side, let_go_of};
 
 pub use module::LibraryModule;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "loader"))]
 pub use symbols::ensure_symbols_global;
 pub use system::system_library;
 pub use tree::{SavedTree, save_module_tree};
-#[cfg(not(unix))]
+#[cfg(not(all(unix, feature = "loader")))]
 pub use without_linker::ensure_symbols_global;
-#[cfg(not(unix))]
+#[cfg(not(all(unix, feature = "loader")))]
 use without_linker::{extent, shared, symbols};
 
 /// Holds the tables of loaded libraries across a fork.

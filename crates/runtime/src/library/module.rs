@@ -1,14 +1,14 @@
 //! Native code as a module, wherever it came from.
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "loader"))]
 use std::ffi::CString;
 use std::ffi::c_void;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "loader"))]
 use std::fs::File;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "loader"))]
 use libloading::os::unix::Library;
 use relaxide_ffi::abi::SafeCall;
 use relaxide_ffi::{Error, Function, Handle, Module, ModuleImpl, ModuleProperties, env};
@@ -25,7 +25,7 @@ const CONTEXT_SYMBOL: &str = "__tvm_ffi__library_ctx";
 /// Where the symbols of a module are.
 pub(super) enum Code {
     /// In a library that was opened, by the name of an open file if there is one.
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "loader"))]
     Shared(Library, #[expect(dead_code, reason = "kept open, so that its name stays its own")] Option<File>),
     /// In the program itself, which entered them into the process's table when it started. Several libraries may be
     /// linked into one program; what they enter is told apart by a prefix.
@@ -39,7 +39,7 @@ impl Code {
     /// The address of what the library as a whole has under this name, such as its module tree.
     pub(super) fn symbol(&self, name: &str) -> Option<*mut c_void> {
         match self {
-            #[cfg(unix)]
+            #[cfg(all(unix, feature = "loader"))]
             Code::Shared(library, _) => exported(library, name),
             Code::Linked { prefix } => {
                 env::system_symbol(&format!("{prefix}{name}")).or_else(|| env::system_symbol(name))
@@ -50,7 +50,7 @@ impl Code {
     /// The address of a function that is offered under this name.
     fn function(&self, name: &str) -> Option<*mut c_void> {
         match self {
-            #[cfg(unix)]
+            #[cfg(all(unix, feature = "loader"))]
             Code::Shared(library, _) => exported(library, &format!("{FUNCTION_PREFIX}{name}")),
             Code::Linked { prefix } => env::system_symbol(&format!("{FUNCTION_PREFIX}{prefix}{name}"))
                 .or_else(|| env::system_symbol(&format!("{FUNCTION_PREFIX}{name}"))),
@@ -58,7 +58,7 @@ impl Code {
     }
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "loader"))]
 fn exported(library: &Library, name: &str) -> Option<*mut c_void> {
     let name = CString::new(name).ok()?;
     // SAFETY: only the address is taken, as a plain pointer, and only used while the library is kept.

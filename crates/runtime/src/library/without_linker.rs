@@ -1,4 +1,4 @@
-//! What takes the place of the dynamic linker where there is none, as in WebAssembly.
+//! What takes the place of the dynamic linker where there is none, as in WebAssembly, or where it is left out (the feature `loader`).
 //!
 //! Models are linked into the program there ([`system_library`](super::system_library)); files of them are refused.
 
@@ -18,11 +18,12 @@ pub(super) mod shared {
 
     /// Fails: there is nothing that opens a library.
     pub(in super::super) fn load(path: &Path) -> Result<Module, Error> {
-        let message = format!(
-            "cannot load {}: this runtime is built for {}, which has no shared libraries; link the model into the program",
-            path.display(),
-            std::env::consts::ARCH
-        );
+        let why = match cfg!(unix) {
+            true => "without the loader of shared libraries (the feature `loader`)".to_owned(),
+            false => format!("for {}, which has no shared libraries", std::env::consts::ARCH),
+        };
+        let path = path.display();
+        let message = format!("cannot load {path}: this runtime is built {why}; link the model into the program");
         Err(Error::new(ErrorKind::RuntimeError, message))
     }
 

@@ -16,25 +16,32 @@
 //! Workers go where the system puts them, but for the core of the launching thread where they are few, or are bound to one core each if
 //! `RELAXIDE_BIND_THREADS` (or TVM's variable of that name) is 1 ([`cores`]). The number of threads is what [`set_num_threads`] said, else `RELAXIDE_NUM_THREADS`, else `TVM_NUM_THREADS`, else the
 //! number of cores that the process may use.
+//!
+//! Without the feature `threads` there is no pool: all loops run on the thread that launches them (`one_thread.rs`).
 
+#[cfg(feature = "threads")]
 mod barrier;
+#[cfg(feature = "threads")]
 mod cores;
+#[cfg(feature = "threads")]
+mod pool;
+#[cfg(not(feature = "threads"))]
+#[path = "one_thread.rs"]
+mod pool;
+#[cfg(feature = "threads")]
 mod round;
+#[cfg(feature = "threads")]
 mod waiting;
+#[cfg(feature = "threads")]
 mod worker;
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use relaxide_ffi::{Error, ErrorKind};
 
-use crate::environment;
-use crate::fork::Side;
-
-pub use barrier::Barrier;
-use round::Job;
-use worker::Crew;
+use pool::launch;
+pub(crate) use pool::prepare_fork;
+pub use pool::{Barrier, num_threads, set_num_threads};
 
 /// Tasks per thread of a loop whose iterations are independent.
 const TASKS_PER_THREAD: usize = 4;
@@ -50,86 +57,6 @@ pub struct ParallelGroupEnv {
 
 /// A parallel task: `FTVMParallelLambda`. Returns zero, or another number with an error raised on its thread.
 pub type ParallelTask = unsafe extern "C" fn(task_id: c_int, env: *mut ParallelGroupEnv, data: *mut c_void) -> c_int;
-
-/// The pool of the process. Workers start when they are first needed.
-struct Pool {
-    /// How many threads, the caller's among them, a launch may use.
-    limit: AtomicUsize,
-    crew: Crew,
-    /// Held during a launch.
-    taken: Mutex<()>,
-}
-
-/// The pool; null before it is first asked for.
-static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
-
-fn pool() -> &'static Pool {
-    // SAFETY: what is stored here was leaked, and is never freed.
-    match unsafe { POOL.load(Ordering::Acquire).as_ref() } {
-        Some(pool) => pool,
-        None => first_pool(),
-    }
-}
-
-#[cold]
-fn first_pool() -> &'static Pool {
-    static ONCE: Mutex<()> = Mutex::new(());
-    let _only = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
-    if POOL.load(Ordering::Acquire).is_null() {
-        POOL.store(new_pool(default_threads()), Ordering::Release);
-    }
-    pool()
-}
-
-/// A pool without workers. It lives as long as the process, like the workers that refer to it.
-fn new_pool(limit: usize) -> *mut Pool {
-    Box::leak(Box::new(Pool { limit: AtomicUsize::new(limit), crew: Crew::new(), taken: Mutex::new(()) }))
-}
-
-/// Gives a forked child a pool of its own: the workers of the one before are not there.
-pub(crate) fn prepare_fork() -> Box<dyn FnOnce(Side)> {
-    let limit = num_threads();
-    Box::new(move |side| {
-        if side == Side::Child {
-            POOL.store(new_pool(limit), Ordering::Release);
-        }
-    })
-}
-
-impl Pool {
-    /// Takes the pool for a launch on `threads` threads. `None` if it is busy.
-    fn take(&'static self, threads: usize) -> Option<MutexGuard<'static, ()>> {
-        let taken = match self.taken.try_lock() {
-            Ok(taken) => taken,
-            // Nothing between locking and unlocking leaves the workers in a bad state.
-            Err(TryLockError::Poisoned(taken)) => taken.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        let present = self.crew.size() + 1;
-        let limit = self.limit.load(Ordering::Relaxed);
-        if present < threads || present > limit {
-            self.crew.resize(threads.max(present).min(limit) - 1);
-        }
-        Some(taken)
-    }
-}
-
-fn default_threads() -> usize {
-    let count = environment::number(&["RELAXIDE_NUM_THREADS", "TVM_NUM_THREADS"], |count: &usize| *count > 0);
-    count.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-}
-
-/// How many threads a parallel loop may use.
-pub fn num_threads() -> usize {
-    pool().limit.load(Ordering::Relaxed)
-}
-
-/// Sets how many threads a parallel loop may use, the caller's among them; 0 means the default. Takes effect at the next
-/// launch.
-pub fn set_num_threads(count: usize) {
-    let count = if count == 0 { default_threads() } else { count };
-    pool().limit.store(count, Ordering::Relaxed);
-}
 
 /// Runs `num_task` tasks (0: as many as there are threads) and waits for them. The tasks run at the same time, so they
 /// may meet at the barrier. The error is that of the first failing task.
@@ -159,31 +86,6 @@ pub unsafe fn parallel_for(task: ParallelTask, data: *mut c_void, extent: usize)
     unsafe { launch(task, data, threads, |present| (present * TASKS_PER_THREAD).min(extent)) }
 }
 
-/// Runs a loop on up to `threads` threads, as the number of tasks that `tasks` gives for the threads that there are.
-///
-/// # Safety
-/// As [`parallel_launch`].
-unsafe fn launch(
-    task: ParallelTask,
-    data: *mut c_void,
-    threads: usize,
-    tasks: impl Fn(usize) -> usize,
-) -> Result<(), Error> {
-    let taken = if threads > 1 { pool().take(threads) } else { None };
-    let present = taken.as_ref().map_or(1, |_| threads.min(pool().crew.size() + 1));
-    if present == 1 {
-        // SAFETY: passed on to the caller of this function.
-        return unsafe { run_alone(task, data) };
-    }
-    // There are a few tasks for each thread.
-    let num_task = u16::try_from(tasks(present)).unwrap_or(u16::MAX);
-    let barrier = Barrier::new(usize::from(num_task), present);
-    let mut env = ParallelGroupEnv { sync_handle: barrier.as_handle(), num_task: i32::from(num_task) };
-    let job = Job { task, data, env: &raw mut env, num_task };
-    // SAFETY: the pool is taken; the caller vouches for the task; the environment lives until the launch is over.
-    unsafe { pool().crew.launch(job, present - 1) }
-}
-
 /// Runs the loop as one task.
 ///
 /// # Safety
@@ -193,14 +95,23 @@ unsafe fn run_alone(task: ParallelTask, data: *mut c_void) -> Result<(), Error> 
     let mut env = ParallelGroupEnv { sync_handle: barrier.as_handle(), num_task: 1 };
     // SAFETY: the caller vouches for the task; the environment outlives the call.
     let code = unsafe { task(0, &raw mut env, data) };
-    if code == 0 { Ok(()) } else { Err(worker::raised_error(0)) }
+    if code == 0 { Ok(()) } else { Err(raised_error(0)) }
+}
+
+/// The error that a failing task has raised on this thread, with the number of the task.
+fn raised_error(task: u32) -> Error {
+    match relaxide_ffi::error_slot::take() {
+        Some(error) => Error::new(ErrorKind::RuntimeError, format!("Task {task} error: {error}")),
+        None => Error::new(ErrorKind::RuntimeError, format!("Task {task} error: it returned an error without a text")),
+    }
 }
 
 // WASI has no threads.
-#[cfg(all(test, not(target_family = "wasm")))]
+#[cfg(all(test, feature = "threads", not(target_family = "wasm")))]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     struct Sum {
         values: Vec<u64>,

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use relaxide_ffi::{Error, ErrorKind};
+use relaxide_ffi::Error;
 
 use super::cores::Cores;
+use super::raised_error;
 use super::round::{Job, Round};
 use super::waiting::{Core, Waiting};
 
@@ -120,13 +121,5 @@ impl Crew {
         if first.as_ref().is_none_or(|(other, _)| task < *other) {
             *first = Some((task, error));
         }
-    }
-}
-
-/// The error that a failing task has raised on this thread, with the number of the task.
-pub(super) fn raised_error(task: u32) -> Error {
-    match relaxide_ffi::error_slot::take() {
-        Some(error) => Error::new(ErrorKind::RuntimeError, format!("Task {task} error: {error}")),
-        None => Error::new(ErrorKind::RuntimeError, format!("Task {task} error: it returned an error without a text")),
     }
 }

@@ -41,7 +41,7 @@ impl Parser<'_> {
         if !made.is_empty() {
             for scope in &mut self.scopes {
                 let names = std::mem::take(scope);
-                let (behind, before) = names.into_iter().partition(|(_, value)| made.reach(value));
+                let (behind, before) = names.into_iter().partition(|(_, value)| made.is_mentioned_in(value));
                 *scope = before;
                 hidden.push(behind);
             }
@@ -101,34 +101,34 @@ impl BoundNames {
     }
 
     /// Whether a value speaks of any of them.
-    fn reach(&self, value: &Value) -> bool {
+    fn is_mentioned_in(&self, value: &Value) -> bool {
         match value {
-            Value::List(items) | Value::Tuple(items) => items.iter().any(|item| self.reach(item)),
-            Value::Map(items) => items.iter().any(|(_, item)| self.reach(item)),
-            Value::Prim(e) => self.reach_prim(e),
-            Value::Buffer(buffer) => self.reach_buffer(buffer),
+            Value::List(items) | Value::Tuple(items) => items.iter().any(|item| self.is_mentioned_in(item)),
+            Value::Map(items) => items.iter().any(|(_, item)| self.is_mentioned_in(item)),
+            Value::Prim(e) => self.is_in_prim(e),
+            Value::Buffer(buffer) => self.is_in_buffer(buffer),
             Value::Region(buffer, ranges) => {
-                let in_range = ranges.iter().any(|r| self.reach_prim(&r.min) || self.reach_prim(&r.extent));
-                in_range || self.reach_buffer(buffer)
+                let in_range = ranges.iter().any(|r| self.is_in_prim(&r.min) || self.is_in_prim(&r.extent));
+                in_range || self.is_in_buffer(buffer)
             }
             _ => false,
         }
     }
 
-    fn reach_buffer(&self, buffer: &Ref<Buffer>) -> bool {
+    fn is_in_buffer(&self, buffer: &Ref<Buffer>) -> bool {
         let sizes = buffer.shape.iter().chain(&buffer.strides).chain([&buffer.elem_offset]);
         self.buffers.contains(buffer)
             || self.vars.contains(&buffer.data)
-            || sizes.into_iter().any(|size| self.reach_prim(size))
+            || sizes.into_iter().any(|size| self.is_in_prim(size))
     }
 
-    fn reach_prim(&self, e: &PrimExpr) -> bool {
+    fn is_in_prim(&self, e: &PrimExpr) -> bool {
         struct Find<'a>(&'a BoundNames, bool);
         impl PrimVisitor for Find<'_> {
             fn visit_prim(&mut self, e: &PrimExpr) {
                 self.1 |= match e {
                     PrimExpr::Var(var) => self.0.vars.contains(var),
-                    PrimExpr::Load(load) => self.0.reach_buffer(&load.buffer),
+                    PrimExpr::Load(load) => self.0.is_in_buffer(&load.buffer),
                     _ => false,
                 };
                 self.walk_prim(e);

@@ -199,9 +199,9 @@ impl DeviceKind {
         let four = |first: PrimExpr, stride: i64| prim::ramp(first, prim::int(stride), 4);
         let first = || (PrimExpr::from(&block) * 8 + PrimExpr::from(&thread)) * 4;
         let doubled = prim::load(&a, [four(first(), 1)]) * prim::broadcast(prim::constant(F32, 2.0), 4);
-        let turned = prim::load(&b, [four(first() + 3, -1)]) + prim::load(&b, [four(first(), 1)]);
+        let swapped = prim::load(&b, [four(first() + 3, -1)]) + prim::load(&b, [four(first(), 1)]);
         let body =
-            Stmt::seq([Stmt::store(&b, [four(first(), 1)], doubled), Stmt::store(&b, [four(first(), 1)], turned)]);
+            Stmt::seq([Stmt::store(&b, [four(first(), 1)], doubled), Stmt::store(&b, [four(first(), 1)], swapped)]);
         let body = bound(&block, 2, "blockIdx.x", bound(&thread, 8, "threadIdx.x", body));
         let func = PrimFunc::over_buffers(&[a, b], &[], body);
         let floats: Vec<f32> = (0..64).map(|x| x as f32 * 0.5).collect();
@@ -283,21 +283,23 @@ fn rows() -> PrimFunc {
     named(&te::create_prim_func(&[table, at, out]).unwrap(), "rows")
 }
 
-/// Products of 4096³ by tensor cores, of each type and with either factor turned, and whether it is single precision that is rounded.
+/// Products of 4096³ by tensor cores, of each type and with either factor transposed, and whether it is single precision that is rounded.
 fn large_tensor_products() -> Vec<(PrimFunc, bool)> {
     let (half, brain, byte) = (DataType::float(16), DataType::bfloat16(), DataType::int(8));
     let types = [(half, F32), (half, half), (brain, F32), (byte, DataType::int(32)), (F32, F32)];
     let mut made = Vec::new();
     for (number, (of, dtype)) in types.into_iter().enumerate() {
-        for (a_turned, b_turned) in [(false, false), (false, true), (true, false)] {
+        for (a_transposed, b_transposed) in [(false, false), (false, true), (true, false)] {
             let (a, b) = (te::placeholder("A", [4096, 4096], of), te::placeholder("B", [4096, 4096], of));
             let k = te::reduce_axis(4096);
-            let at = |turned: bool, row: PrimExpr, column: PrimExpr| if turned { [column, row] } else { [row, column] };
+            let at = |transposed: bool, row: PrimExpr, column: PrimExpr| {
+                if transposed { [column, row] } else { [row, column] }
+            };
             let product = te::compute("product", [4096, 4096], |i| {
-                let left = prim::cast(dtype, a.at(&at(a_turned, i[0].clone(), k.var())));
-                te::sum(left * prim::cast(dtype, b.at(&at(b_turned, k.var(), i[1].clone()))), [&k])
+                let left = prim::cast(dtype, a.at(&at(a_transposed, i[0].clone(), k.var())));
+                te::sum(left * prim::cast(dtype, b.at(&at(b_transposed, k.var(), i[1].clone()))), [&k])
             });
-            let name = format!("large_{number}_{a_turned}_{b_turned}");
+            let name = format!("large_{number}_{a_transposed}_{b_transposed}");
             made.push((named(&te::create_prim_func(&[a, b, product]).unwrap(), &name), of == F32));
         }
     }

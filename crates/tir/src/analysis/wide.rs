@@ -62,12 +62,12 @@ pub fn holds_indices_of(buffer: &Buffer, bits: u8, analyzer: &mut Analyzer) -> b
         return fits(&count, bits, analyzer);
     }
     // Some strides may be negative; no part of the sum may leave the type either.
-    let mut reach = |sign: i64| {
+    let mut stays_within = |sign: i64| {
         let step = |(d, s): (&PrimExpr, &PrimExpr)| in_64_bits(d) * prim::max(in_64_bits(s) * sign, 0);
         let sum = buffer.shape.iter().zip(&buffer.strides).map(step).fold(prim::int(0), |sum, term| sum + term);
         fits(&sum, bits, analyzer)
     };
-    reach(1) && reach(-1)
+    stays_within(1) && stays_within(-1)
 }
 
 /// Replaces variables by wider ones. What is stored, bound or passed on keeps its type; a value that something is combined

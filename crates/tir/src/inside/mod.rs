@@ -15,7 +15,7 @@
 //!    load, a value computed from one) is proved where its own form bounds it: clamped, wrapped, of a narrow type, or asked
 //!    for by a condition around ([`range`]). Nothing is left to do.
 //! 2. The index is made of counters and dimensions alone, and the access happens in every iteration: its least and greatest
-//!    value are held against the extent once, before the kernel does anything ([`reach`]). Loops stay what they are.
+//!    value are held against the extent once, before the kernel does anything ([`range`]). Loops stay what they are.
 //! 3. Else the index is checked where it is evaluated, by one unsigned comparison (`checked_index`). What does not move along a
 //!    row is checked once a row, since rules give names to it; a vector of indices is checked at once.
 //!

@@ -198,7 +198,12 @@ impl Interp {
             | Intrinsic::AccessPtr
             | Intrinsic::HandleAddByteOffset
             | Intrinsic::TypeAnnotation => Err(InterpError::Unsupported(format!("number of the handle `{}`", n.op))),
-            Intrinsic::CallExtern => Err(InterpError::Unsupported("access to C symbols".to_string())),
+            Intrinsic::CallLlvmIntrin | Intrinsic::CallLlvmPureIntrin => {
+                Err(InterpError::Unsupported("calls of LLVM's functions".to_string()))
+            }
+            Intrinsic::CallExtern | Intrinsic::CallPureExtern => {
+                Err(InterpError::Unsupported("access to C symbols".to_string()))
+            }
             Intrinsic::CallKernel => Err(InterpError::Unsupported("calls of other kernels".to_string())),
             Intrinsic::CallCpacked
             | Intrinsic::AnylistGetitem

@@ -123,6 +123,7 @@ fn unary(intrinsic: Intrinsic, a: f64, of: DataType) -> Result<f64> {
         ExpNonpositive => f64::exp, f32::exp;
         Exp2 => f64::exp2, f32::exp2;
         Exp10 => |x| 10f64.powf(x), |x| 10f32.powf(x);
+        Expm1 => f64::exp_m1, f32::exp_m1;
         Log => f64::ln, f32::ln;
         Log2 => f64::log2, f32::log2;
         Log10 => f64::log10, f32::log10;

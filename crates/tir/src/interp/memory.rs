@@ -327,9 +327,9 @@ impl View {
     /// Whether its elements are more than 32 bits count, or no index says how many.
     pub fn is_large(&self) -> bool {
         let mut steps = self.shape.iter().zip(&self.strides);
-        let reach =
+        let farthest =
             steps.try_fold(0i64, |sum, (size, stride)| sum.checked_add(size.checked_mul(stride.checked_abs()?)?));
-        reach.is_none_or(|reach| reach > i64::from(i32::MAX))
+        farthest.is_none_or(|farthest| farthest > i64::from(i32::MAX))
     }
 
     fn is_compact(&self) -> bool {

@@ -208,8 +208,8 @@ mod tests {
     use super::*;
     use crate::PrimFunc;
 
-    /// Eight threads turn the memory of a device around, with or without a barrier between what they read and what they write.
-    fn turned(waits: bool) -> Result<Vec<f32>> {
+    /// Eight threads reverse the memory of a device, with or without a barrier between what they read and what they write.
+    fn reversed(waits: bool) -> Result<Vec<f32>> {
         let f32 = DataType::float(32);
         let (a, own) = (Buffer::new("A", f32, [8]), Buffer::scoped("own", f32, [1], "local"));
         let [block, thread] = ["block", "thread"].map(Var::dim);
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn threads_that_use_an_element_of_the_device_without_a_barrier_are_found() {
-        assert_eq!(turned(true).unwrap(), [7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
-        let error = turned(false).unwrap_err();
+        assert_eq!(reversed(true).unwrap(), [7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
+        let error = reversed(false).unwrap_err();
         assert!(matches!(&error, InterpError::Race { buffer, .. } if buffer == "A"), "{error}");
     }
 }

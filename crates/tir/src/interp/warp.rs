@@ -56,12 +56,12 @@ fn shuffled(call: &PrimCall, given: &[Vec<ScalarOrLanes>]) -> Result<Option<Vec<
 }
 
 fn loaded(call: &PrimCall, given: &[Vec<ScalarOrLanes>]) -> Result<Option<Vec<Vec<Scalar>>>> {
-    let (Some(count), Some(turned)) = (warp::loaded_matrices(call), call.args[0].as_int()) else { return Ok(None) };
+    let (Some(count), Some(transposed)) = (warp::loaded_matrices(call), call.args[0].as_int()) else { return Ok(None) };
     let element = |matrix: usize, row: usize, column: usize| given[matrix * SIDE + row][1].lane(column);
     let of_thread = |thread: usize| -> Result<Vec<Scalar>> {
         let (g, t) = (thread / 4, thread % 4);
         let places = (0..count).flat_map(|matrix| [2 * t, 2 * t + 1].map(|i| (matrix, i)));
-        places.map(|(matrix, i)| if turned == 1 { element(matrix, i, g) } else { element(matrix, g, i) }).collect()
+        places.map(|(matrix, i)| if transposed == 1 { element(matrix, i, g) } else { element(matrix, g, i) }).collect()
     };
     (0..given.len()).map(of_thread).collect::<Result<Vec<_>>>().map(Some)
 }

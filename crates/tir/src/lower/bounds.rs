@@ -9,7 +9,7 @@
 //! narrower than 64 bits is done in 64, so that an index that would overflow is seen as what it is; what depends on
 //! memory keeps its type, in which it may be meant to wrap.
 //!
-//! An access whose value nothing needs may go with it, and its check too. The pass stands behind the lowering of blocks, which opens sub-buffers. An access by one flat index to a buffer of several
+//! An access whose value nothing needs may go with it, and its check too. The pass stands behind the lowering of blocks, which resolves sub-buffers. An access by one flat index to a buffer of several
 //! dimensions is held against the number of its elements; with strides of its own, against zero only.
 
 use relaxide_ffi::{DataType, Ref};

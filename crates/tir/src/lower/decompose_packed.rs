@@ -23,7 +23,7 @@ use crate::PrimFunc;
 use crate::functor::{StmtMutator, StmtVisitor};
 use crate::stmt::*;
 
-/// Whether elements share a byte and are opened here.
+/// Whether elements share a byte and are decomposed here.
 pub fn is_decomposed(dtype: DataType) -> bool {
     is_decomposed_float(dtype) || is_decomposed_integer(dtype)
 }

@@ -7,7 +7,7 @@
 //!     A[i] = 2.0                        A[i] = 2.0
 //! ```
 //!
-//! A `break` or `continue` belongs to the innermost loop around it. What turns loops around, splits them or makes vectors of them
+//! A `break` or `continue` belongs to the innermost loop around it. What reverses loops, splits them or makes vectors of them
 //! may then leave the marked ones alone without looking inside. Only serial and unrolled loops can be left early: the iterations of
 //! others have no order, and such a program is refused.
 

@@ -1,5 +1,5 @@
 //! Statements without effect go: empty loops and conditions, evaluated constants, assertions that always hold, what stands
-//! behind an early exit, a `continue` at the end of its loop, loops without a turn, and stores of what is there already.
+//! behind an early exit, a `continue` at the end of its loop, loops without an iteration, and stores of what is there already.
 
 use relaxide_ir::arith::{Analyzer, same};
 use relaxide_ir::pass::PassInfo;

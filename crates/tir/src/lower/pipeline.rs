@@ -1,6 +1,6 @@
 //! The order of the passes that lower kernels.
 //!
-//! One list, with the alternatives in place: what checks accesses stands behind the lowering of blocks, which opens sub-buffers, and
+//! One list, with the alternatives in place: what checks accesses stands behind the lowering of blocks, which resolves sub-buffers, and
 //! in front of what takes indices to be right; back ends whose compiler makes vectors are given loops. [`steps`] picks by
 //! [`LowerOptions`]; [`passes`] makes passes over modules of what it picks.
 

@@ -263,7 +263,8 @@ impl PrimMutator for Simplify {
             }
             let simple = self.analyzer.simplify(&known);
             let (before, after) = (cost(&known), cost(&simple));
-            let is_taken = after < before || self.conditions.expanded && after == before && !is_turned(&simple, &known);
+            let is_taken =
+                after < before || self.conditions.expanded && after == before && !is_commuted(&simple, &known);
             return if is_taken { simple } else { known };
         }
         match e {
@@ -396,10 +397,10 @@ pub(super) fn is_lasting(e: &PrimExpr) -> bool {
 const MOST_WRITTEN_OUT: usize = 256;
 
 /// Whether two expressions differ by the order of factors alone.
-fn is_turned(a: &PrimExpr, b: &PrimExpr) -> bool {
+fn is_commuted(a: &PrimExpr, b: &PrimExpr) -> bool {
     let (PrimExpr::Binary(x), PrimExpr::Binary(y)) = (a, b) else { return a == b };
-    let straight = x.op == y.op && is_turned(&x.a, &y.a) && is_turned(&x.b, &y.b);
-    straight || x.op == BinaryOp::Mul && y.op == x.op && is_turned(&x.a, &y.b) && is_turned(&x.b, &y.a)
+    let straight = x.op == y.op && is_commuted(&x.a, &y.a) && is_commuted(&x.b, &y.b);
+    straight || x.op == BinaryOp::Mul && y.op == x.op && is_commuted(&x.a, &y.b) && is_commuted(&x.b, &y.a)
 }
 
 /// What an expression costs to evaluate, roughly: divisions are dear, names and literals are free.

@@ -81,7 +81,7 @@ impl<'a> Pipeline<'a> {
         let order = order.ok_or_else(|| refused(n, format!("`{ORDER}` is missing, the places of its statements")))?;
         let (mut scratch, mut list) = body(n)?;
         if list.len() < stages.len() {
-            list = list.into_iter().flat_map(|stmt| opened(stmt, &mut scratch)).collect();
+            list = list.into_iter().flat_map(|stmt| parts_of_pipeline(stmt, &mut scratch)).collect();
         }
         let list: Vec<Stmt> = list.into_iter().filter(|stmt| keep(stmt, &mut scratch)).collect();
         if stages.len() != list.len() || order.len() != list.len() {
@@ -301,7 +301,7 @@ fn keep(stmt: &Stmt, scratch: &mut Vec<Ref<Buffer>>) -> bool {
 }
 
 /// The parts of a pipeline that stands within this one, whose scratch is this one's then; any other statement is left as it is.
-fn opened(stmt: Stmt, scratch: &mut Vec<Ref<Buffer>>) -> Vec<Stmt> {
+fn parts_of_pipeline(stmt: Stmt, scratch: &mut Vec<Ref<Buffer>>) -> Vec<Stmt> {
     let Stmt::Block(n) = &stmt else { return vec![stmt] };
     let is_plain = n.iter_values.is_empty() && n.predicate.is_int(1) && n.block.match_buffers.is_empty();
     if !is_plain || !matches!(n.block.body, Stmt::Seq(_)) {

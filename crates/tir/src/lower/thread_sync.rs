@@ -215,8 +215,8 @@ mod tests {
     use crate::schedule;
     use crate::testing::{KINDS, teamwork};
 
-    /// Eight threads that turn a row around `iterations` times, by shared memory.
-    fn turned(iterations: i64) -> PrimFunc {
+    /// Eight threads that reverse a row `iterations` times, by shared memory.
+    fn reversed(iterations: i64) -> PrimFunc {
         let f32 = DataType::float(32);
         let (a, b) = (Buffer::new("A", f32, [8]), Buffer::new("B", f32, [8]));
         let s = Buffer::scoped("s", f32, [8], "shared");
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn threads_wait_for_what_others_write_and_read() {
-        let plain = turned(3);
+        let plain = reversed(3);
         assert!(matches!(run(&plain), Err(InterpError::Unwritten { .. } | InterpError::Race { .. })));
         let ordered = order_threads(&plain).unwrap();
         assert_eq!(ordered.to_string().matches("tvm_storage_sync").count(), 2, "{ordered}");

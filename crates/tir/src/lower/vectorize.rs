@@ -398,10 +398,10 @@ impl Vectorize<'_> {
     }
 
     fn call(&mut self, n: &PrimCall) -> Option<PrimExpr> {
-        if n.op == "tirx.call_llvm_pure_intrin" {
+        let intrinsic = Intrinsic::of_call(&n.op)?;
+        if intrinsic == Intrinsic::CallLlvmPureIntrin {
             return self.llvm_call(n);
         }
-        let intrinsic = Intrinsic::of_call(&n.op)?;
         if let (Intrinsic::IfThenElse, [condition, yes, no]) = (intrinsic, n.args.as_slice()) {
             let condition = self.expr(condition)?;
             if !self.is_vector(&condition) {

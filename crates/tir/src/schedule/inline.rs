@@ -79,7 +79,7 @@ fn is_candidate(program: &Program, position: usize, producer: &Stage) -> bool {
     if readers.iter().any(|reader| copied(producer, reader) > MOST_COPIED) {
         return false;
     }
-    if readers.iter().any(|reader| is_turned_for(producer, reader)) {
+    if readers.iter().any(|reader| is_transposed_for(producer, reader)) {
         return false;
     }
     let work = cost(&producer.value);
@@ -131,17 +131,17 @@ fn finds_places(stage: &Stage) -> bool {
     stage.output.dtype.is_int() && stage.output.dtype.bits >= 32 && is_dear()
 }
 
-/// Whether a stage turns a tensor so that its reader's rows lie along memory, at several places of it: inlined, each of them would be read
+/// Whether a stage transposes a tensor so that its reader's rows lie along memory, at several places of it: inlined, each of them would be read
 /// element by element.
-fn is_turned_for(producer: &Stage, reader: &Stage) -> bool {
+fn is_transposed_for(producer: &Stage, reader: &Stage) -> bool {
     let (Some(own), Some(x)) = (producer.spatial.last(), reader.spatial.last()) else { return false };
     let lies =
         |load: &BufferLoad, axis: &Ref<Var>| coefficient(&flat_index(&load.buffer, &load.indices), axis) == Some(1);
-    let PrimExpr::Load(turned) = &producer.value else { return false };
+    let PrimExpr::Load(transposed) = &producer.value else { return false };
     let sites = sites(producer, reader);
     let Some(first) = sites.first() else { return false };
     let is_several = sites.iter().any(|site| !all_same(&site.indices, &first.indices));
-    is_several && !lies(turned, &own.var) && sites.iter().all(|site| lies(site, &x.var))
+    is_several && !lies(transposed, &own.var) && sites.iter().all(|site| lies(site, &x.var))
 }
 
 /// Whether neighbours of a stage's row are loaded from where others say, one by one.

@@ -5,6 +5,7 @@
 
 use std::thread::available_parallelism;
 
+use relaxide_ffi::Device;
 use relaxide_ir::target::{TargetKind, processors};
 use relaxide_ir::{DataType, Target};
 
@@ -26,9 +27,11 @@ const MOST_OF_L2: i64 = 512 << 10;
 /// Cores of a machine of which nothing is known.
 const CORES: i64 = 4;
 
-/// Whether a target is the processor that this runs on: a kind that is not portable, and no name of another.
+/// Whether a target is the processor that this runs on: a kind for processors like it that is not portable, and no name of another.
 fn is_host(target: &Target) -> bool {
-    !target.kind.info().is_portable && target.mtriple().is_empty() && target.mcpu().is_empty()
+    let info = target.kind.info();
+    let is_named = !target.mtriple().is_empty() || !target.mcpu().is_empty();
+    info.device_type == Device::CPU && !info.is_portable && !is_named
 }
 
 /// Elements in a line of the cache.
@@ -68,7 +71,14 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine that a target names; the host's own where it names none.
+    /// The machine that a target names, if anything is known of its sort: processors and GPUs. Of others (signal processors, accelerators)
+    /// there is what the target says, and no more.
+    pub fn known(target: &Target) -> Option<Machine> {
+        let is_known = target.is_gpu() || target.kind.info().device_type == Device::CPU;
+        is_known.then(|| Machine::of(target))
+    }
+
+    /// The machine that a target names; the host's own where it names none, and the least that processors have where nothing is known.
     pub fn of(target: &Target) -> Machine {
         if target.is_gpu() {
             return Machine::device(target);
@@ -269,6 +279,18 @@ mod tests {
             assert_eq!(lanes(name), 8, "{name}");
         }
         assert_eq!((lanes("nehalem"), lanes("ivybridge"), lanes("x86-64")), (4, 4, 4));
+    }
+
+    #[test]
+    fn what_is_no_processor_like_this_one_is_not_taken_for_it() {
+        let least = Machine { cores: CORES, ..Machine::of(&Target::llvm("x86-64")) };
+        for text in ["hexagon", "ext_dev", "trn"] {
+            let target: Target = text.parse().unwrap();
+            assert_eq!((Machine::known(&target), Machine::of(&target)), (None, least.clone()), "{text}");
+        }
+        for text in ["llvm", "c", "cuda", "wasm", "cuda_host"] {
+            assert!(Machine::known(&text.parse().unwrap()).is_some(), "{text}");
+        }
     }
 
     #[test]

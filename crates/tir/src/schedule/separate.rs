@@ -65,12 +65,12 @@ fn separated(stage: &Stage) -> Option<(Stage, Stage)> {
         return None;
     }
     // A row without windows has no columns either.
-    let reached = add(mul(sub(&x.extent, int(1)), int(window.stride)), int(window.reach));
-    let reached = match x.extent.as_int() {
-        Some(_) => max(reached, int(0)),
-        None => select(gt(&x.extent, int(0)), reached, int(0)),
+    let covered = add(mul(sub(&x.extent, int(1)), int(window.stride)), int(window.dilated_extent));
+    let covered = match x.extent.as_int() {
+        Some(_) => max(covered, int(0)),
+        None => select(gt(&x.extent, int(0)), covered, int(0)),
     };
-    let columns = Axis { var: column.clone(), extent: reached };
+    let columns = Axis { var: column.clone(), extent: covered };
     let spatial: Vec<Axis> =
         stage.spatial.iter().map(|a| if a.var == x.var { columns.clone() } else { a.clone() }).collect();
     let buffer =
@@ -100,14 +100,14 @@ fn separated(stage: &Stage) -> Option<(Stage, Stage)> {
 fn pays(window: &Window, tap: &Axis, down: &[Axis]) -> bool {
     let count = |axes: &[Axis]| axes.iter().map(|a| a.extent.as_int()).try_fold(1i64, |n, e| n.checked_mul(e?));
     let (Some(across), Some(down)) = (tap.extent.as_int(), count(down)) else { return false };
-    separates(down, across, window.stride, window.reach)
+    separates(down, across, window.stride, window.dilated_extent)
 }
 
 /// Whether windows of so many rows and columns are reduced in two steps: which have less to do than one. For each element of the output
-/// that is terms that are loaded and combined; a vector of elements that lie some apart is put together of several. `reach` is how many
+/// that is terms that are loaded and combined; a vector of elements that lie some apart is put together of several. `dilated_extent` is how many
 /// elements of a row lie under a window.
-pub fn separates(down: i64, across: i64, stride: i64, reach: i64) -> bool {
-    if down < 2 || across < 2 || stride > reach {
+pub fn separates(down: i64, across: i64, stride: i64, dilated_extent: i64) -> bool {
+    if down < 2 || across < 2 || stride > dilated_extent {
         return false;
     }
     let (near, combined) = (1, 3);

@@ -61,7 +61,7 @@ impl Builder {
         let starts = first_reduced.min().unwrap_or(0);
         let spatial = axes.len() - reduction.axes.len();
         let mut at = VarMap::new();
-        let mut opened = Vec::with_capacity(depth);
+        let mut nest = Vec::with_capacity(depth);
         let mut body = Stmt::nop();
         for level in 0..depth {
             let (mut iter_vars, mut iter_values, mut loops) = (Vec::new(), Vec::new(), Vec::new());
@@ -85,10 +85,10 @@ impl Builder {
             let init = targets.iter().zip(init).map(|(b, value)| Stmt::store(b, &indices, value));
             let init = (level == starts).then(|| Stmt::seq(init));
             body = store_together(targets, &indices, combined);
-            opened.push(Level { iter_vars, iter_values, loops, init });
+            nest.push(Level { iter_vars, iter_values, loops, init });
         }
         let mut name = Some(name);
-        for Level { iter_vars, iter_values, loops, init } in opened.into_iter().rev() {
+        for Level { iter_vars, iter_values, loops, init } in nest.into_iter().rev() {
             let name = name.take().unwrap_or_else(|| unique(&mut self.block_names, &stage.name));
             let (reads, writes) = (Vec::new(), Vec::new());
             let (alloc_buffers, match_buffers, annotations) = (Vec::new(), Vec::new(), self.annotations(stage));

@@ -95,7 +95,7 @@ fn axis(dim: &Dim) -> ReduceAxis {
     te::reduce_axis(dim.expr.clone())
 }
 
-/// Products of matrices, several perhaps, either of them turned around, with something done to the result.
+/// Products of matrices, several perhaps, either of them transposed, with something done to the result.
 fn product(random: &mut Random) -> Result<Teamwork, TeError> {
     let dtype = if random.one_in(4) { I32 } else { F32 };
     let sizes = [dim(random, "m", 8, 36), dim(random, "n", 8, 36), dim(random, "k", 8, 40)];
@@ -138,12 +138,12 @@ fn product_of(
     let (of_a, of_b, finished) = (random.one_in(2), random.one_in(2), random.one_in(2));
     let batch = random.one_in(3);
     let mut maker = Maker { random, inputs: Vec::new() };
-    let mut operand = |(name, of): (&str, DataType), rows: &Dim, columns: &Dim, turned: bool| {
-        let (first, second) = if turned { (columns, rows) } else { (rows, columns) };
+    let mut operand = |(name, of): (&str, DataType), rows: &Dim, columns: &Dim, transposed: bool| {
+        let (first, second) = if transposed { (columns, rows) } else { (rows, columns) };
         let dims: Vec<&Dim> = if batch { vec![&b, first, second] } else { vec![first, second] };
         let tensor = maker.input(name, &dims, of);
         move |at: &[PrimExpr], row: PrimExpr, column: PrimExpr| {
-            let place = if turned { [column, row] } else { [row, column] };
+            let place = if transposed { [column, row] } else { [row, column] };
             prim::cast(dtype, tensor.at(&[at, &place].concat()))
         }
     };
@@ -264,19 +264,19 @@ fn norm(random: &mut Random) -> Result<Teamwork, TeError> {
 /// One row times a matrix, which lies either way.
 fn one_row(random: &mut Random) -> Result<Teamwork, TeError> {
     let (n, k) = (dim(random, "n", 2, 40), dim(random, "k", 32, 200));
-    let turned = random.one_in(2);
+    let transposed = random.one_in(2);
     let mut maker = Maker { random, inputs: Vec::new() };
     let x = maker.input("x", &[&k], F32);
-    let w = if turned { maker.input("W", &[&n, &k], F32) } else { maker.input("W", &[&k, &n], F32) };
+    let w = if transposed { maker.input("W", &[&n, &k], F32) } else { maker.input("W", &[&k, &n], F32) };
     let along = axis(&k);
     let output = te::compute("row", [n.expr.clone()], |i| {
-        let place = if turned { [i[0].clone(), along.var()] } else { [along.var(), i[0].clone()] };
+        let place = if transposed { [i[0].clone(), along.var()] } else { [along.var(), i[0].clone()] };
         te::sum(x.at(&[along.var()]) * w.at(&place), [&along])
     });
     maker.sample("shared reduction", output, vec![n.size])
 }
 
-/// A tensor turned around, with something done to its elements.
+/// A tensor transposed, with something done to its elements.
 fn transpose(random: &mut Random) -> Result<Teamwork, TeError> {
     let dtype = if random.one_in(3) { I32 } else { F32 };
     let b = dim(random, "b", 2, 3);
@@ -322,12 +322,12 @@ fn scan(random: &mut Random) -> Result<Teamwork, TeError> {
     let (rows, n) = (dim(random, "rows", 1, 3), dim(random, "n", 32, 3000));
     let long = random.one_in(3);
     let n = if long { dim(random, "n", 16384, 20000) } else { n };
-    let (turned, exclusive) = (!long && random.one_in(2), random.one_in(2));
+    let (transposed, exclusive) = (!long && random.one_in(2), random.one_in(2));
     let mut maker = Maker { random, inputs: Vec::new() };
-    let dims = if turned { [&n, &rows] } else { [&rows, &n] };
+    let dims = if transposed { [&n, &rows] } else { [&rows, &n] };
     let a = maker.input("A", &dims, I32);
     let outs = [("running".to_string(), exprs(&dims), I32)];
-    let axis = usize::from(!turned);
+    let axis = usize::from(!transposed);
     let outs = te::extern_stage("scan", std::slice::from_ref(&a), outs, |source, target| {
         let vars = [Var::dim("i"), Var::dim("j")];
         let at = vars.each_ref().map(PrimExpr::from);

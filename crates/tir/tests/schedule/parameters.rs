@@ -109,8 +109,8 @@ fn reductions_and_maps_are_right_with_every_value_of_every_parameter() {
     let mut d = Dims::new(true);
     let (h, w) = (d.dim("h", 19), d.dim("w", 41));
     let a = te::placeholder("A", [h.clone(), w.clone()], F32);
-    let turned = te::compute("T", [w, h], |i| relu(a.at(&[i[1].clone(), i[0].clone()])));
-    let turned = d.case("transpose".into(), "transpose", vec![a, turned]);
+    let transposed = te::compute("T", [w, h], |i| relu(a.at(&[i[1].clone(), i[0].clone()])));
+    let transposed = d.case("transpose".into(), "transpose", vec![a, transposed]);
     let a = te::placeholder("A", [3, 11], F32);
     let twice = te::compute("R", [6, 22], |i| a.at(&[prim::floordiv(&i[0], int(2)), prim::floordiv(&i[1], int(2))]));
     let twice = Dims::new(false).case("resize".into(), "interleave", vec![a, twice]);
@@ -120,7 +120,7 @@ fn reductions_and_maps_are_right_with_every_value_of_every_parameter() {
     });
     let long = Dims::new(false).case("a long chain".into(), "elementwise", vec![a, long]);
     every_value(&[
-        turned,
+        transposed,
         twice,
         long,
         reduction(false, [3, 5, 41], &[2], true),

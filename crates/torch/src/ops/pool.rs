@@ -111,8 +111,8 @@ fn pads_of(cx: &Cx<'_>, x: &Expr, window: &Window, count: usize) -> Result<Optio
     let declared = declared[declared.len() - count..].iter().map(PrimExpr::as_int).collect::<Option<Vec<i64>>>();
     let (Some(own), Some(declared)) = (own, declared) else { return Ok(None) };
     let behind = (0..count).map(|i| {
-        let reach = (window.kernel[i] - 1) * window.dilation[i] + 1;
-        ((declared[i] - 1) * window.strides[i] + reach - own[i] - window.pads[i]).max(0)
+        let dilated_extent = (window.kernel[i] - 1) * window.dilation[i] + 1;
+        ((declared[i] - 1) * window.strides[i] + dilated_extent - own[i] - window.pads[i]).max(0)
     });
     Ok(Some(window.pads.iter().copied().chain(behind).collect()))
 }

@@ -10,7 +10,7 @@
 use relaxide_ffi::Tensor;
 
 use super::UnsupportedConstant;
-use super::constant::{read_tensor, write_tensor};
+use super::constant::{read_tensor, write_tensor, write_tensor_before_bool};
 use super::read::{Problem, ReadError, Reader, Section};
 use super::write::Writer;
 
@@ -34,6 +34,18 @@ impl From<ReadError> for ParamsError {
 
 /// The bytes of tensors by name.
 pub fn save(params: &[(String, Tensor)]) -> Result<Vec<u8>, UnsupportedConstant> {
+    let params: Vec<(&str, &Tensor)> = params.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    save_with(&params, write_tensor)
+}
+
+/// The same as releases before the Relax VM wrote them ([`write_tensor_before_bool`]).
+pub fn save_before_bool(params: &[(&str, &Tensor)]) -> Result<Vec<u8>, UnsupportedConstant> {
+    save_with(params, write_tensor_before_bool)
+}
+
+type WriteTensor = fn(&mut Writer, usize, &Tensor) -> Result<(), UnsupportedConstant>;
+
+fn save_with(params: &[(&str, &Tensor)], write: WriteTensor) -> Result<Vec<u8>, UnsupportedConstant> {
     let mut out = Writer::default();
     out.u64(MAGIC);
     out.u64(0);
@@ -41,14 +53,14 @@ pub fn save(params: &[(String, Tensor)]) -> Result<Vec<u8>, UnsupportedConstant>
     params.iter().for_each(|(name, _)| out.string(name));
     out.count(params.len());
     for (index, (_, tensor)) in params.iter().enumerate() {
-        write_tensor(&mut out, index, tensor)?;
+        write(&mut out, index, tensor)?;
     }
     Ok(out.0.into_bytes())
 }
 
 /// The tensors by name of bytes, in the order in which they were saved.
 pub fn load(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, ParamsError> {
-    let mut reader = Reader::new(bytes, Section::Constants);
+    let mut reader = Reader::new(bytes, Section::Parameters);
     let (magic, _reserved) = (reader.u64()?, reader.u64()?);
     if magic != MAGIC {
         let problem = Problem::Tensor(format!("they begin with {magic:#018x} and not with the magic of parameters"));

@@ -93,7 +93,7 @@ impl Instrumented<'_, '_, '_> {
         self.run.stack.registers.get_mut(self.run.base..).ok_or_else(|| broken("a frame"))
     }
 
-    /// Checks the limits after a frame was check_new_frame.
+    /// Checks the limits after a frame was pushed.
     fn check_new_frame(&self) -> Result<(), Error> {
         self.limited.as_ref().map_or(Ok(()), |limited| limited.check_new_frame(self.run.stack))
     }

@@ -19,13 +19,13 @@ use super::allocation_cache::AllocationCache;
 use super::link::Callee;
 use super::plan::Source;
 use super::program::{Decoded, Destination, Operand, Operands};
-use super::pulse::Pulse;
 use super::resolve::ResolvedOp;
 use super::stack::{Frame, Stack};
 use super::{Vm, check_arity};
 use crate::builtins;
 use crate::closure::Closure;
 use crate::host::{self, Host};
+use crate::pulse::Pulse;
 
 /// Calls with more arguments gather them on the heap.
 const INLINE_ARGS: usize = 16;
@@ -154,7 +154,7 @@ impl Vm {
         Ok(())
     }
 
-    /// Empties the register that a plan is about to write. In a loop, it may hold what the plan made in the turn before.
+    /// Empties the register that a plan is about to write. In a loop, it may hold what the plan made in the iteration before.
     #[inline]
     fn release_before(&self, plan: u32, frame: &mut [Any], dst: u32, cache: &mut AllocationCache) -> Result<(), Error> {
         let place = register(frame, dst)?;

@@ -18,7 +18,6 @@ mod placed;
 mod plan;
 mod profile;
 mod program;
-mod pulse;
 mod report;
 mod resolve;
 mod stack;
@@ -31,14 +30,12 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use relaxide_ffi::{Any, AnyView, Device, Error, ErrorKind, Function, Module, Tensor};
 use relaxide_runtime::device;
-use relaxide_runtime::memory::{self, Allocator, AllocatorKind, Buffer};
+use relaxide_runtime::memory::{self, AllocatorKind, Buffer};
 
 pub use instrument::InstrumentReturn;
-pub use limits::Limits;
 pub use link::NATIVE_PREFIX;
 pub use module::MACHINE_KIND;
 pub(crate) use module::initialize_later;
-pub use pulse::Pulse;
 pub(crate) use report::register as register_reports;
 pub use report::{Argument, ProfileReport, ProfileRow, ProfiledCall};
 pub use stateful::Returns;
@@ -47,6 +44,7 @@ use crate::builtins;
 use crate::executable::module::ExecutableModule;
 use crate::executable::{FuncInfo, FuncKind};
 use crate::host::{self, Host};
+use crate::limits::VmDevice;
 use crate::verifier::VerifiedExecutable;
 use link::Callee;
 use placed::Placed;
@@ -54,12 +52,6 @@ use program::Program;
 use stack::Stack;
 use stateful::Stateful;
 use watch::Watch;
-
-/// A device of a virtual machine and the allocator for it.
-pub(crate) struct VmDevice {
-    pub(crate) device: Device,
-    pub(crate) allocator: Arc<dyn Allocator>,
-}
 
 /// Runs the functions of an executable. Copies are the same machine.
 #[derive(Clone)]

@@ -12,8 +12,9 @@ use relaxide_ffi::{
 use relaxide_runtime::memory::AllocatorKind;
 
 use super::stateful::Returns;
-use super::{Limits, ProfileReport, VirtualMachine};
+use super::{ProfileReport, VirtualMachine};
 use crate::FRONT_ENDS;
+use crate::limits::Limits;
 
 /// The kind of the module.
 pub const MACHINE_KIND: &str = "relax.VirtualMachine";

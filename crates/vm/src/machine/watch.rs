@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use relaxide_ffi::{Any, AnyView, Error, Function};
 
 use super::Vm;
-use super::limits::Limited;
 use super::profile::Profile;
 use super::stack::Stack;
+use crate::limits::Limited;
 
 /// A value that is rarely there.
 struct RareCell<T> {

@@ -4,6 +4,7 @@
 //! runs all of them, so the rules hold on every change.
 
 mod harness;
+mod intrinsics;
 mod layers;
 mod lengths;
 mod operators;
@@ -62,6 +63,7 @@ pub fn check(root: &Path) -> Vec<Problem> {
     };
     let mut problems = Vec::new();
     problems.extend(harness::check(&files));
+    problems.extend(intrinsics::check(&files));
     problems.extend(layers::check(&files));
     problems.extend(lengths::check(&files));
     problems.extend(sources::check(&files));

@@ -22,12 +22,19 @@ const COINED: &[(&str, &str)] = &[
     (concat!("scheduled by", " hand"), "scheduled manually"),
     (concat!("next", " turn"), "the next iteration"),
     (concat!("each", " turn"), "each iteration"),
+    (concat!("turn of", " the loop"), "an iteration"),
+    (concat!("turns of", " the loop"), "iterations"),
+    (concat!("turns of", " a loop"), "iterations"),
+    (concat!("tuples", " opened"), "tuples flattened"),
+    (concat!("operator is", " opened"), "decomposed"),
+    (concat!("operators are", " opened"), "decomposed"),
+    (concat!("sequences", " opened"), "sequences flattened"),
     (concat!("Va", "cate"), "Release"),
     (concat!("Re", "cycle"), "CachedAllocation"),
 ];
 
-/// Words that English needs, but that no name in a source has; and what is in their place. Others of their kind (opened, raised, saved, finish, reach)
-/// have a meaning that programs know, and are left to who reads a change.
+/// Words that English needs, but that no name in a source has; and what is in their place. Others of their kind (opened, raised, saved, finish,
+/// turn) have a meaning that programs know (a file, an error, a queue), and are left to who reads a change.
 const COINED_NAMES: &[(&str, &str)] = &[
     (concat!("Tu", "rns"), "iterations"),
     (concat!("Bound", "ary"), "captures"),
@@ -42,6 +49,16 @@ const COINED_NAMES: &[(&str, &str)] = &[
     (concat!("reg", "roup"), "partition"),
     (concat!("sha", "ping"), "shape options"),
     (concat!("grow", "ing"), "resized"),
+    (concat!("tur", "ned"), "transposed, reversed, or rotated"),
+    (concat!("is_tur", "ned"), "is_transposed, is_reversed, or is_rotated"),
+];
+
+/// Names that are words of sentences, too, as code declares them.
+const COINED_DECLARATIONS: &[(&str, &str)] = &[
+    (concat!("let re", "ach"), "dilated_extent, covered, or support"),
+    (concat!("fn re", "ach"), "dilated_extent"),
+    (concat!("re", "ach:"), "dilated_extent"),
+    (concat!("fn ope", "ned(stmt"), "decomposed, or flattened"),
 ];
 
 /// Modules by the name of their file.
@@ -62,7 +79,9 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
         for (at, line) in super::code(file) {
             let coined = names(line).filter_map(|found| COINED_NAMES.iter().find(|(name, _)| *name == found));
             problems.extend(
-                coined.map(|(name, standard)| file.problem(at, format!("the name {name:?} is coined: {standard}"))),
+                coined
+                    .chain(COINED_DECLARATIONS.iter().filter(|(declared, _)| has_word(line, declared)))
+                    .map(|(name, standard)| file.problem(at, format!("the name {name:?} is coined: {standard}"))),
             );
         }
     }
@@ -116,6 +135,7 @@ mod tests {
         let name = concat!("pic", "ked");
         assert_eq!(problems("a.rs", &format!("    let {name} = all;\n")), 1);
         assert_eq!(problems("a.rs", &format!("    // what was {name}\n    f(\"{name}\", {name}_up);\n")), 0);
+        assert_eq!(problems("a.rs", concat!("    let re", "ach = a + b;\n    // as far as windows reach\n")), 1);
         assert_eq!(problems(concat!("a/pha", "ses.rs"), ""), 1);
         assert_eq!(problems(concat!("a/tu", "rns/mod.rs"), ""), 1);
     }

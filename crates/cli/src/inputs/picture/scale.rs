@@ -32,12 +32,12 @@ pub(super) fn scaled(picture: &Picture, width: usize, height: usize) -> Picture 
 /// Which elements of a row of `from` each of `to` is the mean of, and what they weigh.
 fn weights(from: usize, to: usize) -> impl Iterator<Item = impl Iterator<Item = (usize, f32)>> {
     let ratio = from as f32 / to as f32;
-    let reach = ratio.max(1.0);
+    let support = ratio.max(1.0);
     (0..to).map(move |at| {
         let middle = (at as f32 + 0.5) * ratio;
-        let first = ((middle - reach).floor().max(0.0) as usize).min(from.saturating_sub(1));
-        let end = ((middle + reach).ceil() as usize).clamp(first + 1, from.max(first + 1));
-        let weight = move |number: usize| (1.0 - ((number as f32 - (middle - 0.5)) / reach).abs()).max(0.0);
+        let first = ((middle - support).floor().max(0.0) as usize).min(from.saturating_sub(1));
+        let end = ((middle + support).ceil() as usize).clamp(first + 1, from.max(first + 1));
+        let weight = move |number: usize| (1.0 - ((number as f32 - (middle - 0.5)) / support).abs()).max(0.0);
         let all: f32 = (first..end).map(weight).sum();
         (first..end).map(move |number| (number, weight(number) / all))
     })

@@ -20,6 +20,7 @@
 use std::collections::HashSet;
 
 use indexmap::IndexSet;
+use relaxide_ir::DisjointSets;
 
 use super::back_to_back::Chain;
 use super::dominators::Dominators;
@@ -27,16 +28,35 @@ use super::graph::{BindingNode, Graph, Rows};
 use crate::op::OpPattern::{self, *};
 use crate::op::divide::MOST_OPEN;
 
-/// The groups of a graph, as a forest over nodes.
+/// The groups of a graph, as sets of its nodes.
 pub(super) struct Groups<'a> {
     graph: &'a Graph,
     tree: Dominators,
     limit: usize,
-    parent: Vec<usize>,
-    pattern: Vec<OpPattern>,
-    size: Vec<Size>,
-    /// Rows of the reductions in a group, for roots.
-    rows: Vec<Option<Rows>>,
+    sets: DisjointSets<Group>,
+}
+
+/// What is known of a group.
+#[derive(Clone)]
+struct Group {
+    pattern: OpPattern,
+    size: Size,
+    /// Rows of the reductions in it.
+    rows: Option<Rows>,
+}
+
+impl Group {
+    fn of(node: &BindingNode) -> Group {
+        Group { pattern: node.pattern, size: Size::of(node), rows: node.rows.clone() }
+    }
+
+    fn and(&self, other: Group) -> Group {
+        Group {
+            pattern: self.pattern.max(other.pattern),
+            size: self.size.and(other.size),
+            rows: other.rows.or_else(|| self.rows.clone()),
+        }
+    }
 }
 
 /// What the kernel of a group has to hold. The time that it takes to compile grows faster than these.
@@ -81,15 +101,8 @@ impl<'a> Groups<'a> {
     /// Groups of at most `limit` nodes; with `products`, of two products and the rows between them too.
     pub(super) fn of(graph: &'a Graph, limit: usize, products: bool) -> Groups<'a> {
         let count = graph.nodes.len();
-        let mut groups = Groups {
-            graph,
-            tree: Dominators::of(graph),
-            limit,
-            parent: (0..count).collect(),
-            pattern: graph.nodes.iter().map(|n| n.pattern).collect(),
-            size: graph.nodes.iter().map(Size::of).collect(),
-            rows: graph.nodes.iter().map(|n| n.rows.clone()).collect(),
-        };
+        let mut groups =
+            Groups { graph, tree: Dominators::of(graph), limit, sets: graph.nodes.iter().map(Group::of).collect() };
         for round in 0..2 {
             (0..count).for_each(|node| groups.visit(node, round));
         }
@@ -101,21 +114,18 @@ impl<'a> Groups<'a> {
 
     /// The members of every group, in order.
     pub(super) fn lists(&self) -> Vec<Vec<usize>> {
-        let mut lists = vec![Vec::new(); self.parent.len()];
-        (0..self.parent.len()).for_each(|node| lists[self.root(node)].push(node));
+        let mut lists = vec![Vec::new(); self.sets.len()];
+        (0..self.sets.len()).for_each(|node| lists[self.root(node)].push(node));
         lists.retain(|members| !members.is_empty());
         lists
     }
 
-    fn root(&self, mut node: usize) -> usize {
-        while self.parent[node] != node {
-            node = self.parent[node];
-        }
-        node
+    fn root(&self, node: usize) -> usize {
+        self.sets.root(node)
     }
 
     fn pattern_of(&self, node: usize) -> OpPattern {
-        self.pattern[self.root(node)]
+        self.sets.value(node).pattern
     }
 
     fn visit(&mut self, node: usize, round: usize) {
@@ -182,8 +192,8 @@ impl<'a> Groups<'a> {
     fn along_rows(&self, node: usize, between: &[usize], sink: usize) -> bool {
         let mut rows: Option<&Rows> = None;
         for member in [node, sink].iter().chain(between) {
-            let root = self.root(*member);
-            match (self.pattern[root], &self.rows[root]) {
+            let group = self.sets.value(*member);
+            match (group.pattern, &group.rows) {
                 (Elemwise | Broadcast, _) => {}
                 (Reduce, Some(own)) if rows.is_none_or(|r| r.same(own)) => rows = Some(own),
                 _ => return false,
@@ -218,18 +228,16 @@ impl<'a> Groups<'a> {
     }
 
     fn joint_size(&self, node: usize, between: &[usize], sink: usize) -> Size {
-        self.roots(node, between, sink).iter().map(|r| self.size[*r]).fold(Size::default(), Size::and)
+        self.roots(node, between, sink).iter().map(|r| self.sets.value(*r).size).fold(Size::default(), Size::and)
     }
 
     fn merge(&mut self, node: usize, between: &[usize], sink: usize) {
         let roots = self.roots(node, between, sink);
         let (into, others) = (roots[0], &roots[1..]);
         for root in others {
-            self.parent[*root] = into;
-            self.size[into] = self.size[into].and(self.size[*root]);
-            self.pattern[into] = self.pattern[into].max(self.pattern[*root]);
-            if let Some(rows) = self.rows[*root].take() {
-                self.rows[into] = Some(rows);
+            if let Some(other) = self.sets.join(into, *root) {
+                let joint = self.sets.value(into).and(other);
+                self.sets.set(into, joint);
             }
         }
     }

@@ -368,7 +368,7 @@ fn give(copy: &mut Instantiate, param: &Ref<Var>, own: Option<&Ref<Buffer>>, arg
     Ok(())
 }
 
-/// The buffers of a result, tuples opened.
+/// The buffers of a result, tuples flattened.
 fn results(value: &FusedValue) -> Result<Vec<Ref<Buffer>>, MergeError> {
     match value {
         FusedValue::Buffer(buffer) => Ok(vec![buffer.clone()]),

@@ -153,7 +153,7 @@ impl Narrow<'_> {
             (Some("take"), [w, i]) if call.attrs.int("axis").is_some_and(|axis| axis == 0) => {
                 self.lookup(b, var, call, w, i)
             }
-            // What becomes of a matrix that is turned is known where it is multiplied with.
+            // What becomes of a matrix that is transposed is known where it is multiplied with.
             (Some("permute_dims") | None, _) => Ok(None),
             (Some(name), args) => {
                 for arg in args {
@@ -174,8 +174,8 @@ impl Narrow<'_> {
     ) -> Result<Option<Expr>, BuildError> {
         let (left, result) = (x.ty(), &call.ty);
         let behind = self.behind(w).clone();
-        let turned = behind.as_op_call().filter(|(_, name)| *name == "permute_dims").map(|(call, _)| call.clone());
-        let (matrix, along) = match &turned {
+        let permute = behind.as_op_call().filter(|(_, name)| *name == "permute_dims").map(|(call, _)| call.clone());
+        let (matrix, along) = match &permute {
             Some(permute) => match permute.args.as_slice() {
                 [inner] if is_swap(permute) => (self.behind(inner).clone(), Along::Rows),
                 _ => return Ok(None),

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use relaxide_ffi::Ref;
-use relaxide_ir::{AttrValue, IRModule, Type, VDevice};
+use relaxide_ir::{AttrValue, DisjointSets, IRModule, Type, VDevice};
 
 use crate::*;
 
@@ -34,8 +34,8 @@ type Said = (Ref<VDevice>, String);
 pub(super) struct DeviceGroups<'a> {
     module: &'a IRModule,
     group: HashMap<Leaf, usize>,
-    parent: Vec<usize>,
-    said: Vec<Option<Said>>,
+    /// What is said of each group.
+    said: DisjointSets<Option<Said>>,
     /// What hints say of the values that they are given.
     hints: Vec<(AnyVar, Ref<VDevice>)>,
     /// Functions that are bound to variables.
@@ -96,8 +96,7 @@ impl<'a> DeviceGroups<'a> {
         let mut places = DeviceGroups {
             module,
             group: HashMap::new(),
-            parent: Vec::new(),
-            said: Vec::new(),
+            said: DisjointSets::default(),
             hints: Vec::new(),
             locals: HashMap::new(),
         };
@@ -108,10 +107,9 @@ impl<'a> DeviceGroups<'a> {
         for (var, device) in std::mem::take(&mut places.hints) {
             for path in leaves(var.ty()) {
                 let leaf = (Owner::Var(var.clone()), path);
-                let root = places.root_of(&leaf);
-                let slot = &mut places.said[root];
-                if slot.is_none() {
-                    *slot = Some((device.clone(), format!("where a hint has `{}`", var.name())));
+                let group = places.group_of(&leaf);
+                if places.said.value(group).is_none() {
+                    places.said.set(group, Some((device.clone(), format!("where a hint has `{}`", var.name()))));
                 }
             }
         }
@@ -120,13 +118,13 @@ impl<'a> DeviceGroups<'a> {
 
     /// Whether anything is said of any device.
     pub(super) fn is_silent(&self) -> bool {
-        self.said.iter().all(Option::is_none)
+        self.said.values().all(Option::is_none)
     }
 
     /// Where a tensor of a variable lives, if that is known.
     pub(super) fn found(&self, var: &AnyVar, path: &[usize]) -> Option<Ref<VDevice>> {
         let group = *self.group.get(&(Owner::Var(var.clone()), path.to_vec()))?;
-        self.said[self.root(group)].as_ref().map(|(device, _)| device.clone())
+        self.said.value(group).as_ref().map(|(device, _)| device.clone())
     }
 
     /// The module's device that a hint names.
@@ -143,37 +141,19 @@ impl<'a> DeviceGroups<'a> {
         })
     }
 
-    fn root(&self, mut group: usize) -> usize {
-        while self.parent[group] != group {
-            group = self.parent[group];
-        }
-        group
-    }
-
-    fn root_of(&mut self, leaf: &Leaf) -> usize {
-        if let Some(known) = self.group.get(leaf) {
-            return self.root(*known);
-        }
-        let group = self.parent.len();
-        self.parent.push(group);
-        self.said.push(None);
-        self.group.insert(leaf.clone(), group);
-        group
+    fn group_of(&mut self, leaf: &Leaf) -> usize {
+        *self.group.entry(leaf.clone()).or_insert_with(|| self.said.add(None))
     }
 
     fn join(&mut self, a: &Leaf, b: &Leaf) -> Result<(), DeviceError> {
-        let (x, y) = (self.root_of(a), self.root_of(b));
-        if x == y {
-            return Ok(());
-        }
-        let said = self.said[y].take();
-        self.parent[y] = x;
+        let (x, y) = (self.group_of(a), self.group_of(b));
+        let said = self.said.join(x, y).flatten();
         said.map_or(Ok(()), |(device, why)| self.put(a, &device, why))
     }
 
     fn put(&mut self, leaf: &Leaf, device: &Ref<VDevice>, why: String) -> Result<(), DeviceError> {
-        let root = self.root_of(leaf);
-        match &self.said[root] {
+        let group = self.group_of(leaf);
+        match self.said.value(group) {
             Some((other, before)) if !other.is_same(device) => {
                 let name = match &leaf.0 {
                     Owner::Var(var) => format!("`{}`", var.name()),
@@ -185,7 +165,7 @@ impl<'a> DeviceGroups<'a> {
             }
             Some(_) => Ok(()),
             None => {
-                self.said[root] = Some((device.clone(), why));
+                self.said.set(group, Some((device.clone(), why)));
                 Ok(())
             }
         }
@@ -195,7 +175,7 @@ impl<'a> DeviceGroups<'a> {
     fn read_type(&mut self, owner: &Owner, ty: &Type) -> Result<(), DeviceError> {
         for path in leaves(ty) {
             let leaf = (owner.clone(), path);
-            self.root_of(&leaf);
+            self.group_of(&leaf);
             if let Some(device) = device_in(ty, &leaf.1).cloned() {
                 let why = match owner {
                     Owner::Var(var) => format!("where the type of `{}` has it", var.name()),

@@ -82,7 +82,7 @@ impl Peer {
             if inner.machine.is_waiting() {
                 self.settle_locked(&mut inner)?;
             } else {
-                inner = self.turned.wait(inner).unwrap_or_else(poisoned);
+                inner = self.turn_came.wait(inner).unwrap_or_else(poisoned);
             }
         }
         // What was given back meanwhile stands on this request until its replies are there.
@@ -96,7 +96,7 @@ impl Peer {
         let packet = inner.machine.answer(&reply)?;
         let bytes = payload.as_ref().map(|payload| payload.as_slice()).unwrap_or_default();
         self.write(&mut inner, &packet, bytes)?;
-        self.turned.notify_all();
+        self.turn_came.notify_all();
         if let Some(dialect) = host.take_new_dialect() {
             inner.machine.set_dialect(dialect);
             self.is_own.store(dialect == Dialect::Own, Ordering::Relaxed);

@@ -20,7 +20,7 @@ use relaxide_ir::prim::{
 };
 use relaxide_ir::{Buffer, Var};
 
-use super::caching::{axes_over, copy_nest, element};
+use super::caching::{Element, axes_over, copy_nest, element};
 use super::structure::{body_list, free_name, holds, with_body_list};
 use crate::analysis::interval::Interval;
 use crate::functor::{StmtMutator, StmtVisitor};
@@ -102,7 +102,8 @@ fn stage(block: &SBlock, value: &PrimExpr, number: usize, name: String, storage:
     let at: Vec<PrimExpr> = axes.iter().map(|axis| (&axis.var).into()).collect();
     let own: VarMap = kept.iter().map(|i| i.var.clone()).zip(at.iter().cloned()).collect();
     let boxes: Vec<Interval> = axes.iter().map(|a| Interval::of_range(&a.min, &a.extent)).collect();
-    let (nest, copying) = copy_nest(&format!("index_{number}"), axes, &boxes, (&buffer, &at), (&buffer, &at));
+    let (nest, copying) =
+        copy_nest(&format!("index_{number}"), axes, &boxes, Element::new(&buffer, &at), Element::new(&buffer, &at));
     let body = Stmt::store(&buffer, at.iter().cloned(), substitute(value, &own));
     let computing = Ref::new(SBlock { reads: Vec::new(), body, ..copy_block(&copying) });
     let around = crate::s_tir::Tree::of(&nest);

@@ -16,7 +16,7 @@ use relaxide_ir::Buffer;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{PrimExpr, VarMap};
 
-use super::caching::{Redirect, axes_over, buffer_like, copy_nest};
+use super::caching::{Element, Redirect, axes_over, buffer_like, copy_nest};
 use super::rebind::guard;
 use super::split::analyzer_at;
 use super::structure::{free_name, nth_buffer};
@@ -62,7 +62,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let copying = |boxes: &[Interval], inwards: bool| {
         let own = axes_over(&buffer.shape);
         let at: Vec<PrimExpr> = own.iter().map(|axis| (&axis.var).into()).collect();
-        let (outside, inside) = ((&buffer, at.as_slice()), (&copy, at.as_slice()));
+        let (outside, inside) = (Element::new(&buffer, &at), Element::new(&copy, &at));
         let (from, to) = if inwards { (outside, inside) } else { (inside, outside) };
         let (nest, made) = copy_nest(&name, own, boxes, from, to);
         (if realize.predicate.is_int(1) { nest } else { guard(&nest, &realize.predicate) }, made)

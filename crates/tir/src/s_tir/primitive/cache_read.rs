@@ -16,8 +16,8 @@ use relaxide_ir::Buffer;
 use relaxide_ir::attrs::AttrValue;
 
 use super::caching::{
-    CopiedRegion, Redirect, Spot, all_in_front, axes_over, behind, buffer_like, copy_nest, guarded, in_front_of_users,
-    insert_stage, only_writer,
+    CopiedRegion, Element, Redirect, Spot, all_in_front, axes_over, behind, buffer_like, copy_nest, guarded,
+    in_front_of_users, insert_stage, only_writer,
 };
 use super::structure::{free_name, nth_buffer};
 use crate::analysis::interval::Interval;
@@ -78,7 +78,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let axes = axes_over(&part.shape);
     let indices: Vec<_> = axes.iter().map(|axis| (&axis.var).into()).collect();
     let originals = part.of_buffer(&indices);
-    let (nest, block) = copy_nest(&name, axes, &part.boxes, (&buffer, &originals), (&copy, &indices));
+    let (nest, block) =
+        copy_nest(&name, axes, &part.boxes, Element::new(&buffer, &originals), Element::new(&copy, &indices));
     let nest = match writer {
         Some(writer) => guarded(nest, tree, writer, spot),
         None => nest,

@@ -14,8 +14,8 @@ use relaxide_ffi::Ref;
 
 use super::cache_read::{named_blocks, with_consumers};
 use super::caching::{
-    CopiedRegion, Redirect, axes_over, behind, buffer_like, copy_nest, guarded, in_front_of_users, insert_stage,
-    only_writer,
+    CopiedRegion, Element, Redirect, axes_over, behind, buffer_like, copy_nest, guarded, in_front_of_users,
+    insert_stage, only_writer,
 };
 use super::structure::{free_name, nth_buffer};
 use crate::analysis::regions::pointers_of;
@@ -66,7 +66,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let axes = axes_over(&part.shape);
     let indices: Vec<_> = axes.iter().map(|axis| (&axis.var).into()).collect();
     let originals = part.of_buffer(&indices);
-    let (nest, block) = copy_nest(&name, axes, &part.boxes, (&copy, &indices), (&buffer, &originals));
+    let (nest, block) =
+        copy_nest(&name, axes, &part.boxes, Element::new(&copy, &indices), Element::new(&buffer, &originals));
     let nest = guarded(nest, tree, place.node, spot);
     let mut changes: Vec<(Stmt, Stmt)> = Vec::new();
     for id in [place.node].into_iter().chain(named) {

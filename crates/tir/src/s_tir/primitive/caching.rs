@@ -148,6 +148,23 @@ pub(super) fn axes_over(dims: &[PrimExpr]) -> Vec<Ref<IterVar>> {
     dims.iter().enumerate().map(axis).collect()
 }
 
+/// An element of a buffer.
+#[derive(Clone, Copy)]
+pub(super) struct Element<'a> {
+    pub buffer: &'a Ref<Buffer>,
+    pub indices: &'a [PrimExpr],
+}
+
+impl<'a> Element<'a> {
+    pub fn new(buffer: &'a Ref<Buffer>, indices: &'a [PrimExpr]) -> Element<'a> {
+        Element { buffer, indices }
+    }
+
+    fn load(self) -> PrimExpr {
+        prim::load(self.buffer, self.indices.iter().cloned())
+    }
+}
+
 /// The region of one element.
 pub(super) fn element(buffer: &Ref<Buffer>, indices: &[PrimExpr]) -> Ref<BufferRegion> {
     let range = |i: &PrimExpr| Ref::new(Range { min: i.clone(), extent: prim::int_of(i.dtype(), 1) });
@@ -159,8 +176,8 @@ pub(super) fn copy_nest(
     name: &str,
     axes: Vec<Ref<IterVar>>,
     boxes: &[Interval],
-    from: (&Ref<Buffer>, &[PrimExpr]),
-    to: (&Ref<Buffer>, &[PrimExpr]),
+    from: Element<'_>,
+    to: Element<'_>,
 ) -> (Stmt, Ref<SBlock>) {
     let mut analyzer = Analyzer::new();
     let (mut loops, mut iter_values) = (Vec::new(), Vec::new());
@@ -172,14 +189,14 @@ pub(super) fn copy_nest(
     }
     let block = Ref::new(SBlock {
         iter_vars: axes,
-        reads: vec![element(from.0, from.1)],
-        writes: vec![element(to.0, to.1)],
+        reads: vec![element(from.buffer, from.indices)],
+        writes: vec![element(to.buffer, to.indices)],
         name: name.to_string(),
         alloc_buffers: Vec::new(),
         match_buffers: Vec::new(),
         annotations: relaxide_ir::Attrs::new(),
         init: None,
-        body: Stmt::store(to.0, to.1.iter().cloned(), prim::load(from.0, from.1.iter().cloned())),
+        body: Stmt::store(to.buffer, to.indices.iter().cloned(), from.load()),
     });
     let realize = SBlockRealize { iter_values, predicate: prim::boolean(true), block: block.clone() };
     let innermost: Stmt = Ref::new(realize).into();

@@ -17,7 +17,7 @@ use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, BinaryOp, PrimExpr};
 use relaxide_ir::{Buffer, Var};
 
-use super::caching::{Redirect, axes_over, buffer_like, copy_nest, element};
+use super::caching::{Element, Redirect, axes_over, buffer_like, copy_nest, element};
 use super::structure::{free_name, loops_around, own_nest};
 use super::transform_block_layout::is_trivial;
 use crate::analysis::interval::Interval;
@@ -93,7 +93,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
             let own = axes_over(&buffer.shape);
             let at: Vec<PrimExpr> = own.iter().map(|a| (&a.var).into()).collect();
             let boxes: Vec<Interval> = own.iter().map(|a| Interval::of_range(&a.min, &a.extent)).collect();
-            behind.push(copy_nest(&name, own, &boxes, (&copy, &at), (buffer, &at)).0);
+            behind.push(copy_nest(&name, own, &boxes, Element::new(&copy, &at), Element::new(buffer, &at)).0);
         } else {
             before.push(padding_nest(&name, buffer, &copy));
         }

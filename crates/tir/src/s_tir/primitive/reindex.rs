@@ -16,7 +16,7 @@ use relaxide_ir::arith::Analyzer;
 use relaxide_ir::prim::{PrimExpr, PrimVisitor, VarMap, free_vars, int_of, substitute};
 
 use super::caching::{
-    Redirect, Spot, axes_over, behind, buffer_like, check_runs_through, copy_nest, insert_stage, only_writer,
+    Element, Redirect, Spot, axes_over, behind, buffer_like, check_runs_through, copy_nest, insert_stage, only_writer,
 };
 use super::reindexed_copy::check_inside;
 use super::structure::{body_list, free_name, holds};
@@ -84,9 +84,10 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let map: VarMap = kept.iter().map(|i| i.var.clone()).zip(mine.iter().cloned()).collect();
     let theirs: Vec<PrimExpr> = indices.iter().map(|e| substitute(e, &map)).collect();
     let boxes: Vec<Interval> = axes.iter().map(|a| Interval::of_range(&a.min, &a.extent)).collect();
+    let (inner, outer) = (Element::new(&copy, &mine), Element::new(&buffer, &theirs));
     let (spot, (nest, made)) = if writes {
         let spot = behind(tree, root, place.node, &[], block)?;
-        (spot, copy_nest(&name, axes, &boxes, (&copy, &mine), (&buffer, &theirs)))
+        (spot, copy_nest(&name, axes, &boxes, inner, outer))
     } else {
         // In front of the block's own loops.
         let list = body_list(&tree.node(root).stmt);
@@ -96,8 +97,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
             let reason = format!("buffer `{}` is read under the loops of the block that writes it", buffer.name);
             return Err(refuse(reason).with_help("reindex before blocks are computed at each other's loops"));
         }
-        let spot = Spot { parent: root, index };
-        (spot, copy_nest(&format!("{name}_reindex"), axes, &boxes, (&buffer, &theirs), (&copy, &mine)))
+        let nest = copy_nest(&format!("{name}_reindex"), axes, &boxes, outer, inner);
+        (Spot { parent: root, index }, nest)
     };
     let users = scope.children.iter().filter(|id| if writes { scope.reads(**id, &buffer) } else { **id == place.node });
     let list = body_list(&tree.node(root).stmt);

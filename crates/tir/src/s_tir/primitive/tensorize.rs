@@ -19,6 +19,7 @@ use relaxide_ir::prim::{self, PrimExpr, VarMap, free_vars, substitute};
 use relaxide_ir::{Buffer, Var};
 
 use super::blockize::blockize;
+use super::caching::Element;
 use crate::PrimFunc;
 use crate::functor::fresh_kernel;
 use crate::s_tir::instruction::{InstructionKind, Param, Results};
@@ -244,7 +245,7 @@ impl Compare {
                 self.block(&a.block, &b.block)
             }
             (Stmt::Store(a), Stmt::Store(b)) => {
-                self.access((&a.buffer, &a.indices), (&b.buffer, &b.indices))?;
+                self.access(Element::new(&a.buffer, &a.indices), Element::new(&b.buffer, &b.indices))?;
                 self.expr(&a.value, &b.value)
             }
             (Stmt::Evaluate(a), Stmt::Evaluate(b)) => self.expr(&a.value, &b.value),
@@ -255,7 +256,9 @@ impl Compare {
     fn expr(&mut self, ours: &PrimExpr, theirs: &PrimExpr) -> Same {
         let differ = || Err(Difference::Code { ours: ours.to_string(), theirs: theirs.to_string() });
         match (ours, theirs) {
-            (PrimExpr::Load(a), PrimExpr::Load(b)) => self.access((&a.buffer, &a.indices), (&b.buffer, &b.indices)),
+            (PrimExpr::Load(a), PrimExpr::Load(b)) => {
+                self.access(Element::new(&a.buffer, &a.indices), Element::new(&b.buffer, &b.indices))
+            }
             (PrimExpr::Binary(a), PrimExpr::Binary(b)) if a.op == b.op => {
                 self.expr(&a.a, &b.a)?;
                 self.expr(&a.b, &b.b)
@@ -278,8 +281,8 @@ impl Compare {
     }
 
     /// Accesses are alike where the block's is the description's moved by what does not change inside.
-    fn access(&mut self, ours: (&Ref<Buffer>, &[PrimExpr]), theirs: (&Ref<Buffer>, &[PrimExpr])) -> Same {
-        let ((a, at), (b, wanted)) = (ours, theirs);
+    fn access(&mut self, ours: Element<'_>, theirs: Element<'_>) -> Same {
+        let (a, at, b, wanted) = (ours.buffer, ours.indices, theirs.buffer, theirs.indices);
         if a.dtype != b.dtype {
             return Err(Difference::ElementType { buffer: a.name.clone(), found: a.dtype, wanted: b.dtype });
         }

@@ -196,7 +196,7 @@ impl<'w> ChannelLanes<'w> {
         let room = |name, pixels: PrimExpr| Buffer::new(name, dtype, [mul(pixels, int(lanes))]);
         let inside = mul(&self.image.rows, PrimExpr::from(&pitch));
         // A tile reads behind the last row, and a square writes there.
-        let behind = pixels * self.window.x.stride + self.window.x.reach + lanes;
+        let behind = pixels * self.window.x.stride + self.window.x.dilated_extent + lanes;
         let outputs = mul(&self.y.axis.extent, &self.window.x.axis.extent);
         let taps = (self.weights.all + lanes - 1) / lanes * lanes;
         let block = Block {
@@ -224,7 +224,7 @@ impl<'w> ChannelLanes<'w> {
     /// Pixels from a row of the copy to the next: padding and the image's columns, and what a window reaches.
     fn pitch(&self) -> PrimExpr {
         let x = &self.window.x;
-        let under = add(mul(sub(&x.axis.extent, int(1)), int(x.stride)), int(x.reach));
+        let under = add(mul(sub(&x.axis.extent, int(1)), int(x.stride)), int(x.dilated_extent));
         max(add(&self.image.left, &self.image.columns), under)
     }
 }
@@ -262,7 +262,7 @@ impl Plane {
             side.ok_or_else(|| Refusal::new("the padding is no frame"))?;
         }
         let [rows, inside] = frame;
-        let under = |w: &Window| add(mul(sub(&w.axis.extent, int(1)), int(w.stride)), int(w.reach));
+        let under = |w: &Window| add(mul(sub(&w.axis.extent, int(1)), int(w.stride)), int(w.dilated_extent));
         if inside.end.as_ref().is_some_and(|end| !dims::equal(&columns, &sub(end, inside.first()))) {
             return Err(Refusal::new("rows of the image do not follow each other"));
         }
@@ -395,7 +395,7 @@ impl Block<'_> {
     fn turn_image(&self, cx: &mut Cx) -> Result<Stmt, Refusal> {
         let image = &self.of.image;
         let zero = self.zero(&self.image, int(0), add(&self.inside, int(self.behind)));
-        let turn = nest::tiles(int(0), &image.pixels(), self.shape.lanes, 1, |tile| {
+        let transposed = nest::tiles(int(0), &image.pixels(), self.shape.lanes, 1, |tile| {
             let (mut list, columns) = self.square(cx, &image.buffer, &image.first, &tile);
             let store = |(pixel, column)| {
                 let place = load(&self.places, [add(&tile.base, int(pixel))]);
@@ -404,7 +404,7 @@ impl Block<'_> {
             list.extend((0..).zip(columns).map(store));
             Ok::<_, Refusal>(Stmt::seq(list))
         })?;
-        Ok(Stmt::seq([zero, turn]))
+        Ok(Stmt::seq([zero, transposed]))
     }
 
     /// Some pixels of zeros.
@@ -509,10 +509,12 @@ impl Block<'_> {
                 }
                 return Ok(Stmt::seq(list));
             }
-            let (turned, i) = (Buffer::new("turned", self.sums.dtype, [int(lanes * lanes)]), Var::dim("i"));
-            list.push(Stmt::alloc(&turned));
-            list.extend((0..).zip(columns).map(|(lane, column)| Stmt::store(&turned, [self.at(int(lane))], column)));
-            let sum = load(&turned, [self.at(PrimExpr::from(&i))]);
+            let (transposed, i) = (Buffer::new("transposed", self.sums.dtype, [int(lanes * lanes)]), Var::dim("i"));
+            list.push(Stmt::alloc(&transposed));
+            list.extend(
+                (0..).zip(columns).map(|(lane, column)| Stmt::store(&transposed, [self.at(int(lane))], column)),
+            );
+            let sum = load(&transposed, [self.at(PrimExpr::from(&i))]);
             let row = kernel.emit_epilogue(cx, PrimExpr::from(&i), 0, sum)?;
             let there = min(int(lanes), sub(&self.of.channel.extent, &self.first));
             list.push(Stmt::serial(i, there, row));

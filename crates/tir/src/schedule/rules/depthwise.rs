@@ -282,8 +282,8 @@ fn column_of_taps(
         steps.push(Stmt::bind(weight.clone(), splat(freshen_lets(&substitute(&window.c.row, &map)), space.lanes)));
         weights.push(weight);
     }
-    let reach = offsets.last().copied().unwrap_or(0) + 1;
-    for line in 0..(lines.rows.count - 1) * stride + reach {
+    let dilated_extent = offsets.last().copied().unwrap_or(0) + 1;
+    for line in 0..(lines.rows.count - 1) * stride + dilated_extent {
         let users: Vec<(i64, usize)> = (0..lines.rows.count)
             .filter_map(|i| Some((i, offsets.iter().position(|o| *o == line - i * stride)?)))
             .collect();

@@ -203,15 +203,15 @@ fn tile(
     lanes: i64,
 ) -> Result<Stmt, Refusal> {
     let factor = phases.len() as i64;
-    let turn = Buffer::scoped("turn", stage.output.dtype, [int(factor * lanes)], "local");
-    let mut list = vec![Stmt::alloc(&turn)];
+    let interleaved = Buffer::scoped("interleaved", stage.output.dtype, [int(factor * lanes)], "local");
+    let mut list = vec![Stmt::alloc(&interleaved)];
     for (r, phase) in phases.iter().enumerate() {
         let vector = Lanes::new(&mut cx.views, whole, PrimExpr::from(at), lanes, None, &VarMap::new()).vector(phase)?;
-        list.push(Stmt::store(&turn, [ramp(int(r as i64), int(factor), lanes)], splat(vector, lanes)));
+        list.push(Stmt::store(&interleaved, [ramp(int(r as i64), int(factor), lanes)], splat(vector, lanes)));
     }
     let buffer = cx.views.flat(&stage.output);
     for j in 0..factor {
-        let value = load(&turn, [ramp(int(j * lanes), int(1), lanes)]);
+        let value = load(&interleaved, [ramp(int(j * lanes), int(1), lanes)]);
         let indices = vec![ramp(add(&start, int(j * lanes)), int(1), lanes)];
         list.push(Ref::new(BufferStore { buffer: buffer.clone(), value, indices, predicate: None }).into());
     }

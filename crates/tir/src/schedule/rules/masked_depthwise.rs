@@ -164,9 +164,9 @@ impl Image {
             return Err(Refusal::new("rows of the image are not contiguous"));
         };
         let first = VarMap::from([(image_x.clone(), int(0)), (image_y.clone(), int(0))]);
-        let reach = |window: &Window, extent: i64| (extent - 1) * window.stride + window.reach;
-        let rows = inside(&guard, image_y, image_x, reach(y, height))?;
-        let columns = inside(&guard, image_x, image_y, reach(&window.x, width))?;
+        let covered = |window: &Window, extent: i64| (extent - 1) * window.stride + window.dilated_extent;
+        let rows = inside(&guard, image_y, image_x, covered(y, height))?;
+        let columns = inside(&guard, image_x, image_y, covered(&window.x, width))?;
         Ok(Image { buffer: n.buffer.clone(), start: substitute(&flat, &first), pitch, rows, columns })
     }
 }

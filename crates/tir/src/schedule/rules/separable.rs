@@ -213,16 +213,16 @@ impl Emit<'_> {
         let Found { reduce, down, along, element, x, .. } = self.found;
         let (lanes, wide, fma, dtype) = (self.lanes, self.wide, cx.machine.fma, self.found.dtype());
         let (taps, columns) = (down.taps(), along.taps());
-        let reach = step * (lanes - 1) + columns;
-        let pitch = (reach + wide - 1) / wide * wide;
+        let covered = step * (lanes - 1) + columns;
+        let pitch = (covered + wide - 1) / wide * wide;
         let rows = down.rows.len() as i64;
         let space = Buffer::scoped("columns", dtype, [int(rows * pitch)], "local");
         let mut list = Named(vec![Stmt::alloc(&space)]);
         for at in (0..pitch).step_by(wide as usize) {
             // The last tiles' columns only: what lies behind them no term reads.
             let mask = match &tile.mask {
-                None if at + wide <= reach => None,
-                None => Some(Mask::first(int(reach - at))),
+                None if at + wide <= covered => None,
+                None => Some(Mask::first(int(covered - at))),
                 Some(_) => {
                     let count = sub(&x.extent, &tile.base);
                     Some(Mask::first(Analyzer::new().simplify(&(count * step + int(columns - step - at)))))
@@ -241,15 +241,16 @@ impl Emit<'_> {
             }
         }
         for i in 0..rows {
-            let mut turn = Vec::new();
+            let mut columns_of_step = Vec::new();
             for b in 0..columns {
-                turn.push(list.name(&format!("s{b}"), load(&space, [ramp(int(i * pitch + b), int(step), lanes)])));
+                columns_of_step
+                    .push(list.name(&format!("s{b}"), load(&space, [ramp(int(i * pitch + b), int(step), lanes)])));
             }
             for (j, row) in (0..).zip(&along.rows) {
                 let map = VarMap::from([
                     (down.place.clone(), int(i)),
                     (along.place.clone(), int(j)),
-                    (reduce.acc.clone(), matrix::combine(row, &turn, fma)),
+                    (reduce.acc.clone(), matrix::combine(row, &columns_of_step, fma)),
                 ]);
                 let lanes = Lanes::new(&mut cx.views, &x.var, tile.base.clone(), lanes, tile.mask.as_ref(), &map);
                 list.0.push(lanes.store(&reduce.output, &reduce.indices, &reduce.epilogue)?);
@@ -293,16 +294,16 @@ impl Emit<'_> {
         let together = width * lanes;
         let wide = self.wide.min(together);
         for (r, values) in (0..).zip(&rows) {
-            let turn = Buffer::scoped("turn", dtype, [int(together)], "local");
-            list.0.push(Stmt::alloc(&turn));
+            let interleaved = Buffer::scoped("interleaved", dtype, [int(together)], "local");
+            list.0.push(Stmt::alloc(&interleaved));
             for (s, coefficients) in (0..).zip(&along.rows) {
                 let value = matrix::combine(coefficients, values, fma);
-                list.0.push(Stmt::store(&turn, [ramp(int(s), int(width), lanes)], value));
+                list.0.push(Stmt::store(&interleaved, [ramp(int(s), int(width), lanes)], value));
             }
             let at = add(mul(PrimExpr::from(row), int(height)), int(r));
             let mut stores = Vec::new();
             for v in (0..together).step_by(wide as usize) {
-                let sum = load(&turn, [ramp(int(v), int(1), wide)]);
+                let sum = load(&interleaved, [ramp(int(v), int(1), wide)]);
                 stores.push(self.store(
                     cx,
                     tile,

@@ -43,7 +43,7 @@ pub struct Window {
     /// Elements of the image a step of the kernel.
     pub dilation: i64,
     /// Elements of the image under the kernel.
-    pub reach: i64,
+    pub dilated_extent: i64,
 }
 
 /// A contraction as a window that slides over an image.
@@ -156,19 +156,19 @@ impl Windowed {
     }
 
     /// Elements of a workspace row, one phase of it, in which every row begins at a vector: the output's row in whole vectors,
-    /// and the kernel's reach.
+    /// and the kernel's dilated extent.
     pub fn pitch_in_vectors(&self, lanes: i64) -> PrimExpr {
         add(mul(ceil_div(&self.x.axis.extent, lanes), int(lanes)), int(self.halo()))
     }
 
-    /// Elements of a workspace row, one phase of it, without gaps: the output's row and the kernel's reach.
+    /// Elements of a workspace row, one phase of it, without gaps: the output's row and the kernel's dilated extent.
     pub fn pitch(&self) -> PrimExpr {
         add(&self.x.axis.extent, int(self.halo()))
     }
 
     /// What a row of one phase has more than the output's.
     fn halo(&self) -> i64 {
-        (self.x.reach - 1) / self.x.stride
+        (self.x.dilated_extent - 1) / self.x.stride
     }
 
     /// Planes a channel.
@@ -179,7 +179,7 @@ impl Windowed {
     /// Rows of a plane under some rows of the output.
     fn plane_rows(&self, rows: &PrimExpr) -> PrimExpr {
         match &self.y {
-            Some(y) => add(rows, int((y.reach - 1) / y.stride)),
+            Some(y) => add(rows, int((y.dilated_extent - 1) / y.stride)),
             None => int(1),
         }
     }
@@ -252,8 +252,9 @@ impl Windowed {
         at.insert(self.image_x.clone(), add(mul(PrimExpr::from(&column), int(self.x.stride)), int(phase)));
         let value = substitute(&self.image, &at);
         // As far as the last output element reaches, in this phase.
-        let reach = add(mul(sub(&self.x.axis.extent, int(1)), int(self.x.stride)), int(self.x.reach - phase));
-        let inside = lt(PrimExpr::from(&column), ceil_div(&reach, self.x.stride));
+        let covered =
+            add(mul(sub(&self.x.axis.extent, int(1)), int(self.x.stride)), int(self.x.dilated_extent - phase));
+        let inside = lt(PrimExpr::from(&column), ceil_div(&covered, self.x.stride));
         let value = bounded(inside, value, space.buffer.dtype);
         let row = Row {
             axis: &column,
@@ -444,7 +445,7 @@ pub(in super::super) fn slide(
     if taps.next().is_some() {
         return Err(Refusal::new("an index has several taps"));
     }
-    let (dilation, reach) = match &tap {
+    let (dilation, dilated_extent) = match &tap {
         None => (1, 1),
         Some(t) => {
             let dilation = step(&t.var).filter(|d| *d > 0);
@@ -454,7 +455,7 @@ pub(in super::super) fn slide(
             }
         }
     };
-    let window = Window { axis: axis.clone(), tap, stride, dilation, reach };
+    let window = Window { axis: axis.clone(), tap, stride, dilation, dilated_extent };
     let moved = Slide { window: &window, image }.mutate_prim(e);
     let left = uses(&moved, &axis.var) || window.tap.as_ref().is_some_and(|t| uses(&moved, &t.var));
     if left { Err(Refusal::new("the operand depends on more than the window")) } else { Ok((window, moved)) }

@@ -29,22 +29,22 @@ struct Rest {
 impl FunctionText<'_> {
     pub(super) fn sin_double(&mut self, x: &Val) -> Val {
         let rest = self.rest_of_angle(x);
-        self.turned(&rest, 0)
+        self.sine_of_quadrant(&rest, 0)
     }
 
     pub(super) fn cos_double(&mut self, x: &Val) -> Val {
         let rest = self.rest_of_angle(x);
-        self.turned(&rest, 1)
+        self.sine_of_quadrant(&rest, 1)
     }
 
     pub(super) fn tan_double(&mut self, x: &Val) -> Val {
         let rest = self.rest_of_angle(x);
-        let (sine, cosine) = (self.turned(&rest, 0), self.turned(&rest, 1));
+        let (sine, cosine) = (self.sine_of_quadrant(&rest, 0), self.sine_of_quadrant(&rest, 1));
         self.op("fdiv", &sine, &cosine)
     }
 
     /// The sine of an angle and `more` quarter turns.
-    fn turned(&mut self, rest: &Rest, more: i64) -> Val {
+    fn sine_of_quadrant(&mut self, rest: &Rest, more: i64) -> Val {
         let (sine, cosine) = (self.sine_of_rest(rest), self.cosine_of_rest(rest));
         let ints = rest.quarters.ty;
         let quarters = self.op("add", &rest.quarters, &Val::int(ints, more));
@@ -80,8 +80,8 @@ impl FunctionText<'_> {
         let lost = self.op("fsub", &lost, &half);
         let series = self.polynomial(&z, &alternating(18, 4, 1.0));
         let square = self.op("fmul", &z, &z);
-        let turned = self.op("fmul", r, &rest.tail);
-        let small = self.op("fsub", &lost, &turned);
+        let carried = self.op("fmul", r, &rest.tail);
+        let small = self.op("fsub", &lost, &carried);
         let small = self.fma(&square, &series, &small);
         self.op("fadd", &near, &small)
     }

@@ -34,7 +34,7 @@ const ASIN: [f64; 13] = [
     0.166_666_666_666_666_69,
 ];
 
-/// Where an arctangent is turned: from where on, by the arctangent of which tangent, and that in two parts. What is left is 7/16 at most.
+/// Where an arctangent is rotated: from where on, by the arctangent of which tangent, and that in two parts. What is left is 7/16 at most.
 const TURNED: [(f64, f64, [f64; 2]); 3] = [
     (0.4375, 0.5, [0.463_647_609_000_806_1, 2.269_877_745_296_168_7e-17]),
     (0.6875, 1.0, [std::f64::consts::FRAC_PI_4, 3.061_616_997_868_383e-17]),
@@ -80,8 +80,8 @@ impl FunctionText<'_> {
         let factor = self.select(&arc.is_small, &opposite, &twice);
         let high = self.op("fmul", &quarters, &float(HALF_PI[0]));
         let low = self.op("fmul", &quarters, &float(HALF_PI[1]));
-        let turned = self.op("fmul", &arc.root, &factor);
-        let (high, lost) = self.exact_sum(&high, &turned);
+        let rotated = self.op("fmul", &arc.root, &factor);
+        let (high, lost) = self.exact_sum(&high, &rotated);
         let low = self.fma(&arc.rest, &factor, &low);
         let low = self.op("fadd", &low, &lost);
         self.op("fadd", &high, &low)
@@ -118,13 +118,13 @@ impl FunctionText<'_> {
         let (mut over, mut under) = (magnitude.clone(), float(1.0));
         let (mut high, mut low) = (float(0.0), float(0.0));
         for (from, tangent, parts) in TURNED {
-            let is_turned = self.fcmp("oge", &magnitude, &float(from));
+            let is_rotated = self.fcmp("oge", &magnitude, &float(from));
             let less = self.op("fsub", &magnitude, &float(tangent));
             let more = self.fma(&magnitude, &float(tangent), &float(1.0));
-            over = self.select(&is_turned, &less, &over);
-            under = self.select(&is_turned, &more, &under);
-            high = self.select(&is_turned, &float(parts[0]), &high);
-            low = self.select(&is_turned, &float(parts[1]), &low);
+            over = self.select(&is_rotated, &less, &over);
+            under = self.select(&is_rotated, &more, &under);
+            high = self.select(&is_rotated, &float(parts[0]), &high);
+            low = self.select(&is_rotated, &float(parts[1]), &low);
         }
         let is_inverted = self.fcmp("oge", &magnitude, &float(INVERTED_FROM));
         over = self.select(&is_inverted, &float(-1.0), &over);

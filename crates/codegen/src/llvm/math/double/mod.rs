@@ -29,6 +29,8 @@ mod power;
 mod range_reduction;
 mod remainder;
 
+use relaxide_tir::intrin::Intrinsic;
+
 use super::{FunctionText, Ty, Val};
 
 /// ln 2 in two parts; the first has 21 bits less than a double, so that its products with exponents are exact.
@@ -47,29 +49,29 @@ const HUGE: f64 = 1e150;
 
 impl FunctionText<'_> {
     /// A function of one double; `None` if it is none of these.
-    pub(super) fn double_math(&mut self, name: &str, x: &Val) -> Option<Val> {
-        Some(match name {
-            "exp" | "exp_nonpositive" => self.exp_double(x),
-            "exp2" => self.exp2_double(x),
-            "exp10" => self.exp10_double(x),
-            "expm1" => self.expm1_double(x),
-            "log" => self.log_double(x, 1.0, [LN2_HIGH, LN2_LOW]),
-            "log2" => self.log_double(x, std::f64::consts::LOG2_E, [1.0, 0.0]),
-            "log10" => self.log_double(x, std::f64::consts::LOG10_E, [LOG10_2_HIGH, LOG10_2_LOW]),
-            "log1p" => self.log1p_double(x),
-            "sinh" => self.sinh_double(x),
-            "cosh" => self.cosh_double(x),
-            "tanh" => self.tanh_double(x),
-            "asinh" => self.asinh_double(x),
-            "acosh" => self.acosh_double(x),
-            "atanh" => self.atanh_double(x),
-            "sin" => self.sin_double(x),
-            "cos" => self.cos_double(x),
-            "tan" => self.tan_double(x),
-            "asin" => self.asin_double(x),
-            "acos" => self.acos_double(x),
-            "atan" => self.atan_double(x),
-            "erf" => self.erf_double(x),
+    pub(super) fn double_math(&mut self, intrinsic: Intrinsic, x: &Val) -> Option<Val> {
+        Some(match intrinsic {
+            Intrinsic::Exp | Intrinsic::ExpNonpositive => self.exp_double(x),
+            Intrinsic::Exp2 => self.exp2_double(x),
+            Intrinsic::Exp10 => self.exp10_double(x),
+            Intrinsic::Expm1 => self.expm1_double(x),
+            Intrinsic::Log => self.log_double(x, 1.0, [LN2_HIGH, LN2_LOW]),
+            Intrinsic::Log2 => self.log_double(x, std::f64::consts::LOG2_E, [1.0, 0.0]),
+            Intrinsic::Log10 => self.log_double(x, std::f64::consts::LOG10_E, [LOG10_2_HIGH, LOG10_2_LOW]),
+            Intrinsic::Log1p => self.log1p_double(x),
+            Intrinsic::Sinh => self.sinh_double(x),
+            Intrinsic::Cosh => self.cosh_double(x),
+            Intrinsic::Tanh => self.tanh_double(x),
+            Intrinsic::Asinh => self.asinh_double(x),
+            Intrinsic::Acosh => self.acosh_double(x),
+            Intrinsic::Atanh => self.atanh_double(x),
+            Intrinsic::Sin => self.sin_double(x),
+            Intrinsic::Cos => self.cos_double(x),
+            Intrinsic::Tan => self.tan_double(x),
+            Intrinsic::Asin => self.asin_double(x),
+            Intrinsic::Acos => self.acos_double(x),
+            Intrinsic::Atan => self.atan_double(x),
+            Intrinsic::Erf => self.erf_double(x),
             _ => return None,
         })
     }

@@ -9,8 +9,8 @@
 //!                                       asks for the tile's share of the weights that come next
 //!             sums[tile] += acc
 //!     for 16 channels:
-//!         turned[16][pixel] = sums[pixel][16]                   # squares of vectors, transposed in registers
-//!         C[n, channel, y, x..] = epilogue(turned[channel][.. x ..])
+//!         transposed[16][pixel] = sums[pixel][16]                   # squares of vectors, transposed in registers
+//!         C[n, channel, y, x..] = epilogue(transposed[channel][.. x ..])
 //! ```
 //!
 //! Vectors are full whatever the length of the rows is, begin where lines of the cache do, and come from one place that is read from its
@@ -544,7 +544,7 @@ impl Panels<'_> {
         let (slice, group) = (Var::dim("slice"), Var::dim("group"));
         let from = mul(PrimExpr::from(&slice), int(lanes));
         let pitch = mul(ceil_div(&chunk.most(), lanes), int(lanes));
-        let turned = Buffer::new("turned", self.sums.dtype, [mul(&pitch, int(lanes))]);
+        let transposed = Buffer::new("transposed", self.sums.dtype, [mul(&pitch, int(lanes))]);
         let pixels = chunk.count();
         // The last square reads its last pixel again where there are fewer.
         let is_whole = pixels.as_int().is_some_and(|pixels| pixels % lanes == 0);
@@ -556,10 +556,10 @@ impl Panels<'_> {
         let (mut list, columns) = square::columns((0..lanes).map(square).collect());
         list.extend(columns.into_iter().enumerate().map(|(i, column)| {
             let place = add(mul(&pitch, int(i as i64)), mul(PrimExpr::from(&group), int(lanes)));
-            Stmt::store(&turned, [ramp(place, int(1), lanes)], column)
+            Stmt::store(&transposed, [ramp(place, int(1), lanes)], column)
         }));
         let groups = ceil_div(&pixels, lanes);
-        let turn = Stmt::serial(group, groups, Stmt::seq(list));
+        let transposition = Stmt::serial(group, groups, Stmt::seq(list));
         let (i, line) = (Var::dim("i"), Var::dim("line"));
         let rows = Rows::full(add(first, &from), lanes);
         let at = block.at_row(&add(&chunk.first_line, PrimExpr::from(&line)));
@@ -567,7 +567,7 @@ impl Panels<'_> {
             let place = add(mul(&pitch, PrimExpr::from(&i)), chunk.pixel(&PrimExpr::from(&line), &tile.base));
             let indices = vec![ramp(place, int(1), lanes)];
             let predicate = tile.mask_of(0).map(|mask| mask.vector(lanes));
-            let sum = Ref::new(BufferLoad { buffer: turned.clone(), indices, predicate }).into();
+            let sum = Ref::new(BufferLoad { buffer: transposed.clone(), indices, predicate }).into();
             block.register_tile(&rows, &tile, &at).emit_epilogue(cx, PrimExpr::from(&i), 0, sum)
         })?;
         // Behind the last channel a panel has nothing to store.
@@ -578,7 +578,7 @@ impl Panels<'_> {
         };
         let rows = Stmt::serial(i, channels, Stmt::serial(line, chunk.lines.clone(), row));
         let rows = apart_if_long(&block.window.c.reduce.epilogue, rows);
-        let slices = Stmt::serial(slice, int(self.width / lanes), Stmt::seq([turn, rows]));
-        Ok(Stmt::seq([Stmt::alloc(&turned), slices]))
+        let slices = Stmt::serial(slice, int(self.width / lanes), Stmt::seq([transposition, rows]));
+        Ok(Stmt::seq([Stmt::alloc(&transposed), slices]))
     }
 }

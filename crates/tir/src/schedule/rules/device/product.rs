@@ -124,6 +124,12 @@ pub fn apply(cx: &mut Cx, reduce: &Reduce, choices: &mut Choices<'_>) -> Result<
     Ok(Stmt::if_else(ge(tiled.rows.clone(), int(FEW)), tiled.emit()?, few))
 }
 
+/// A tile of either operand, in shared memory.
+struct Tiles {
+    a: Ref<Buffer>,
+    b: Ref<Buffer>,
+}
+
 /// A product to be cut into tiles.
 struct Tiled<'a> {
     c: &'a Contraction,
@@ -208,13 +214,13 @@ impl<'a> Tiled<'a> {
         axes.push(Axis { var: column_block.clone(), extent: ceil_div(&self.columns, side) });
         let (blocks, binds) = nest::fuse(&axes, &block);
         let tile = |name: &str| Buffer::scoped(name, dtype, [int(depth), int(side + PAD)], "shared");
-        let (a, b) = (tile("a"), tile("b"));
+        let tiles = Tiles { a: tile("a"), b: tile("b") };
         let acc = Buffer::scoped("acc", dtype, [int(own * own)], "local");
         let k0 = Var::dim("k0");
         let place = Place::new();
         let number = PrimExpr::from(&thread);
         let mut body = binds;
-        body.extend([Stmt::alloc(&a), Stmt::alloc(&b), Stmt::alloc(&acc)]);
+        body.extend([Stmt::alloc(&tiles.a), Stmt::alloc(&tiles.b), Stmt::alloc(&acc)]);
         body.extend([
             Stmt::bind(place.m0.clone(), mul(PrimExpr::from(&row_block), int(side))),
             Stmt::bind(place.n0.clone(), mul(PrimExpr::from(&column_block), int(side))),
@@ -223,9 +229,9 @@ impl<'a> Tiled<'a> {
         ]);
         body.extend((0..own * own).map(|i| Stmt::store(&acc, [int(i)], constant(dtype, 0.0))));
         if self.is_double {
-            let more = (tile("next_a"), tile("next_b"));
-            body.extend([Stmt::alloc(&more.0), Stmt::alloc(&more.1)]);
-            body.extend(self.double_steps([(a, b), more], &acc, &thread, &place));
+            let more = Tiles { a: tile("next_a"), b: tile("next_b") };
+            body.extend([Stmt::alloc(&more.a), Stmt::alloc(&more.b)]);
+            body.extend(self.double_steps([tiles, more], &acc, &thread, &place));
             body.extend(in_place(&acc, own * own));
             body.push(self.store(&acc, &place));
             return Ok(launch(&block, blocks, &thread, self.shape.threads(), Stmt::seq(body)));
@@ -233,10 +239,10 @@ impl<'a> Tiled<'a> {
         let step_ = Var::dim("step");
         let inside = Stmt::seq([
             Stmt::bind(k0.clone(), mul(PrimExpr::from(&step_), int(depth))),
-            self.fill(&Operand::rows(self, &place.m0), &a, &thread, &k0),
-            self.fill(&Operand::columns(self, &place.n0), &b, &thread, &k0),
+            self.fill(&Operand::rows(self, &place.m0), &tiles.a, &thread, &k0),
+            self.fill(&Operand::columns(self, &place.n0), &tiles.b, &thread, &k0),
             Stmt::barrier(),
-            self.multiply(&a, &b, &acc, &place),
+            self.multiply(&tiles, &acc, &place),
             Stmt::barrier(),
         ]);
         body.push(Stmt::serial(step_, ceil_div(&self.terms, depth), inside));
@@ -246,13 +252,7 @@ impl<'a> Tiled<'a> {
     }
 
     /// All steps, with two pairs of tiles.
-    fn double_steps(
-        &self,
-        tiles: [(Ref<Buffer>, Ref<Buffer>); 2],
-        acc: &Ref<Buffer>,
-        thread: &Ref<Var>,
-        place: &Place,
-    ) -> Vec<Stmt> {
+    fn double_steps(&self, tiles: [Tiles; 2], acc: &Ref<Buffer>, thread: &Ref<Var>, place: &Place) -> Vec<Stmt> {
         let Shape { side, depth, .. } = self.shape;
         let iterations = side * depth / self.shape.threads();
         let own = |name: &str| Buffer::scoped(name, acc.dtype, [int(iterations)], "local");
@@ -266,15 +266,19 @@ impl<'a> Tiled<'a> {
                 self.fetch(&of_columns, &own_b, thread, &k0),
             ])
         };
-        let put = |(a, b): &(Ref<Buffer>, Ref<Buffer>)| {
-            [self.put(&of_rows, &own_a, a, thread), self.put(&of_columns, &own_b, b, thread), Stmt::barrier()]
+        let put = |tiles: &Tiles| {
+            [
+                self.put(&of_rows, &own_a, &tiles.a, thread),
+                self.put(&of_columns, &own_b, &tiles.b, thread),
+                Stmt::barrier(),
+            ]
         };
         let pair = Var::dim("pair");
         let mut inside = Vec::new();
         for (here, there) in [(0, 1), (1, 0)] {
             let next = add(mul(PrimExpr::from(&pair), int(2)), int(here as i64 + 1));
             inside.push(fetch(next));
-            inside.push(self.multiply(&tiles[here].0, &tiles[here].1, acc, place));
+            inside.push(self.multiply(&tiles[here], acc, place));
             inside.extend(put(&tiles[there]));
         }
         let mut list = vec![Stmt::alloc(&own_a), Stmt::alloc(&own_b), fetch(int(0))];
@@ -378,7 +382,7 @@ impl<'a> Tiled<'a> {
         unrolled(iteration, iterations, Stmt::seq(body))
     }
 
-    fn multiply(&self, a: &Ref<Buffer>, b: &Ref<Buffer>, acc: &Ref<Buffer>, place: &Place) -> Stmt {
+    fn multiply(&self, tiles: &Tiles, acc: &Ref<Buffer>, place: &Place) -> Stmt {
         let own = self.shape.own;
         let k = Var::dim("k");
         let mut body = Vec::new();
@@ -391,7 +395,7 @@ impl<'a> Tiled<'a> {
             };
             (0..own).map(one).collect()
         };
-        let (rows, columns) = (taken(a, &place.ty), taken(b, &place.tx));
+        let (rows, columns) = (taken(&tiles.a, &place.ty), taken(&tiles.b, &place.tx));
         for (i, row) in rows.iter().enumerate() {
             for (j, column) in columns.iter().enumerate() {
                 let at = int(i as i64 * own + j as i64);

@@ -95,6 +95,12 @@ pub fn apply(cx: &mut Cx, stmt: &Stmt, choices: &mut Choices<'_>) -> Result<Stmt
     Ok(sort.emit(&Decided { piece, threads: (piece / elements).max(1) }))
 }
 
+/// Ranks, and where the elements that have them were.
+struct Ranked {
+    ranks: Ref<Buffer>,
+    at: Ref<Buffer>,
+}
+
 /// A sort of rows.
 struct Sort<'a> {
     rows: Vec<Axis>,
@@ -186,12 +192,13 @@ impl<'a> Sort<'a> {
         let dims: Vec<PrimExpr> = self.rows.iter().map(|axis| &axis.extent).chain([&self.size]).cloned().collect();
         let ranks = |name: &str| Buffer::new(name, self.ranks.dtype, &dims);
         let places = |name: &str| Buffer::new(name, PLACE, &dims);
-        let (sorted, spare) = ((ranks("ranks"), places("places")), (ranks("spare_ranks"), places("spare_places")));
-        let mut list = vec![Stmt::alloc(&sorted.0), Stmt::alloc(&sorted.1)];
+        let sorted = Ranked { ranks: ranks("ranks"), at: places("places") };
+        let spare = Ranked { ranks: ranks("spare_ranks"), at: places("spare_places") };
+        let mut list = vec![Stmt::alloc(&sorted.ranks), Stmt::alloc(&sorted.at)];
         list.extend(is_data(&self.length).then(|| self.check_lengths()));
         let is_one_piece = self.size.as_int().is_some_and(|n| n <= piece);
         if !is_one_piece {
-            list.extend([Stmt::alloc(&spare.0), Stmt::alloc(&spare.1)]);
+            list.extend([Stmt::alloc(&spare.ranks), Stmt::alloc(&spare.at)]);
         }
         list.push(self.sort_pieces(decided, &sorted));
         if !is_one_piece {
@@ -210,7 +217,7 @@ impl<'a> Sort<'a> {
                 }
             }));
         }
-        list.push(self.use_places(&sorted.1));
+        list.push(self.use_places(&sorted.at));
         Stmt::seq(list)
     }
 
@@ -230,7 +237,7 @@ impl<'a> Sort<'a> {
     }
 
     /// Blocks sort pieces of rows.
-    fn sort_pieces(&self, decided: &Decided, sorted: &(Ref<Buffer>, Ref<Buffer>)) -> Stmt {
+    fn sort_pieces(&self, decided: &Decided, sorted: &Ranked) -> Stmt {
         let &Decided { piece, threads } = decided;
         let [block, thread, number, part, start, count] =
             ["block", "thread", "number", "piece", "start", "count"].map(Var::dim);
@@ -239,8 +246,8 @@ impl<'a> Sort<'a> {
         let (blocks, binds) = nest::fuse(&axes, &number);
         let shared = |name: &str, dtype| Buffer::scoped(name, dtype, [int(piece)], "shared");
         let rank = self.ranks.dtype;
-        let here = (shared("rank", rank), shared("at", WITHIN));
-        let there = (shared("next_rank", rank), shared("next_at", WITHIN));
+        let here = Ranked { ranks: shared("rank", rank), at: shared("at", WITHIN) };
+        let there = Ranked { ranks: shared("next_rank", rank), at: shared("next_at", WITHIN) };
         let (first, most) = (PrimExpr::from(&start), PrimExpr::from(&count));
         // The thread's elements of the piece.
         let own = |body: &dyn Fn(&PrimExpr) -> Stmt| {
@@ -260,18 +267,18 @@ impl<'a> Sort<'a> {
             let counts = lt(PrimExpr::from(&k), freshen_lets(&self.length));
             Stmt::seq([
                 Stmt::bind(k.clone(), add(&first, i)),
-                Stmt::store(&here.0, [i.clone()], if_then_else(counts, value, lowest(rank))),
-                Stmt::store(&here.1, [i.clone()], cast(WITHIN, i.clone())),
+                Stmt::store(&here.ranks, [i.clone()], if_then_else(counts, value, lowest(rank))),
+                Stmt::store(&here.at, [i.clone()], cast(WITHIN, i.clone())),
             ])
         });
-        let merge = |level: &PrimExpr, from: &(Ref<Buffer>, Ref<Buffer>), to: &(Ref<Buffer>, Ref<Buffer>)| {
+        let merge = |level: &PrimExpr, from: &Ranked, to: &Ranked| {
             let pass = own(&|i| {
                 let element = |buffer: &Ref<Buffer>, at: &PrimExpr| load(buffer, [at.clone()]);
-                let merge = Merge { level, i, end: &most, ranks: &|at| element(&from.0, at) };
+                let merge = Merge { level, i, end: &most, ranks: &|at| element(&from.ranks, at) };
                 merge.emit(&|to_, own_rank| {
                     Stmt::seq([
-                        Stmt::store(&to.0, [to_.clone()], own_rank),
-                        Stmt::store(&to.1, [to_.clone()], element(&from.1, i)),
+                        Stmt::store(&to.ranks, [to_.clone()], own_rank),
+                        Stmt::store(&to.at, [to_.clone()], element(&from.at, i)),
                     ])
                 })
             });
@@ -284,15 +291,15 @@ impl<'a> Sort<'a> {
             Stmt::seq([merge(&level(0), &here, &there), merge(&level(1), &there, &here)])
         });
         let store = own(&|i| {
-            let at = add(&first, cast(PLACE, load(&here.1, [i.clone()])));
+            let at = add(&first, cast(PLACE, load(&here.at, [i.clone()])));
             let place = substitute(&self.place, &VarMap::from([(self.start.var.clone(), at)]));
             let k = add(&first, i);
             Stmt::seq([
-                Stmt::store(&sorted.0, self.row(&k), load(&here.0, [i.clone()])),
-                Stmt::store(&sorted.1, self.row(&k), place),
+                Stmt::store(&sorted.ranks, self.row(&k), load(&here.ranks, [i.clone()])),
+                Stmt::store(&sorted.at, self.row(&k), place),
             ])
         });
-        let mut body: Vec<Stmt> = [&here.0, &here.1, &there.0, &there.1].map(Stmt::alloc).into();
+        let mut body: Vec<Stmt> = [&here.ranks, &here.at, &there.ranks, &there.at].map(Stmt::alloc).into();
         body.push(Stmt::bind(number, PrimExpr::from(&block)));
         body.extend(binds);
         body.extend([
@@ -315,13 +322,13 @@ impl<'a> Sort<'a> {
     }
 
     /// All runs of a level merged in pairs.
-    fn merge_pass(&self, level: &PrimExpr, from: &(Ref<Buffer>, Ref<Buffer>), to: &(Ref<Buffer>, Ref<Buffer>)) -> Stmt {
+    fn merge_pass(&self, level: &PrimExpr, from: &Ranked, to: &Ranked) -> Stmt {
         self.each_place(&self.size, |i| {
-            let merge = Merge { level, i, end: &self.size, ranks: &|at| load(&from.0, self.row(at)) };
+            let merge = Merge { level, i, end: &self.size, ranks: &|at| load(&from.ranks, self.row(at)) };
             merge.emit(&|place, rank| {
                 Stmt::seq([
-                    Stmt::store(&to.0, self.row(place), rank),
-                    Stmt::store(&to.1, self.row(place), load(&from.1, self.row(i))),
+                    Stmt::store(&to.ranks, self.row(place), rank),
+                    Stmt::store(&to.at, self.row(place), load(&from.at, self.row(i))),
                 ])
             })
         })

@@ -71,12 +71,12 @@ impl Side<'_> {
         let (low, high) = (floormod(&matrix, int(2)), floordiv(&matrix, int(2)));
         let (of_line, of_term) = if self.is_rows { (low, high) } else { (high, low) };
         let within = floormod(lane, int(8));
-        let is_turned = !self.operand.is_tile_along_terms;
+        let is_transposed = !self.operand.is_tile_along_terms;
         let (line, terms) = (mul(of_line, int(8)), mul(of_term, int(8)));
-        let (line, terms) = if is_turned { (line, add(terms, within)) } else { (add(line, within), terms) };
+        let (line, terms) = if is_transposed { (line, add(terms, within)) } else { (add(line, within), terms) };
         let [row, at] = self.operand.place(add(first, add(line, int(i * LOADED))), add(term, terms));
         let value = load(self.tile, [row, neighbours(self.tile, at, 8)]);
-        let args = vec![int(i64::from(is_turned)), value];
+        let args = vec![int(i64::from(is_transposed)), value];
         let made = call(self.fragment.dtype.with_lanes(8), "tirx.warp_load_matrix", args);
         Stmt::store(self.fragment, [ramp(int(i * 8), 1, 8)], made)
     }

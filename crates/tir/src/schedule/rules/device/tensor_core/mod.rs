@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Tiles of both operands are in shared memory, twice where it is large enough, so that a step has one barrier and what comes next is
-//! loaded meanwhile. A tile lies there as its operand does, along the terms or along the lines, and is turned where its fragments
-//! are loaded; elements of a byte, which no instruction turns, are turned when they are put there. Rows of a tile are 16 bytes longer
+//! loaded meanwhile. A tile lies there as its operand does, along the terms or along the lines, and is transposed where its fragments
+//! are loaded; elements of a byte, which no instruction transposes, are transposed when they are put there. Rows of a tile are 16 bytes longer
 //! than they must be, so that a fragment comes from different banks. Where neighbours of an operand are neighbours in memory, and its
 //! address is a multiple of 16 bytes, they come 16 bytes at a time ([`operand`]). Sums of floats are in single precision, whatever the
 //! type of the result is.

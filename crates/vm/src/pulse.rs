@@ -2,7 +2,7 @@
 //!
 //! A loop of the program may run for ever, and the front end's interrupt (Ctrl-C) waits until somebody asks for it. A run
 //! asks a few dozen times a second ([`signal::check`]). What it costs to ask, and even to look at the clock, would show in a
-//! loop of a few nanoseconds a turn; so a run counts its jumps back and its calls, and looks at the clock at each of them
+//! loop of a few nanoseconds an iteration; so a run counts its jumps back and its calls, and looks at the clock at each of them
 //! where they are slow and at one in thousands where they are fast.
 
 use std::time::{Duration, Instant};
