@@ -15,7 +15,8 @@ pub fn split(module: IRModule, devices: [Ref<VDevice>; 2], seed: u32) -> Result<
     let mut b = BlockBuilder::with_module(IRModule { vdevices: devices.to_vec(), ..module });
     let mut split = Split { devices, state: seed, current: 0, on: HashMap::new() };
     let functions: Vec<_> = b.module().functions_of::<Function>().map(|(name, f)| (name.to_string(), f)).collect();
-    for (name, func) in functions.into_iter().filter(|(_, f)| !f.attrs.bool("Primitive").unwrap_or(false)) {
+    let is_whole = |f: &Function| ["Primitive", "Composite", "Codegen"].iter().any(|attr| f.attrs.get(attr).is_some());
+    for (name, func) in functions.into_iter().filter(|(_, func)| !is_whole(func)) {
         let func = rewrite_function(&mut b, &func, &mut split)?;
         b.module_mut().insert(name, func);
     }
