@@ -83,11 +83,22 @@ impl Analyzer {
     /// The canonical form of what [`rewrite`](Analyzer::rewrite) makes of an expression, which kernels of the compute language have in TVM.
     pub fn rewrite_and_simplify(&mut self, e: &PrimExpr) -> PrimExpr {
         let form = self.rewrite(e);
-        self.simplify_as_tvm(&form)
+        self.canonical_as_tvm(&form)
+    }
+
+    /// What [`rewrite`](Analyzer::rewrite) makes of an expression, or the canonical form of that where it is shorter: sums keep the order
+    /// that they were written in, and products of sums stay.
+    pub fn simplify_as_tvm(&mut self, e: &PrimExpr) -> PrimExpr {
+        let form = self.rewrite(e);
+        let canonical = self.canonical_as_tvm(&form);
+        // Rules add negative numbers, which the canonical form takes away.
+        let adds_negative = |e: &PrimExpr| matches!(e, PrimExpr::Binary(n) if n.op == BinaryOp::Add && n.b.as_int().is_some_and(|b| b < 0));
+        let is_shorter = prim::count_parts(&canonical) < prim::count_parts(&form);
+        if is_shorter || prim::any(&form, adds_negative) { canonical } else { form }
     }
 
     /// As [`simplify`](Analyzer::simplify), with quotients where TVM has them.
-    pub fn simplify_as_tvm(&mut self, e: &PrimExpr) -> PrimExpr {
+    pub fn canonical_as_tvm(&mut self, e: &PrimExpr) -> PrimExpr {
         // What was found under the other forms does not hold here.
         let answers = std::mem::take(&mut self.answers);
         self.quotients = Quotients::Outside;
