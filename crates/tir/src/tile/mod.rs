@@ -7,6 +7,7 @@
 //! These are statements of programs that are read, printed, compared and checked. No pass makes code of them yet: [`unlowered`] finds
 //! them, so that compiling such a kernel is an error that says so.
 
+mod counts;
 mod primitives;
 mod walk;
 
@@ -19,11 +20,21 @@ use relaxide_ir::{Attrs, Buffer, Var};
 use crate::functor::StmtVisitor;
 use crate::{PrimFunc, Stmt};
 
+pub use counts::contradiction;
 pub use primitives::{Default, Kind, Parameter, Primitive, primitive};
 pub(crate) use walk::{mutated, visit};
 
 /// The attribute over the part of a kernel that runs on the device.
 pub const DEVICE_ENTRY: &str = "tirx.device_entry";
+
+/// The attribute that tells a reader something of the statements under it: what it is about is a map of texts and numbers.
+pub const HINT: &str = "tirx_hint";
+
+/// The text of a [`HINT`].
+pub const HINT_MESSAGE: &str = "message";
+
+/// The attribute of kernels whose blocks stay and take one tile after another.
+pub const PERSISTENT_KERNEL: &str = "tirx.persistent_kernel";
 
 /// The prefix of the names of tile primitives.
 pub const TILE_PREFIX: &str = "tirx.tile.";
