@@ -2,7 +2,7 @@
 
 use relaxide_ffi::{Any, Array, DataType, Ref};
 use relaxide_ir::diagnostic::Code;
-use relaxide_ir::layout::{ExecScope, ScopeBinding, ScopeIdDef, ScopeKind};
+use relaxide_ir::layout::{ExecScope, ScopeBinding, ScopeIdDef, ScopeKind, check_scope_ids};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{AttrValue, Attrs, Var};
 use relaxide_tir::Range;
@@ -72,6 +72,10 @@ impl Parser<'_> {
         let vars: Vec<Ref<Var>> = (0..count).map(|at| Var::prim(name(at), dtype)).collect();
         let extents = if is_pair { Some(vec![prim::int_of(dtype, 2)]) } else { extents };
         let def = Ref::new(self.told(ScopeIdDef::new(vars.clone(), extents, binding, preferred), call)?);
+        self.kernel.scope_ids.push(def.clone());
+        if !self.kernel.is_unchecked {
+            self.told(check_scope_ids(&self.kernel.scope_ids), call)?;
+        }
         self.push(Ref::new(ScopeIdDefStmt { def }));
         for (name, var) in names.iter().zip(vars) {
             self.define(name.id.as_str(), Value::Prim(PrimExpr::Var(var)));

@@ -3,7 +3,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim;
 use relaxide_ir::{AttrValue, Attrs, Buffer, PrimExpr, Type, Var};
-use relaxide_tir::tile::{DEVICE_ENTRY, HINT, HINT_MESSAGE, contradiction};
+use relaxide_tir::tile::{DEVICE_ENTRY, HINT, HINT_MESSAGE};
 use relaxide_tir::{AssertStmt, AttrStmt, Evaluate, PrimFunc, Stmt, While};
 use ruff_python_ast::{self as ast, Expr, Stmt as Py};
 use ruff_text_size::Ranged;
@@ -16,6 +16,7 @@ use super::value::Value;
 use super::{Language, Parsed, Parser};
 use crate::FLAT_INDICES;
 use relaxide_ir::diagnostic::Code;
+use relaxide_ir::layout::ScopeIdDef;
 
 /// Where a loop begins, and how far it runs.
 pub(super) type Domain = (PrimExpr, PrimExpr);
@@ -33,6 +34,10 @@ pub(super) struct Kernel {
     pub params: Vec<(Ref<Var>, Option<Ref<Buffer>>)>,
     pub attrs: Attrs,
     pub has_blocks: bool,
+    /// Whether nobody asks if it is well-formed.
+    pub is_unchecked: bool,
+    /// The scope ids so far.
+    pub scope_ids: Vec<Ref<ScopeIdDef>>,
     /// Whether buffers of several dimensions are accessed by one index, as in kernels whose indices a pass has flattened. In a
     /// program that somebody wrote that is a mistake.
     pub has_flat_indices: bool,
@@ -46,7 +51,7 @@ impl Parser<'_> {
         symbol: Option<&str>,
     ) -> Parsed<PrimFunc> {
         self.language = Language::Tir;
-        self.kernel = Kernel::default();
+        self.kernel = Kernel { is_unchecked: self.unchecked.contains(def.name.as_str()), ..Kernel::default() };
         self.scalars.clear();
         self.in_function(&def.body, |p| {
             p.kernel_params(def)?;
@@ -73,11 +78,7 @@ impl Parser<'_> {
                 return Err(p.error(Code::Structure, message, def.name.range));
             }
             let (params, buffers) = params.into_iter().unzip();
-            let func = PrimFunc { params, ret_type, buffers, attrs, body };
-            match contradiction(&func).filter(|_| !p.unchecked.contains(def.name.as_str())) {
-                Some(problem) => Err(p.error(Code::Contradiction, problem, def.name.range)),
-                None => Ok(func),
-            }
+            Ok(PrimFunc { params, ret_type, buffers, attrs, body })
         })
     }
 

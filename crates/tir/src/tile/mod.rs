@@ -7,7 +7,6 @@
 //! These are statements of programs that are read, printed, compared and checked. No pass makes code of them yet: [`unlowered`] finds
 //! them, so that compiling such a kernel is an error that says so.
 
-mod counts;
 mod primitives;
 mod walk;
 
@@ -20,7 +19,6 @@ use relaxide_ir::{Attrs, Buffer, Var};
 use crate::functor::StmtVisitor;
 use crate::{PrimFunc, Stmt};
 
-pub use counts::contradiction;
 pub use primitives::{Default, Kind, Parameter, Primitive, primitive};
 pub(crate) use walk::{mutated, visit};
 

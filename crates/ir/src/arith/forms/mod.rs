@@ -32,7 +32,7 @@ use relaxide_ffi::{DataType, Ref};
 
 use super::sum::is_index;
 use super::{Analyzer, Quotients, same};
-use crate::prim::{self, Binary, BufferLoad, Let, PrimCall};
+use crate::prim::{self, Binary, BufferLoad, Let, PrimCall, PrimVisitor};
 use crate::{BinaryOp, PrimExpr};
 use matching::{Bindings, calculate, find};
 use term::{Condition, Node, Rule, Term};
@@ -86,15 +86,13 @@ impl Analyzer {
         self.canonical_as_tvm(&form)
     }
 
-    /// What [`rewrite`](Analyzer::rewrite) makes of an expression, or the canonical form of that where it is shorter: sums keep the order
-    /// that they were written in, and products of sums stay.
+    /// The canonical form of what [`rewrite`](Analyzer::rewrite) makes of an expression, or that itself where the canonical form is longer or
+    /// has the same parts in another order: sums keep the order that they were written in, and products of sums stay.
     pub fn simplify_as_tvm(&mut self, e: &PrimExpr) -> PrimExpr {
         let form = self.rewrite(e);
         let canonical = self.canonical_as_tvm(&form);
-        // Rules add negative numbers, which the canonical form takes away.
-        let adds_negative = |e: &PrimExpr| matches!(e, PrimExpr::Binary(n) if n.op == BinaryOp::Add && n.b.as_int().is_some_and(|b| b < 0));
-        let is_shorter = prim::count_parts(&canonical) < prim::count_parts(&form);
-        if is_shorter || prim::any(&form, adds_negative) { canonical } else { form }
+        let (long, short) = (prim::count_parts(&canonical), prim::count_parts(&form));
+        if long > short || long == short && pieces(&canonical) == pieces(&form) { form } else { canonical }
     }
 
     /// As [`simplify`](Analyzer::simplify), with quotients where TVM has them.
@@ -114,6 +112,26 @@ impl Analyzer {
         let mut rewriter = Rewriter { analyzer: self, steps: MAX_STEPS, counts: RewriteCounts::default() };
         (rewriter.any(e), rewriter.counts)
     }
+}
+
+/// What an expression is made of, whatever the order.
+fn pieces(e: &PrimExpr) -> Vec<String> {
+    struct Pieces(Vec<String>);
+    impl PrimVisitor for Pieces {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            match e {
+                PrimExpr::Binary(n) => self.0.push(format!("{:?}", n.op)),
+                PrimExpr::Call(n) => self.0.push(n.op.clone()),
+                PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Var(_) => self.0.push(e.to_string()),
+                _ => {}
+            }
+            self.walk_prim(e);
+        }
+    }
+    let mut pieces = Pieces(Vec::new());
+    pieces.visit_prim(e);
+    pieces.0.sort();
+    pieces.0
 }
 
 /// How much work [`Analyzer::rewrite_counted`] did.
