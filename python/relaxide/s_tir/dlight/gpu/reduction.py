@@ -2,7 +2,7 @@
 
 from ....tirx import PrimFunc
 from ...schedule import Schedule, ScheduleError
-from ..analysis import normalize_prim_func
+from ..analysis import is_broadcast_epilogue, normalize_prim_func
 from ..analysis.gemv import access_order, get_reduction_expr
 from ..base import suggest_threads_per_block, try_inline_contiguous_spatial
 from .base import GPUScheduleRule
@@ -46,7 +46,9 @@ def _fused(sch, info):
         return None
     if not spatial:
         spatial = [sch.add_unit_loop(info.block_rv)]
-    sch.reorder(*spatial, *reduced)
+    # What a thread does at once, one element, has a loop of its own.
+    once = sch.add_unit_loop(info.block_rv)
+    sch.reorder(*spatial, *reduced, once)
     sch.fuse(*spatial)
     sch.fuse(*reduced)
     return kinds[order[-1][0]] == "R"
@@ -54,23 +56,44 @@ def _fused(sch, info):
 
 def _over_rows(sch, target, block, epilogue):
     """Threads along what is reduced."""
-    _, reduced = sch.get_loops(block)
-    threads = sharing(sch, target, reduced)
+    _, reduced, _ = sch.get_loops(block)
+    threads = _dividing(sch, reduced, suggest_threads_per_block(target, [sch.get(reduced)])[0])
     _, tx = sch.split(reduced, factors=[None, threads])
     parts = sch.rfactor(tx, 0)
-    loops = sch.get_loops(parts)
-    thread, bx, own = _named(sch, parts, loops)
+    bx, own, thread, _ = sch.get_loops(parts)
     sch.reorder(bx, thread, own)
     sch.bind(bx, "blockIdx.x")
     sch.bind(thread, "threadIdx.x")
-    sch.annotate(own, ann_key="pragma_auto_unroll_max_step", ann_val=256)
-    sch.annotate(own, ann_key="pragma_unroll_explicit", ann_val=1)
+    sch.annotate(thread, ann_key="pragma_auto_unroll_max_step", ann_val=256)
+    sch.annotate(thread, ann_key="pragma_unroll_explicit", ann_val=1)
     sch.set_scope(parts, 0, "local")
     sch.decompose_reduction(parts, own)
     sch.reverse_compute_at(block, bx, preserve_unit_loops=True)
-    sch.bind(sch.get_loops(block)[-1], "threadIdx.x")
-    _finish(sch, block, epilogue, bx, threads)
+    _, thread, *results = sch.get_loops(block)
+    sch.reorder(sch.fuse(*results), thread)
+    sch.bind(thread, "threadIdx.x")
+    if epilogue is not None:
+        sch.reverse_compute_at(epilogue, bx, preserve_unit_loops=True)
+        if is_broadcast_epilogue(sch, block, epilogue):
+            _shared(sch, block, epilogue, 1, threads)
+        else:
+            sch.set_scope(block, 0, "local")
     return sch
+
+
+def _dividing(sch, loop, threads):
+    """As many threads as are asked for, or fewer where the length of the loop is a number that they do not divide."""
+    length = getattr(sch.get(loop).extent, "value", None)
+    return threads if length is None or length % threads == 0 else sharing(sch, None, loop)
+
+
+def _shared(sch, block, epilogue, outer, threads):
+    """The threads of a block share what follows the reduction, which reads its results more than once; ``outer`` loops stay."""
+    sch.set_scope(block, 0, "shared")
+    own = sch.get_loops(epilogue)[outer:]
+    fused = sch.fuse(*own) if own else sch.add_unit_loop(epilogue)
+    _, tx = sch.split(fused, factors=[None, threads])
+    sch.bind(tx, "threadIdx.x")
 
 
 def sharing(sch, target, loop, most=256):
@@ -81,44 +104,42 @@ def sharing(sch, target, loop, most=256):
     return max(count for count in range(1, min(most, length) + 1) if length % count == 0)
 
 
-def _named(sch, parts, loops):
-    """The loops of the parts: over threads, results, and what a thread adds up."""
-    from ...meta_schedule.schedule_rule._blocks import loop_kinds
-
-    kinds = loop_kinds(sch, parts)
-    own = [loop for loop, kind in zip(loops, kinds) if kind == "R"]
-    spatial = [loop for loop, kind in zip(loops, kinds) if kind != "R"]
-    if len(own) != 1 or len(spatial) != 2:
-        raise ValueError("the parts have other loops than over threads, results and the rest")
-    # The split loop stands behind that of the results.
-    return spatial[1], spatial[0], own[0]
-
-
 def _over_columns(sch, target, block, epilogue):
     """Threads along the results, and along what is reduced."""
-    spatial, reduced = sch.get_loops(block)
-    tx, ty = 16, sharing(sch, target, reduced, 16)
-    bx, inner = sch.split(spatial, factors=[None, tx])
+    spatial, reduced, _ = sch.get_loops(block)
+    # Where nobody knows how many results there are, a block computes one.
+    is_known = getattr(sch.get(spatial).extent, "value", None) is not None
+    tx, ty = sharing(sch, target, spatial, 16) if is_known else 1, sharing(sch, target, reduced, 16)
+    sch.split(spatial, factors=[None, tx])
     _, thread = sch.split(reduced, factors=[None, ty])
     parts = sch.rfactor(thread, 0)
-    from ...meta_schedule.schedule_rule._blocks import loop_kinds
-
-    loops, kinds = sch.get_loops(parts), loop_kinds(sch, parts)
-    own = [loop for loop, kind in zip(loops, kinds) if kind == "R"]
-    outer, row, column = [loop for loop, kind in zip(loops, kinds) if kind != "R"]
-    sch.reorder(outer, row, column, *own)
+    outer, row, own, column, _ = sch.get_loops(parts)
+    sch.reorder(outer, row, column, own)
+    sch.bind(row, "threadIdx.x")
+    sch.bind(column, "threadIdx.y")
     sch.bind(outer, "blockIdx.x")
-    sch.bind(row, "threadIdx.x")
-    sch.bind(column, "threadIdx.y")
-    sch.annotate(own[0], ann_key="pragma_auto_unroll_max_step", ann_val=256)
-    sch.annotate(own[0], ann_key="pragma_unroll_explicit", ann_val=1)
     sch.set_scope(parts, 0, "local")
-    sch.decompose_reduction(parts, own[0])
+    sch.decompose_reduction(parts, own)
     sch.reverse_compute_at(block, outer, preserve_unit_loops=True)
-    row, column = sch.get_loops(block)[-2:]
-    sch.bind(row, "threadIdx.x")
-    sch.bind(column, "threadIdx.y")
-    _finish(sch, block, epilogue, outer, tx)
+    _, thread, *results = sch.get_loops(block)
+    fused = sch.fuse(*results)
+    sch.reorder(fused, thread)
+    sch.bind(fused, "threadIdx.x")
+    sch.bind(thread, "threadIdx.y")
+    if epilogue is None:
+        return sch
+    sch.reverse_compute_at(epilogue, outer, preserve_unit_loops=True)
+    if is_broadcast_epilogue(sch, block, epilogue):
+        sch.set_scope(block, 0, "shared")
+        own = sch.get_loops(epilogue)[1:]
+        _, tx, ty = sch.split(sch.fuse(*own), factors=[None, tx, ty])
+        sch.bind(tx, "threadIdx.x")
+        sch.bind(ty, "threadIdx.y")
+    else:
+        # Each thread of a row has its own result.
+        sch.set_scope(block, 0, "local")
+        row, *rest = sch.get_loops(epilogue)[1:]
+        sch.bind(sch.fuse(row, *rest), "threadIdx.x")
     return sch
 
 
