@@ -138,8 +138,8 @@ def _over_columns(sch, target, block, epilogue):
     else:
         # Each thread of a row has its own result.
         sch.set_scope(block, 0, "local")
-        row, *rest = sch.get_loops(epilogue)[1:]
-        sch.bind(sch.fuse(row, *rest), "threadIdx.x")
+        thread, _ = sch.split(sch.fuse(*sch.get_loops(epilogue)[1:]), factors=[tx, None])
+        sch.bind(thread, "threadIdx.x")
     return sch
 
 
