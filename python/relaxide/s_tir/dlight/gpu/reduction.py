@@ -1,5 +1,7 @@
 """The rule for reductions."""
 
+from dataclasses import dataclass
+
 from ....tirx import PrimFunc
 from ...schedule import Schedule, ScheduleError
 from ..analysis import is_broadcast_epilogue, normalize_prim_func
@@ -25,36 +27,72 @@ class Reduction(GPUScheduleRule):
         if not info.is_reduction() or len(block.writes) != 1 or get_reduction_expr(block) is None:
             return None
         try:
-            inner = _fused(sch, info)
-            if inner is None:
+            loops = _Loops.of(sch, info)
+            if loops is None:
                 return None
-            schedule = _over_rows if inner else _over_columns
-            return schedule(sch, target, info.block_rv, epilogue)
+            schedule = _over_rows if loops.is_inner_reduced else _over_columns
+            return schedule(sch, target, info.block_rv, loops, epilogue)
         except (ScheduleError, ValueError):
             return None
 
 
-def _fused(sch, info):
-    """Make one loop of the results and one of what is reduced; whether the innermost index of the largest read is a reduced one."""
-    order = access_order(sch.get(info.block_rv))
-    kinds = {axis.var: axis.kind for axis in info.iters}
-    if not order or set(info.dom_kind()) - {"S", "R"} or any(var not in kinds for var, _ in order):
-        return None
-    spatial = [axis.loop_rv for axis in info.iters if axis.kind == "S"]
-    reduced = [axis.loop_rv for axis in info.iters if axis.kind == "R"]
-    if not reduced:
-        return None
-    if not spatial:
-        spatial = [sch.add_unit_loop(info.block_rv)]
-    # What a thread does at once, one element, has a loop of its own.
-    once = sch.add_unit_loop(info.block_rv)
-    sch.reorder(*spatial, *reduced, once)
-    sch.fuse(*spatial)
-    sch.fuse(*reduced)
-    return kinds[order[-1][0]] == "R"
+@dataclass
+class _Loops:
+    """The loops of a reduction: one of the results, one of what is reduced, and one of what a thread does at once.
+
+    ``order`` has the axes of the results in the order in which the largest read goes through memory, by their numbers. Where so many
+    neighbours of one of these axes read one element, ``packed`` is their number, and ``at`` the place of the axis in the order.
+    """
+
+    is_inner_reduced: bool
+    order: list
+    packed: int = 1
+    at: int = 0
+
+    @staticmethod
+    def of(sch, info):
+        """The loops, made of those of the axes; ``None`` where the largest read does not go through memory along axes."""
+        places = access_order(sch.get(info.block_rv))
+        axes = {axis.var: axis for axis in info.iters}
+        if not places or set(info.dom_kind()) - {"S", "R"} or any(var not in axes for var, _ in places):
+            return None
+        named = [var for var, _ in places]
+        places = places + [(axis.var, 1) for axis in info.iters if axis.kind == "S" and axis.var not in named]
+        missing = [axis for axis in info.iters if axis.kind == "R" and axis.var not in named]
+        if len(set(named)) != len(named) or missing or not any(axis.kind == "R" for axis in info.iters):
+            return None
+        spatial, reduced, once = [], [], None
+        made = _Loops(axes[named[-1]].kind == "R", [])
+        for var, factor in places:
+            axis = axes[var]
+            loop = axis.loop_rv
+            if factor > 1 and once is not None:
+                return None
+            if factor > 1:
+                loop, once = sch.split(loop, factors=[None, factor])
+            if factor > 1 and axis.kind == "S":
+                made.packed, made.at = factor, len(spatial)
+            (reduced if axis.kind == "R" else spatial).append(loop)
+        results = [axis.var for axis in info.iters if axis.kind == "S"]
+        made.order = [results.index(var) for var, _ in places if axes[var].kind == "S"]
+        spatial = spatial or [sch.add_unit_loop(info.block_rv)]
+        once = once or sch.add_unit_loop(info.block_rv)
+        sch.reorder(*spatial, *reduced, once)
+        sch.fuse(*spatial)
+        sch.fuse(*reduced)
+        return made
+
+    def written_back(self, sch, results):
+        """``(one loop over the results, what a thread writes of them at once)`` of the loops of the block that writes them."""
+        if self.packed == 1:
+            return sch.fuse(*results), None
+        results = [results[index] for index in self.order]
+        results[self.at], once = sch.split(results[self.at], factors=[None, self.packed])
+        sch.reorder(*results, once)
+        return sch.fuse(*results), once
 
 
-def _over_rows(sch, target, block, epilogue):
+def _over_rows(sch, target, block, loops, epilogue):
     """Threads along what is reduced."""
     _, reduced, _ = sch.get_loops(block)
     threads = _dividing(sch, reduced, suggest_threads_per_block(target, [sch.get(reduced)])[0])
@@ -70,7 +108,8 @@ def _over_rows(sch, target, block, epilogue):
     sch.decompose_reduction(parts, own)
     sch.reverse_compute_at(block, bx, preserve_unit_loops=True)
     _, thread, *results = sch.get_loops(block)
-    sch.reorder(sch.fuse(*results), thread)
+    result, once = loops.written_back(sch, results)
+    sch.reorder(*([result, thread] if once is None else [result, thread, once]))
     sch.bind(thread, "threadIdx.x")
     if epilogue is not None:
         sch.reverse_compute_at(epilogue, bx, preserve_unit_loops=True)
@@ -104,7 +143,7 @@ def sharing(sch, target, loop, most=256):
     return max(count for count in range(1, min(most, length) + 1) if length % count == 0)
 
 
-def _over_columns(sch, target, block, epilogue):
+def _over_columns(sch, target, block, loops, epilogue):
     """Threads along the results, and along what is reduced."""
     spatial, reduced, _ = sch.get_loops(block)
     # Where nobody knows how many results there are, a block computes one.
@@ -122,9 +161,9 @@ def _over_columns(sch, target, block, epilogue):
     sch.decompose_reduction(parts, own)
     sch.reverse_compute_at(block, outer, preserve_unit_loops=True)
     _, thread, *results = sch.get_loops(block)
-    fused = sch.fuse(*results)
-    sch.reorder(fused, thread)
-    sch.bind(fused, "threadIdx.x")
+    result, once = loops.written_back(sch, results)
+    sch.reorder(*([result, thread] if once is None else [result, once, thread]))
+    sch.bind(result, "threadIdx.x")
     sch.bind(thread, "threadIdx.y")
     if epilogue is None:
         return sch
