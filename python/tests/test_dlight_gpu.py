@@ -126,3 +126,45 @@ def test_kernels_that_nothing_scheduled_get_threads():
     assert left.attrs["tirx.is_scheduled"] and "threadIdx" not in left.script()
     with pytest.raises(ValueError, match="needs a target"):
         s_tir.transform.DefaultGPUSchedule()(mod)
+
+
+@T.prim_func(s_tir=True)
+def packed_rows(W: T.Buffer((32, 64), "uint32"), S: T.Buffer((32,), "float32")):
+    for i, k in T.grid(32, 512):
+        with T.sblock("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + T.Cast("float32", T.shift_right(W[vi, vk // 8], T.Cast("uint32", vk % 8) * T.uint32(4)) & T.uint32(15))
+
+
+@T.prim_func(s_tir=True)
+def packed_results(W: T.Buffer((64, 8), "uint32"), S: T.Buffer((64,), "float32")):
+    B = T.sblock_alloc_buffer((64,), "float32")
+    for i, k in T.grid(64, 64):
+        with T.sblock("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + T.Cast("float32", T.shift_right(W[vk, vi // 8], T.Cast("uint32", vi % 8) * T.uint32(4)) & T.uint32(15))
+    for i in range(64):
+        with T.sblock("S"):
+            vi = T.axis.spatial(64, i)
+            S[vi] = B[vi] * T.float32(2)
+
+
+@pytest.mark.parametrize("func", [packed_rows, packed_results], ids=["rows", "results"])
+def test_neighbours_that_read_one_element_are_one_threads(func):
+    made = _scheduled(func, dlight.gpu.Reduction())
+    assert made.attrs["tirx.is_scheduled"] and "* 8 + " in made.script()
+    packed = np.random.default_rng(3).integers(0, 1 << 32, [int(dim) for dim in func.buffers[0].shape], dtype="uint32")
+    numbers = (packed[:, :, None] >> (np.arange(8, dtype="uint32") * 4)) & 15
+    numbers = numbers.reshape(packed.shape[0], -1).astype("float32")
+    wanted = numbers.sum(axis=1) if func is packed_rows else 2 * numbers.sum(axis=0)
+    found = _run(_as_plain_loops(made), packed, np.zeros(wanted.shape, "float32"))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_results_that_are_read_once_stay_with_their_thread():
+    made = _scheduled(packed_results, dlight.gpu.Reduction())
+    assert 'scope="shared"' not in made.script()

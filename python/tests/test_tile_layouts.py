@@ -102,13 +102,15 @@ def test_buffers_say_where_their_elements_lie():
 
 
 def test_scope_ids_that_contradict_each_other_are_refused():
-    @T.prim_func
+    @T.prim_func(check_well_formed=False)
     def wrong():
         T.device_entry()
         T.warp_id([4])
         T.lane_id([32])
         T.thread_id([64])
 
+    with pytest.raises(tvm.error.DiagnosticError, match="Inconsistent extents for scope cta->thread"):
+        tvm.script.from_source(wrong.script())
     with pytest.raises(ValueError, match="Inconsistent extents for scope cta->thread"):
         tvm.tirx.analysis.verify_well_formed(wrong)
     with pytest.raises(ValueError, match="exactly one Var"):

@@ -29,7 +29,7 @@ pub enum EditError {
         users: usize,
     },
     /// The function has no such variable.
-    #[error("the function has no variable {0}")]
+    #[error("Cannot find variable {0}: the function has none of the name")]
     Stranger(String),
     /// No binding of the block binds the variable.
     #[error("the block binds no variable {0}")]

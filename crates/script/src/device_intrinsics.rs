@@ -71,6 +71,7 @@ pub static DEVICE_INTRINSICS: &[DeviceIntrinsic] = &[
     row("cuda.mma_fill_legacy", "tirx.mma_fill_legacy", "dtype", "local_size local_ptr offset"),
     row("cuda.mma_store", "tirx.mma_store", "dtype", "m n dst_ptr src_ptr src_offset dst_stride"),
     row("cuda.mma_store_legacy", "tirx.mma_store_legacy", "dtype", "m n dst_ptr src_ptr src_offset dst_stride"),
+    row("cuda.mov_sreg", "", "int32", "bits reg"),
     row("cuda.nano_sleep", "", "", "time"),
     row("cuda.printf", "", "", "fmt *args"),
     row("cuda.reduce_add_sync_u32", "", "uint32", "mask value"),

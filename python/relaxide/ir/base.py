@@ -30,7 +30,7 @@ class Scriptable:
         _known_style(style)
         if _MARKS.intersection(name for name, value in style.items() if value):
             return _marked(self, show_meta, print_line_numbers, num_context_lines, style)
-        text = _api.ir.Script(self)
+        text = _api.ir.Script(self).removesuffix("\n")
         if style.get("module_alias") is not None:
             text = _with_alias(text, style["module_alias"])
         if verbose_expr:
@@ -105,7 +105,7 @@ class Node(Object):
 
     def __repr__(self):
         try:
-            return _api.ir.Script(self)
+            return _api.ir.Script(self).removesuffix("\n")
         except TypeError:
             return Object.__repr__(self)
 

@@ -120,7 +120,7 @@ class DumpIR(PassInstrument):
     def run_after_pass(self, mod, info):
         """Write the module."""
         name = "".join(letter if letter.isalnum() else "_" for letter in info.name)
-        (self.folder / f"{self.count:03d}_{name}.py").write_text(mod.script())
+        (self.folder / f"{self.count:03d}_{name}.py").write_text(mod.script() + "\n")
         self.count += 1
 
 

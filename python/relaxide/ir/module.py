@@ -16,7 +16,7 @@ class _Methods:
         if _MARKS.intersection(name for name, value in style.items() if value):
             options = (style.pop("print_line_numbers", False), style.pop("num_context_lines", -1))
             return _marked(self, show_meta, *options, style)
-        text = self._script(show_meta)
+        text = self._script(show_meta).removesuffix("\n")
         return text if style.get("module_alias") is None else _with_alias(text, style["module_alias"])
 
     def show(self, style=None, black_format=None, *, show_meta=False, **options):

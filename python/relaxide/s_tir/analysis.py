@@ -248,7 +248,11 @@ def _check_bounds(stmt, analyzer):
     for buffer, indices in accesses:
         for axis, (index, dim) in enumerate(zip(indices, buffer.shape)):
             bound, length = analyzer.const_int_bound(index), getattr(dim, "value", None)
+            # What is bounded by its type alone is not known.
+            bits = getattr(index, "dtype", None) and _dtype(index.dtype).bits or 64
+            limits = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
             known = bound.max_value != bound.POS_INF and bound.min_value != bound.NEG_INF
+            known = known and (bound.min_value, bound.max_value) != limits
             if known and (bound.min_value < 0 or (length is not None and bound.max_value >= length)):
                 message = f"buffer {buffer.name} has {dim} elements along dimension {axis}, and is accessed at {index}, which lies between"
                 raise ScheduleError(f"{message} {bound.min_value} and {bound.max_value}")
@@ -256,38 +260,14 @@ def _check_bounds(stmt, analyzer):
         _check_bounds(part, analyzer)
 
 
-#: Called functions that do something beside giving a value.
-_IMPURE = {"tirx.call_packed", "tirx.call_extern", "tirx.tvm_call_packed", "tirx.assume", "tirx.tvm_storage_sync", "tirx.tvm_struct_set"}
-
-
-def _impurity(func):
-    """Why a kernel is no pure function; ``None`` where it is one."""
-    own = set()
-    for stmt in walk(func.body):
-        if isinstance(stmt, SBlock):
-            own.update(stmt.alloc_buffers)
-        if isinstance(stmt, AllocBuffer):
-            own.add(stmt.buffer)
-    data = {buffer.data for buffer in own}
-    for stmt in walk(func.body):
-        if isinstance(stmt, BufferStore) and stmt.buffer not in own and stmt.buffer.data not in data:
-            return f"it writes to the buffer {stmt.buffer.name}, which is not its own"
-        for scalar in scalars(stmt):
-            for part in walk_scalar(scalar):
-                name = getattr(getattr(part, "op", None), "name", getattr(part, "op", None))
-                if isinstance(part, prim.PrimCall) and str(name) in _IMPURE:
-                    return f"it calls {name}"
-    return None
-
-
 def is_pure_function(func):
     """Whether a kernel only computes what it returns: it writes to no memory of its caller, and calls nothing that could."""
-    return _impurity(func) is None
+    return _api.tirx.EffectOf(func) is None
 
 
 def assert_pure_function(func):
     """True where a kernel is a pure function; else an AssertionError that says why it is not."""
-    reason = _impurity(func)
+    reason = _api.tirx.EffectOf(func)
     if reason is not None:
         raise AssertionError(f"the kernel is no pure function: {reason}")
     return True

@@ -1,7 +1,7 @@
 """The analyzer: bounds, simpler forms and proofs for expressions over integer variables.
 
-It is the compiler's own. ``simplify`` and ``canonical_simplify`` bring expressions to one canonical form, ``rewrite_simplify`` follows
-rules that keep more of what was written.
+It is the compiler's own. ``canonical_simplify`` brings expressions to one canonical form, ``rewrite_simplify`` follows rules that keep
+more of what was written, and ``simplify`` gives the shorter of the two.
 """
 
 from copy import copy
@@ -347,8 +347,11 @@ class Analyzer:
         self._most_rewrites = int(maximum)
 
     def canonical_simplify(self, expr):
-        """The same as :meth:`simplify`."""
-        return self.simplify(expr)
+        """The canonical form of an expression: sums of products of variables, in one order, whatever order they were written in."""
+        expr = _expr(expr)
+        if _is_identity(expr):
+            return IntImm("bool", 1)
+        return self._known._canonical(self._rewritten(expr) if _has_lanes(expr) else expr)
 
     def can_prove(self, expr, strength=ProofStrength.DEFAULT):
         """Whether a condition is known to hold always.

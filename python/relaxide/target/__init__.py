@@ -28,6 +28,8 @@ _OF_DEVICES = {
     "vulkan": {"max_num_threads": 256, "thread_warp_size": 1},
     "webgpu": {"max_num_threads": 256, "thread_warp_size": 1},
 }
+#: What targets of a kind can do where they do not say it.
+_OF_KINDS = {("test", "is_test"): True}
 #: Options that are lists.
 _LISTS = ("cl-opt", "keys", "libs", "mattr")
 
@@ -150,6 +152,7 @@ class TargetFeatures:
         if name.startswith("__"):
             raise AttributeError(name)
         said = self._target.attrs.get(f"feature.{name}", self._target.attrs.get(name))
+        said = _OF_KINDS.get((str(self._target.kind), name)) if said is None else said
         if said is None and name in _OF_CORTEX_M:
             said = self._has_extension(name)
         if said is None and name.startswith("has_"):

@@ -189,6 +189,32 @@ def permute(self, *dims):
     return _view(self, [self.shape[dim] for dim in dims], strides=[strides[dim] for dim in dims])
 
 
+def _check_within(buffer, index, dim):
+    """Refuses an index that is known to lie outside."""
+    place, length = _known(index), _known(dim)
+    if place is not None and (place < 0 or (length is not None and place >= length)):
+        raise ValueError(f"{buffer.name}.sub: index {place} is out of range for a dimension of {dim}")
+
+
+def _check_part(buffer, begin, end, step, dim):
+    """Refuses a part that is known to be empty or to lie outside."""
+    first, last, length = _known(begin), _known(end), _known(dim)
+    if first is None:
+        return
+    if step != 1 and not 0 <= first < step:
+        raise ValueError(f"{buffer.name}.sub: a part by {step} begins in [0, {step}), not at {first}")
+    if first < 0:
+        raise ValueError(f"{buffer.name}.sub: the begin of a part must be non-negative, not {first}")
+    if last is not None and last <= first:
+        raise ValueError(f"{buffer.name}.sub: the length of a part must be positive, not {last - first}")
+    if last is not None and length is not None and last > length:
+        raise ValueError(f"{buffer.name}.sub: the part {first}:{last} exceeds a dimension of {length}")
+
+
+def _known(value):
+    return getattr(value, "value", value if isinstance(value, int) else None)
+
+
 class _Sub:
     """Makes views by indices: a number drops a dimension, a slice narrows it, and a step takes every so many elements."""
 
@@ -204,10 +230,12 @@ class _Sub:
         shape, strides, first = [], [], buffer.elem_offset
         for index, dim, stride in zip(indices, buffer.shape, _strides(buffer)):
             if not isinstance(index, slice):
+                _check_within(buffer, index, dim)
                 first = _plus(first, index * stride)
                 continue
-            begin, step = index.start or 0, index.step or 1
+            begin, step = 0 if index.start is None else index.start, 1 if index.step is None else index.step
             end = dim if index.stop is None else index.stop
+            _check_part(buffer, begin, end, step, dim)
             first = _plus(first, begin * stride)
             shape.append((end - begin + step - 1) // step)
             strides.append(stride * step)

@@ -4,12 +4,12 @@ import inspect
 
 from ..ffi import register_object
 from ..ir import _api
-from ..ir.base import Node
+from ..ir.base import Node, Scriptable
 from ..ir.expr import Range, Var
 
 
 @register_object("tirx.IndexMap")
-class IndexMap(Node):
+class IndexMap(Node, Scriptable):
     """From the index of an element to that in another layout: ``IndexMap.from_func(lambda i, j: (i, j // 4, j % 4))``."""
 
     def __init__(self, initial_indices, final_indices, inverse_index_map=None):

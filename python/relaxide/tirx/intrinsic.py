@@ -80,7 +80,7 @@ def assume(cond=None):
 
 def undef():
     """A value that nobody reads. Nothing is made of it: a kernel that is left with one is refused."""
-    return call_intrin("void", "tirx.undef")
+    return call_intrin("int32", "tirx.undef")
 
 
 def ignore_loop_partition(predicate):

@@ -156,7 +156,7 @@ class AssertStmt(Stmt):
 
 
 @register_object("tirx.CommReducer")
-class CommReducer(Node):
+class CommReducer(Node, Scriptable):
     """How values are combined in any order: ``result`` are expressions over the variables ``lhs`` (the values so far) and ``rhs`` (those
     that come next), and ``identity_element`` is what changes nothing."""
 

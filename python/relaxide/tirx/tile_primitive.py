@@ -1,4 +1,4 @@
-"""Operations of several threads on tiles: nodes of programs, of which no code is made yet."""
+"""Operations of several threads on tiles: nodes of programs, which :func:`~relaxide.tirx.transform.LowerTIRx` makes statements of threads."""
 
 import inspect
 
@@ -72,3 +72,68 @@ class TilePrimitiveCall(Stmt):
     def with_workspace(self, workspace):
         """The same call with other buffers to use."""
         return self.replace(workspace=workspace)
+
+
+class DispatchContext:
+    """What an implementation of a tile primitive is told of the place of a call.
+
+    ``target`` is the target, ``exec_scope`` and ``scope_kind`` are the scope of the call, ``launch_params`` the axes of threads by name.
+    ``inter`` says of the axes that count units of the scope, and ``intra`` of those inside of one, which places execute the call: how
+    many, from which on, and by which step where that is not one. Where one lane is chosen by an instruction, its number is that choice.
+    ``shared_state`` is kept from call to call of one kernel.
+    """
+
+    def __init__(self, target, exec_scope, launch_params, var_range_map=None, *, inter=None, intra=None, scope_kind="", shared_state=None):
+        self.target, self.exec_scope, self.launch_params = target, exec_scope, dict(launch_params)
+        self.var_range_map = dict(var_range_map or {})
+        self.inter, self.intra, self.scope_kind = dict(inter or {}), dict(intra or {}), scope_kind
+        self.shared_state = {} if shared_state is None else shared_state
+        self.allocated, self.first_of_device, self.first_of_host = [], [], []
+
+    def add_alloc_buffer(self, buffer):
+        """Have a buffer allocated where the device part begins."""
+        self.allocated.append(buffer)
+
+    def add_init_stmt(self, stmt, host=False):
+        """Have a statement executed where the device part begins, or in front of it."""
+        (self.first_of_host if host else self.first_of_device).append(stmt)
+
+    def cache_get(self, key):
+        """What an earlier call of the kernel has kept under a name; ``None`` where nothing is."""
+        return self.shared_state.get(key)
+
+    def cache_set(self, key, value):
+        """Keep something for later calls of the kernel."""
+        self.shared_state[key] = value
+
+    def is_target(self, kind):
+        """Whether the target is of a kind."""
+        return getattr(getattr(self.target, "kind", None), "name", None) == kind
+
+    def is_cuda(self):
+        """Whether the target is of the kind ``cuda``."""
+        return self.is_target("cuda")
+
+    def is_trn(self):
+        """Whether the target is of the kind ``trn``."""
+        return self.is_target("trn")
+
+    def is_cluster(self):
+        """Whether a cluster does it together."""
+        return self.scope_kind == "cluster"
+
+    def is_cta(self):
+        """Whether a block does it together."""
+        return self.scope_kind == "cta"
+
+    def is_warpgroup(self):
+        """Whether a warp group does it together."""
+        return self.scope_kind == "warpgroup"
+
+    def is_warp(self):
+        """Whether a warp does it together."""
+        return self.scope_kind == "warp"
+
+    def is_thread(self):
+        """Whether a thread does it alone."""
+        return self.scope_kind == "thread"

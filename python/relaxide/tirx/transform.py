@@ -52,7 +52,7 @@ def BindTarget(target):
 
 
 #: What builds on this module, by the files that it is in.
-_ELSEWHERE = {"LowerTVMBuiltin": ".lowered_calls", "MakePackedAPI": ".packed_api"}
+_ELSEWHERE = {"LowerTIRx": ".lower_tiles", "LowerTVMBuiltin": ".lowered_calls", "MakePackedAPI": ".packed_api"}
 
 
 def __getattr__(name):

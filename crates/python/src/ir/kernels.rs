@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use relaxide::ffi::{Any, Array, Error, ErrorKind, Map, Ref};
 use relaxide::ir::prim::{PrimExpr, PrimMutator, VarMap};
 use relaxide::ir::{Buffer, Var};
-use relaxide::tir::analysis::{cost, regions};
+use relaxide::tir::analysis::{cost, effects, regions};
 use relaxide::tir::{PrimFunc, SBlock, Stmt, StmtMutator, functor, verify};
 
 use super::args::prim_expr;
@@ -16,6 +16,10 @@ pub(super) const TABLE: &[Row] = &[
     ("tirx.Verify", |args| {
         let func: Ref<PrimFunc> = args.get(0)?;
         Ok(verify::verify(&func).err().map_or_else(Any::default, |error| error.to_string().as_str().into()))
+    }),
+    ("tirx.EffectOf", |args| {
+        let func: Ref<PrimFunc> = args.get(0)?;
+        Ok(effects::effect_of(&func).map_or_else(Any::default, |effect| effect.as_str().into()))
     }),
     ("tirx.Substitute", |args| {
         let (stmt, map): (Stmt, Map) = (args.get(0)?, args.get(1)?);

@@ -119,6 +119,12 @@ fn for_loop(args: &Args<'_>) -> Result<Any, Error> {
         return refuse(ErrorKind::ValueError, format!("the loop over {} counts by zero, and does not end", var.name));
     }
     for bound in [&min, &extent].into_iter().chain(&step) {
+        if bound.dtype() != dtype && bound.as_int().is_some_and(|value| !relaxide::ir::prim::holds(dtype, value)) {
+            return refuse(
+                ErrorKind::TypeError,
+                format!("{bound}, a bound of a loop, is not representable as {dtype}"),
+            );
+        }
         if bound.dtype() != dtype {
             return refuse(ErrorKind::TypeError, format!("a loop over a {dtype} has a bound of {}", bound.dtype()));
         }

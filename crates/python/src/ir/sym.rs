@@ -48,6 +48,12 @@ impl SymbolicAnalyzer {
         convert::to_py(py, simple.into())
     }
 
+    /// The canonical form of an expression.
+    fn _canonical<'py>(&self, py: Python<'py>, expr: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let form = self.lock().canonical_as_tvm(&prim_of(expr)?);
+        convert::to_py(py, form.into())
+    }
+
     /// An expression of the same value by rules that keep more of its shape; the nodes, the rules that were tried and applied, and
     /// the conditions that were assumed.
     fn _rewrite<'py>(&self, py: Python<'py>, expr: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, [u64; 4])> {

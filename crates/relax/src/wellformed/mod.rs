@@ -25,6 +25,7 @@ use relaxide_ir::prim::{PrimExpr, free_vars};
 use relaxide_ir::span::MaybeSpan;
 use relaxide_ir::{Code, IRModule, Type, Var};
 use relaxide_tir::PrimFunc;
+use relaxide_tir::analysis::effects::effect_of;
 
 use crate::builder::is_pure;
 use crate::display::{dim_text, type_text};
@@ -306,7 +307,7 @@ impl<'a> Check<'a> {
         if let Some(problem) = self.misfit(call) {
             self.report(Code::Contradiction, problem);
         }
-        if is_pure(e) || !(self.dataflow || self.must_be_pure) || self.is_kernel_call(call) {
+        if is_pure(e) || !(self.dataflow || self.must_be_pure) || self.is_pure_direct_call(call) {
             return;
         }
         let place = if self.dataflow { "a dataflow block" } else { "a pure function" };
@@ -340,10 +341,11 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A direct call of a function of the module whose type the reference does not carry.
-    fn is_kernel_call(&self, call: &Call) -> bool {
+    /// A direct call of a function of the module whose type the reference does not carry, and that has no effect.
+    fn is_pure_direct_call(&self, call: &Call) -> bool {
         let Expr::Global(g) = &call.op else { return false };
         self.module.get_as::<Function>(&g.name).is_some_and(|f| f.pure)
+            || self.module.get_as::<PrimFunc>(&g.name).is_some_and(|f| effect_of(&f).is_none())
     }
 
     fn operand(&mut self, e: &Expr) {

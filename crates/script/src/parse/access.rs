@@ -155,14 +155,9 @@ impl Parser<'_> {
             {
                 let extent = prim::int_of(min.dtype().element(), 1);
                 ranges.push(Ref::new(Range { min, extent }));
-            } else if let Expr::Slice(slice) = part {
-                sliced = true;
-                ranges.push(self.slice_range(buffer, ranges.len(), slice)?);
             } else {
-                let min = self.scalar_expr(part)?;
-                let min = self.counts(min, part.range())?;
-                let extent = prim::int_of(min.dtype().element(), 1);
-                ranges.push(Ref::new(Range { min, extent }));
+                sliced |= part.is_slice_expr();
+                ranges.push(self.range_of_part(buffer, ranges.len(), part)?);
             }
         }
         if sliced {
@@ -170,6 +165,17 @@ impl Parser<'_> {
         }
         let indices = ranges.iter().map(|r| r.min.clone()).collect();
         Ok(Value::Prim(Ref::new(BufferLoad { buffer: buffer.clone(), indices, predicate: None }).into()))
+    }
+
+    /// One part of a subscript as a range: an index is a range of one element.
+    pub(super) fn range_of_part(&mut self, buffer: &Buffer, dim: usize, part: &Expr) -> Parsed<Ref<Range>> {
+        if let Expr::Slice(slice) = part {
+            return self.slice_range(buffer, dim, slice);
+        }
+        let min = self.scalar_expr(part)?;
+        let min = self.counts(min, part.range())?;
+        let extent = prim::int_of(min.dtype().element(), 1);
+        Ok(Ref::new(Range { min, extent }))
     }
 
     /// Indices of which some are listed: `A[all]` with the tuple `all`, `A[(*most, last)]`. Nothing where each is written.

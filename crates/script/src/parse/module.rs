@@ -3,6 +3,7 @@
 use relaxide_ffi::{DataType, ObjectRef, Ref};
 use relaxide_ir::{AttrValue, Attrs, BaseFunc, DummyGlobalInfo, GlobalVar, IRModule, Type};
 use relaxide_relax::{Constant, Expr as Relax};
+use relaxide_tir::tile::PERSISTENT_KERNEL;
 use ruff_python_ast::{self as ast, Expr, Stmt};
 use ruff_text_size::Ranged;
 
@@ -23,7 +24,7 @@ pub(super) enum FunctionKind {
     /// `@R.function`
     Relax { private: bool, pure: bool },
     /// `@T.prim_func`
-    Prim { private: bool, s_tir: bool },
+    Prim { private: bool, s_tir: bool, persistent: bool },
 }
 
 impl Parser<'_> {
@@ -304,8 +305,11 @@ impl Parser<'_> {
                     self.globals.insert(name.clone(), GlobalVar::typed(name.clone(), func.ty()));
                     module.insert(name, Ref::new(func));
                 }
-                FunctionKind::Prim { private, s_tir } => {
-                    let func = self.prim_func(def, *s_tir, (!private).then_some(name.as_str()))?;
+                FunctionKind::Prim { private, s_tir, persistent } => {
+                    let mut func = self.prim_func(def, *s_tir, (!private).then_some(name.as_str()))?;
+                    if *persistent {
+                        func.attrs.0.insert(PERSISTENT_KERNEL.into(), true.into());
+                    }
                     module.insert(name, Ref::new(func));
                 }
             }
@@ -346,6 +350,7 @@ impl Parser<'_> {
             "T.prim_func" => FunctionKind::Prim {
                 private: option(self, &mut args, "private", false)?,
                 s_tir: option(self, &mut args, "s_tir", false)?,
+                persistent: option(self, &mut args, "persistent", false)?,
             },
             _ => {
                 return Err(self

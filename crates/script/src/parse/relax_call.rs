@@ -198,6 +198,7 @@ impl Parser<'_> {
             "call_tir" | "call_tir_inplace" | "call_tir_with_grad" | "call_dps_packed" | "call_py_func" => {
                 self.destination_call(name, &mut args)?
             }
+            "emit_with_type" | "emit_with_ty" => self.call_by_name(&mut args)?,
             "call_pure_packed" | "call_inplace_packed" => self.packed_op(name, &mut args)?,
             "call_builtin_with_ctx" | "invoke_closure" | "invoke_pure_closure" | "make_closure" => {
                 self.tuple_call(name, &mut args)?
@@ -268,12 +269,32 @@ impl Parser<'_> {
 
     fn type_args(&mut self, args: &mut Args) -> Parsed<Vec<Type>> {
         let e = ["ty_args", "sinfo_args"].into_iter().find_map(|name| args.keyword(name));
+        e.map_or(Ok(Vec::new()), |e| self.types_of(e))
+    }
+
+    /// One type, or several in a tuple or a list.
+    fn types_of(&mut self, e: &Expr) -> Parsed<Vec<Type>> {
         match e {
-            None => Ok(Vec::new()),
-            Some(Expr::Tuple(tuple)) => tuple.elts.iter().map(|e| self.ty(e)).collect(),
-            Some(Expr::List(list)) => list.elts.iter().map(|e| self.ty(e)).collect(),
-            Some(one) => Ok(vec![self.ty(one)?]),
+            Expr::Tuple(tuple) => self.types(&tuple.elts),
+            Expr::List(list) => self.types(&list.elts),
+            one => Ok(vec![self.ty(one)?]),
         }
+    }
+
+    /// `R.emit_with_type("relax.memory.alloc_storage", (args…), ty_args)`: an operator by its full name, without attributes.
+    fn call_by_name(&mut self, args: &mut Args) -> Parsed<Value> {
+        let (range, e, list) = (args.range, args.required(self, "op")?, args.required(self, "args")?);
+        let op = self.text(e)?;
+        let Some(def) = op::lookup(&op) else {
+            return Err(self.error(Code::UnknownMember, format!("no operator is called {op:?}"), e.range()));
+        };
+        let value = self.expr(list)?;
+        let values = match self.leaf_value(value, list.range())? {
+            Relax::Tuple(tuple) => tuple.fields.clone(),
+            one => vec![one],
+        };
+        let ty_args = args.take("ty_args").map_or(Ok(Vec::new()), |e| self.types_of(e))?;
+        self.typed_call(def.name, values, Attrs::new(), ty_args, range)
     }
 
     /// Calls that say what they return: `(func, args, out_ty=…)`.

@@ -2,9 +2,10 @@
 
 use relaxide_ffi::{Any, Array, DataType, Ref};
 use relaxide_ir::diagnostic::Code;
-use relaxide_ir::layout::{ExecScope, ScopeBinding, ScopeIdDef, ScopeKind};
+use relaxide_ir::layout::{ExecScope, ScopeBinding, ScopeIdDef, ScopeKind, check_scope_ids};
 use relaxide_ir::prim::{self, PrimExpr};
 use relaxide_ir::{AttrValue, Attrs, Var};
+use relaxide_tir::Range;
 use relaxide_tir::tile::{
     Default as Given, Kind, LambdaExpr, Parameter, SCOPE_NAMES, ScopeIdDefStmt, TILE_PREFIX, TilePrimitiveCall,
     primitive,
@@ -71,6 +72,10 @@ impl Parser<'_> {
         let vars: Vec<Ref<Var>> = (0..count).map(|at| Var::prim(name(at), dtype)).collect();
         let extents = if is_pair { Some(vec![prim::int_of(dtype, 2)]) } else { extents };
         let def = Ref::new(self.told(ScopeIdDef::new(vars.clone(), extents, binding, preferred), call)?);
+        self.kernel.scope_ids.push(def.clone());
+        if !self.kernel.is_unchecked {
+            self.told(check_scope_ids(&self.kernel.scope_ids), call)?;
+        }
         self.push(Ref::new(ScopeIdDefStmt { def }));
         for (name, var) in names.iter().zip(vars) {
             self.define(name.id.as_str(), Value::Prim(PrimExpr::Var(var)));
@@ -131,7 +136,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    fn config_value(&mut self, e: &Expr) -> Parsed<AttrValue> {
+    pub(super) fn config_value(&mut self, e: &Expr) -> Parsed<AttrValue> {
         match self.expr(e)? {
             Value::Buffer(buffer) => Ok(AttrValue::Object(buffer.into())),
             value => value
@@ -161,7 +166,10 @@ impl Parser<'_> {
         if let (Expr::NoneLiteral(_), Given::Absent | Given::First) = (e, parameter.default) {
             return Ok(Any::none());
         }
-        let value = self.expr(e)?;
+        let value = match (parameter.kind, e) {
+            (Kind::Region | Kind::Operand, Expr::Subscript(subscript)) => self.leading_subscript(subscript)?,
+            _ => self.expr(e)?,
+        };
         match (parameter.kind, value) {
             (Kind::Region, value) => self.as_region(value, range).map(Any::from),
             (Kind::Operand, value @ (Value::Buffer(_) | Value::Region(..))) => {
@@ -185,6 +193,31 @@ impl Parser<'_> {
             }
             (_, value) => self.scalar(&value, range).map(Any::from),
         }
+    }
+
+    /// A subscript that may leave out the last dimensions of a buffer, which are meant whole then.
+    fn leading_subscript(&mut self, subscript: &ast::ExprSubscript) -> Parsed<Value> {
+        let said = match &*subscript.slice {
+            Expr::Tuple(tuple) => tuple.elts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let lists = said.iter().any(|e| e.is_starred_expr() || e.is_name_expr());
+        let buffer = match self.is_buffer(&subscript.value) && !lists {
+            true => self.expr(&subscript.value)?,
+            false => Value::None,
+        };
+        let Value::Buffer(buffer) = buffer else { return self.subscript(subscript) };
+        if said.len() >= buffer.shape.len() {
+            return self.subscript(subscript);
+        }
+        let mut region = Vec::with_capacity(buffer.shape.len());
+        for (dim, part) in said.iter().enumerate() {
+            region.push(self.range_of_part(&buffer, dim, part)?);
+        }
+        for extent in buffer.shape.iter().skip(said.len()) {
+            region.push(Ref::new(Range { min: prim::int_of(extent.dtype(), 0), extent: extent.clone() }));
+        }
+        Ok(Value::Region(buffer, region))
     }
 
     fn axis_number(&self, value: &Value, e: &Expr) -> Parsed<i64> {

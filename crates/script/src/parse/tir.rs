@@ -3,7 +3,7 @@
 use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim;
 use relaxide_ir::{AttrValue, Attrs, Buffer, PrimExpr, Type, Var};
-use relaxide_tir::tile::DEVICE_ENTRY;
+use relaxide_tir::tile::{DEVICE_ENTRY, HINT, HINT_MESSAGE};
 use relaxide_tir::{AssertStmt, AttrStmt, Evaluate, PrimFunc, Stmt, While};
 use ruff_python_ast::{self as ast, Expr, Stmt as Py};
 use ruff_text_size::Ranged;
@@ -16,6 +16,7 @@ use super::value::Value;
 use super::{Language, Parsed, Parser};
 use crate::FLAT_INDICES;
 use relaxide_ir::diagnostic::Code;
+use relaxide_ir::layout::ScopeIdDef;
 
 /// Where a loop begins, and how far it runs.
 pub(super) type Domain = (PrimExpr, PrimExpr);
@@ -33,6 +34,10 @@ pub(super) struct Kernel {
     pub params: Vec<(Ref<Var>, Option<Ref<Buffer>>)>,
     pub attrs: Attrs,
     pub has_blocks: bool,
+    /// Whether nobody asks if it is well-formed.
+    pub is_unchecked: bool,
+    /// The scope ids so far.
+    pub scope_ids: Vec<Ref<ScopeIdDef>>,
     /// Whether buffers of several dimensions are accessed by one index, as in kernels whose indices a pass has flattened. In a
     /// program that somebody wrote that is a mistake.
     pub has_flat_indices: bool,
@@ -46,7 +51,7 @@ impl Parser<'_> {
         symbol: Option<&str>,
     ) -> Parsed<PrimFunc> {
         self.language = Language::Tir;
-        self.kernel = Kernel::default();
+        self.kernel = Kernel { is_unchecked: self.unchecked.contains(def.name.as_str()), ..Kernel::default() };
         self.scalars.clear();
         self.in_function(&def.body, |p| {
             p.kernel_params(def)?;
@@ -169,13 +174,14 @@ impl Parser<'_> {
                 let rest = body.get(at + 1..).unwrap_or_default();
                 return self.under_attrs(None, vec![(DEVICE_ENTRY.to_string(), prim::boolean(true))], rest);
             }
-            if let (Expr::Call(call), Some("T.launch_thread" | "T.attr")) = (e, path.as_deref()) {
+            if let (Expr::Call(call), Some("T.launch_thread" | "T.attr" | "T.hint")) = (e, path.as_deref()) {
                 let rest = body.get(at + 1..).unwrap_or_default();
                 let args = Args::of(self, path.as_deref().unwrap_or_default(), call)?;
-                if path.as_deref() == Some("T.launch_thread") {
-                    return self.launch_thread(named, args, rest);
-                }
-                return self.attr(args, rest);
+                return match path.as_deref() {
+                    Some("T.launch_thread") => self.launch_thread(named, args, rest),
+                    Some("T.hint") => self.hint(args, rest),
+                    _ => self.attr(args, rest),
+                };
             }
             self.nested(stmt.range(), |p| p.tir_stmt(stmt))?;
         }
@@ -364,6 +370,7 @@ impl Parser<'_> {
                 self.init(&with.body, item.range)
             }
             "T.attr" => self.attr(args, &with.body),
+            "T.hint" => self.hint(args, &with.body),
             "T.launch_thread" => self.launch_thread(item.optional_vars.as_deref(), args, &with.body),
             _ => Err(self.unsupported("this block in a kernel", item.range)),
         }
@@ -408,6 +415,17 @@ impl Parser<'_> {
         let pairs = self.attr_pairs(first, &mut args)?;
         args.finish(self)?;
         self.under_attrs(node, pairs, body)
+    }
+
+    /// `T.hint("message", name=value)`: what a reader of the kernel is to know of the statements.
+    fn hint(&mut self, mut args: Args, body: &[Py]) -> Parsed<()> {
+        let message = args.required(self, "message")?;
+        let mut said = indexmap::IndexMap::from([(HINT_MESSAGE.to_string(), AttrValue::Str(self.text(message)?))]);
+        for (name, e) in args.rest_keywords() {
+            said.insert(name.to_string(), self.config_value(e)?);
+        }
+        args.finish(self)?;
+        self.under_attrs(Some(AttrValue::Map(said)), vec![(HINT.to_string(), prim::int_of(DataType::int(32), 1))], body)
     }
 
     /// What an attribute is about; nothing where that is the statement, for which programs write a number.

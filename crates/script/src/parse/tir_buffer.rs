@@ -102,6 +102,12 @@ impl Parser<'_> {
                     _ => None,
                 };
                 let data = self.address_argument(call)?;
+                // Memory that exists is where its pointer says.
+                let of_pointer = match data.as_ref().and_then(PrimExpr::as_var).map(|var| &var.ty) {
+                    Some(Type::Pointer(pointer)) => Some(pointer.scope.clone()),
+                    _ => None,
+                };
+                let scope = scope.or(of_pointer.as_deref());
                 let mut annotations = args.keyword("annotations").map_or(Ok(Attrs::new()), |e| self.attrs(e))?;
                 // Where a device's memory holds it: as many numbers as the address has.
                 if let Some(e) = args.keyword(ALLOCATED_AT).filter(|_| data.is_none()) {

@@ -166,52 +166,71 @@ impl Parser<'_> {
             Expr::Tuple(tuple) => tuple.elts.iter().filter_map(|e| e.as_name_expr()).collect(),
             other => return Err(self.unsupported("this loop", other.range())),
         };
-        let mut extents = Vec::with_capacity(targets.len());
+        let mut domains: Vec<Domain> = Vec::with_capacity(targets.len());
         for arg in &call.arguments.args {
             let values = match arg {
                 Expr::Starred(star) => self.spread(&star.value)?,
                 one => vec![self.expr(one)?],
             };
             for value in values {
-                let extent = self.scalar(&value, arg.range())?;
-                let extent = self.counts(extent, arg.range())?;
-                extents.push(counter_dtype.map_or(extent.clone(), |dtype| prim::cast(dtype, extent)));
+                let (min, extent) = self.grid_domain(&value, arg)?;
+                let typed = |e: PrimExpr| counter_dtype.map_or(e.clone(), |dtype| prim::cast(dtype, e));
+                domains.push((typed(min), typed(extent)));
             }
         }
-        if let (Expr::Name(all), false) = (&*n.target, extents.len() == 1) {
-            let count = extents.len();
-            return self.grid_of_groups(&[(all, Some(count))], extents, &n.body);
+        if let (Expr::Name(all), false) = (&*n.target, domains.len() == 1) {
+            let count = domains.len();
+            return self.grid_of_groups(&[(all, Some(count))], domains, &n.body);
         }
         if let Expr::Tuple(tuple) = &*n.target
-            && let Some(groups) = groups_of(&tuple.elts, extents.len())
+            && let Some(groups) = groups_of(&tuple.elts, domains.len())
         {
-            return self.grid_of_groups(&groups, extents, &n.body);
+            return self.grid_of_groups(&groups, domains, &n.body);
         }
-        if extents.len() != targets.len() {
-            let message = format!("{} extents for {} counters", extents.len(), targets.len());
+        if domains.len() != targets.len() {
+            let message = format!("{} extents for {} counters", domains.len(), targets.len());
             return Err(self.error(Code::Arguments, message, call.range()));
         }
         let mut loops = Vec::with_capacity(targets.len());
-        for (target, extent) in targets.into_iter().zip(extents) {
-            loops.push((target, self.loop_var(target, extent.dtype()), extent));
+        for (target, domain) in targets.into_iter().zip(domains) {
+            loops.push((target, self.loop_var(target, domain.1.dtype()), domain));
         }
         let counters: Vec<_> =
-            loops.iter().map(|(target, var, extent)| (*target, PrimExpr::from(var), from_zero(extent))).collect();
+            loops.iter().map(|(target, var, domain)| (*target, PrimExpr::from(var), domain.clone())).collect();
         let body = self.loop_body(&counters, &n.body)?;
-        let nest = loops.into_iter().rev().fold(body, |body, (_, var, extent)| Stmt::serial(var, extent, body));
+        let nest = loops.into_iter().rev().fold(body, |body, (_, var, domain)| serial(var, domain, body));
         self.push(nest);
         Ok(())
     }
 
+    /// One argument of `T.grid`: an extent, or a pair of where the loop begins and ends.
+    fn grid_domain(&mut self, value: &Value, arg: &Expr) -> Parsed<Domain> {
+        let range = arg.range();
+        if let Value::Tuple(pair) = value
+            && let [first, end] = pair.as_slice()
+        {
+            let (min, end) = match self.operands(first, end) {
+                Some(pair) => pair,
+                None => (self.scalar(first, range)?, self.scalar(end, range)?),
+            };
+            let (min, end) = (self.counts(min, range)?, self.counts(end, range)?);
+            let extent = difference(&end, &min);
+            return Ok((min, extent));
+        }
+        let extent = self.scalar(value, range)?;
+        let extent = self.counts(extent, range)?;
+        Ok(from_zero(&extent))
+    }
+
     /// `for all in T.grid(…)`, `for *most, last in T.grid(…)`: a name for several counters, which are a tuple.
-    fn grid_of_groups(&mut self, groups: &[Group<'_>], extents: Vec<PrimExpr>, body: &[Py]) -> Parsed<()> {
+    fn grid_of_groups(&mut self, groups: &[Group<'_>], domains: Vec<Domain>, body: &[Py]) -> Parsed<()> {
         let mut names = groups.iter().flat_map(|(name, count)| match count {
             None => vec![name.id.to_string()],
             Some(count) => (0..*count).map(|place| format!("{}_{place}", name.id)).collect(),
         });
-        let mut loops = Vec::with_capacity(extents.len());
-        for extent in extents {
-            loops.push((Var::new(names.next().unwrap_or_default(), Type::prim(extent.dtype())), extent));
+        let mut loops = Vec::with_capacity(domains.len());
+        for domain in domains {
+            loops.push((Var::new(names.next().unwrap_or_default(), Type::prim(domain.1.dtype())), domain));
         }
         let depth = self.kernel.loops.len();
         let inner = self.scoped(|p| {
@@ -223,11 +242,11 @@ impl Parser<'_> {
                 };
                 value.into_iter().for_each(|value| p.define(&name.id, value));
             }
-            p.kernel.loops.extend(loops.iter().map(|(var, extent)| (var.clone(), from_zero(extent))));
+            p.kernel.loops.extend(loops.iter().cloned());
             p.tir_body(body)
         });
         self.kernel.loops.truncate(depth);
-        let nest = loops.into_iter().rev().fold(inner?, |body, (var, extent)| Stmt::serial(var, extent, body));
+        let nest = loops.into_iter().rev().fold(inner?, |body, (var, domain)| serial(var, domain, body));
         self.push(nest);
         Ok(())
     }
@@ -252,6 +271,12 @@ impl Parser<'_> {
 /// The domain of a loop that begins at zero.
 fn from_zero(extent: &PrimExpr) -> Domain {
     (prim::int_of(extent.dtype(), 0), extent.clone())
+}
+
+/// A plain loop over a domain.
+fn serial(var: Ref<Var>, (min, extent): Domain, body: Stmt) -> Stmt {
+    let (kind, thread_tag, annotations) = (ForKind::Serial, String::new(), Attrs::new());
+    Ref::new(For { var, min, extent, kind, thread_tag, annotations, body, step: None }).into()
 }
 
 /// A name of a loop's target, with the number of counters that it is a tuple of, where it is one.

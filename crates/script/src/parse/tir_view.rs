@@ -23,10 +23,8 @@ struct Seen {
 impl Parser<'_> {
     /// The address that a buffer is declared over.
     pub(super) fn address_argument(&mut self, call: &ast::ExprCall) -> Parsed<Option<PrimExpr>> {
-        let e = match call.arguments.find_keyword("data") {
-            None => return Ok(None),
-            Some(keyword) => &keyword.value,
-        };
+        // Behind the shape and the type, where it is not named.
+        let Some(e) = call.arguments.find_argument_value("data", 2) else { return Ok(None) };
         if let Expr::NoneLiteral(_) = e {
             return Ok(None);
         }

@@ -201,7 +201,7 @@ impl Parser<'_> {
         })
     }
 
-    fn types(&mut self, list: &[Expr]) -> Parsed<Vec<Type>> {
+    pub(super) fn types(&mut self, list: &[Expr]) -> Parsed<Vec<Type>> {
         list.iter().map(|e| self.ty(e)).collect()
     }
 

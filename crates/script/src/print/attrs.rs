@@ -57,7 +57,7 @@ impl Printer<'_> {
     }
 
     /// A map of indices as a function of Python.
-    fn index_map(&mut self, map: &relaxide_tir::IndexMap) -> String {
+    pub(super) fn index_map(&mut self, map: &relaxide_tir::IndexMap) -> String {
         self.uses_tir = true;
         self.names.push();
         let define = |v: &Ref<Var>| self.names.define(v.clone().into(), &v.name);

@@ -25,7 +25,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use relaxide_ffi::{DataType, ObjectRef, Ref};
 use relaxide_ir::{Buffer, IRModule, PrimExpr, Type, Var};
 use relaxide_relax::{Binding, BindingBlock, Expr, Function};
-use relaxide_tir::{BufferRegion, For, IterKind, IterVar, PrimFunc, Range, Stmt};
+use relaxide_tir::{BufferRegion, CommReducer, For, IndexMap, IterKind, IterVar, PrimFunc, Range, SBlock, Stmt};
 
 pub use lines::print_with_lines;
 use metadata::Metadata;
@@ -110,7 +110,8 @@ pub fn print_stmt(stmt: &Stmt) -> String {
     printer.out
 }
 
-/// A part of a kernel that is no statement and no scalar: a buffer, a box of one, an axis, a range. Nothing for other nodes.
+/// A part of a kernel that is no statement and no scalar: a buffer, a box of one, an axis, a range, a block, a reducer, a map of indices.
+/// Nothing for other nodes.
 pub fn print_part(node: &ObjectRef) -> Option<String> {
     let mut printer = Printer::new(None);
     printer.enter_tir();
@@ -123,6 +124,16 @@ pub fn print_part(node: &ObjectRef) -> Option<String> {
     }
     if let Some(range) = node.downcast_ref::<Range>() {
         return Some(printer.range("I.Range", &range.min, &range.extent));
+    }
+    if let Some(block) = node.downcast_ref::<SBlock>() {
+        printer.block_alone(block);
+        return Some(printer.out);
+    }
+    if let Some(reducer) = node.downcast_ref::<CommReducer>() {
+        return Some(printer.reducer(reducer));
+    }
+    if let Some(map) = node.downcast_ref::<IndexMap>() {
+        return Some(printer.index_map(map));
     }
     let axis = node.downcast_ref::<IterVar>()?;
     let kind = match axis.kind {

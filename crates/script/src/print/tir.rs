@@ -4,7 +4,7 @@ use relaxide_ffi::{DataType, Ref};
 use relaxide_ir::prim::{PrimVisitor, add, free_vars};
 use relaxide_ir::{AttrValue, Buffer, PrimExpr, Type, Var};
 use relaxide_tir::kernel_call::CALL_KERNEL;
-use relaxide_tir::tile::DEVICE_ENTRY;
+use relaxide_tir::tile::{DEVICE_ENTRY, HINT, HINT_MESSAGE, PERSISTENT_KERNEL};
 use relaxide_tir::{AllocBuffer, AttrStmt, BufferStore, For, ForKind, IfThenElse, PrimFunc, Stmt, StmtVisitor};
 
 use super::Printer;
@@ -28,12 +28,10 @@ impl Printer<'_> {
         self.names.push();
         let private = func.global_symbol().is_none();
         let blocks = has_blocks(&func.body) || func.attrs.bool("s_tir") == Some(true);
-        let options = match (private, blocks) {
-            (true, true) => "(private=True, s_tir=True)",
-            (true, false) => "(private=True)",
-            (false, true) => "(s_tir=True)",
-            (false, false) => "",
-        };
+        let persistent = func.attrs.bool(PERSISTENT_KERNEL) == Some(true);
+        let said = [("private", private), ("persistent", persistent), ("s_tir", blocks)];
+        let options: Vec<_> = said.iter().filter(|(_, on)| *on).map(|(name, _)| format!("{name}=True")).collect();
+        let options = if options.is_empty() { String::new() } else { format!("({})", options.join(", ")) };
         self.line(format!("@T.prim_func{options}"));
         let (params, matched) = self.signature(func);
         let ret = match &func.ret_type {
@@ -46,6 +44,7 @@ impl Printer<'_> {
         self.indent += 1;
         let start = self.out.len();
         let mut hidden = vec!["s_tir"];
+        hidden.extend(persistent.then_some(PERSISTENT_KERNEL));
         if func.global_symbol() == Some(name) {
             hidden.push("global_symbol");
         }
@@ -234,6 +233,16 @@ impl Printer<'_> {
 
     /// `with T.attr({key: value}):`, or `with T.attr(node, key, value):`.
     fn attr_block(&mut self, n: &Ref<AttrStmt>) {
+        if let (HINT, Some(AttrValue::Map(said))) = (n.key.as_str(), &n.node)
+            && let Some(message) = said.get(HINT_MESSAGE)
+        {
+            let others = said.iter().filter(|(name, _)| *name != HINT_MESSAGE);
+            let others: Vec<_> = others.map(|(name, value)| format!(", {name}={}", self.attr(value))).collect();
+            let message = self.attr(message);
+            self.mark_next(|| Stmt::Attr(n.clone()));
+            self.line(format!("with T.hint({message}{}):", others.concat()));
+            return self.nested_stmt(&n.body);
+        }
         let (key, value) = (quoted(&n.key), self.prim(&n.value));
         let said = match &n.node {
             None => format!("{{{key}: {value}}}"),

@@ -31,6 +31,27 @@ impl Printer<'_> {
             let predicate = self.prim(&realize.predicate);
             self.line(format!("T.where({predicate})"));
         }
+        self.block_inside(block);
+        self.names.pop();
+        self.indent -= 1;
+    }
+
+    /// A block without the values of its axes.
+    pub(super) fn block_alone(&mut self, block: &SBlock) {
+        self.line(format!("with T.sblock({}, no_realize=True):", quoted(&block.name)));
+        self.indent += 1;
+        self.names.push();
+        for axis in &block.iter_vars {
+            let (kind, domain) = (axis_kind(axis.kind), self.axis_domain(axis));
+            let name = self.axis_name(axis);
+            self.line(format!("{name} = T.axis.{kind}({domain})"));
+        }
+        self.block_inside(block);
+        self.names.pop();
+        self.indent -= 1;
+    }
+
+    fn block_inside(&mut self, block: &SBlock) {
         // Sub-buffers may appear in the regions, so they are named first and shown where the reader expects them.
         let reads = self.regions(&block.reads);
         let writes = self.regions(&block.writes);
@@ -41,8 +62,6 @@ impl Printer<'_> {
             self.line(format!("T.sblock_attr({attrs})"));
         }
         self.block_body(block);
-        self.names.pop();
-        self.indent -= 1;
     }
 
     fn block_body(&mut self, block: &SBlock) {
@@ -132,23 +151,20 @@ impl Printer<'_> {
                 rest = tail;
                 continue;
             }
-            let kind = match axis.kind {
-                IterKind::Spatial => "spatial",
-                IterKind::Reduce => "reduce",
-                IterKind::Scan => "scan",
-                IterKind::Opaque => "opaque",
-            };
-            let domain = if axis.min.is_int(0) {
-                self.prim(&axis.extent)
-            } else {
-                let end = add(&axis.min, &axis.extent);
-                format!("({}, {})", self.prim(&axis.min), self.prim(&end))
-            };
+            let (kind, domain) = (axis_kind(axis.kind), self.axis_domain(axis));
             let value = self.prim(value);
             let name = self.axis_name(axis);
             self.line(format!("{name} = T.axis.{kind}({domain}, {value})"));
             rest = tail;
         }
+    }
+
+    fn axis_domain(&mut self, axis: &IterVar) -> String {
+        if axis.min.is_int(0) {
+            return self.prim(&axis.extent);
+        }
+        let end = add(&axis.min, &axis.extent);
+        format!("({}, {})", self.prim(&axis.min), self.prim(&end))
     }
 
     fn axis_name(&mut self, axis: &IterVar) -> String {
@@ -198,6 +214,16 @@ fn is_root(realize: &SBlockRealize) -> bool {
         && block.match_buffers.is_empty()
         && block.annotations.is_empty()
         && realize.predicate.is_int(1)
+}
+
+/// What an axis of a kind is called behind `T.axis.`.
+fn axis_kind(kind: IterKind) -> &'static str {
+    match kind {
+        IterKind::Spatial => "spatial",
+        IterKind::Reduce => "reduce",
+        IterKind::Scan => "scan",
+        IterKind::Opaque => "opaque",
+    }
 }
 
 fn remap_letter(kind: IterKind) -> char {

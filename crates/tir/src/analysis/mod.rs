@@ -6,6 +6,7 @@
 
 pub mod affine;
 pub mod cost;
+pub mod effects;
 pub mod interval;
 pub mod iterators;
 pub mod reducer;

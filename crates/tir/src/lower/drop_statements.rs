@@ -8,7 +8,10 @@
 //! A value that is computed of an undefined one is undefined as well, and so is its store. An undefined value in an index, a
 //! condition or a call with an effect is refused: what the program would do is not known.
 
+use std::collections::HashSet;
+
 use relaxide_ffi::Ref;
+use relaxide_ir::Var;
 use relaxide_ir::pass::PassInfo;
 use relaxide_ir::prim::{PrimExpr, PrimMutator, PrimVisitor, any};
 
@@ -35,33 +38,64 @@ fn skip_assertions(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
     Ok(without(func, |stmt| matches!(stmt, Stmt::Assert(_))))
 }
 
-/// A kernel that stores nothing undefined.
+/// A kernel that stores nothing undefined, and gives no name to it.
 fn remove_undefined_stores(func: &PrimFunc) -> Result<PrimFunc, LowerError> {
-    let kept = without(func, |stmt| matches!(stmt, Stmt::Store(n) if has_undef(&n.value) && !effects(&n.value)));
-    struct Left(Option<String>);
-    impl PrimVisitor for Left {
-        fn visit_prim(&mut self, e: &PrimExpr) {
-            if is_call(e, "tirx.undef") {
-                self.0.get_or_insert("an undefined value is used in an index, a condition or a call".into());
-            }
-            self.walk_prim(e);
-        }
+    let mut names = Undefined::default();
+    names.visit_stmt(&func.body);
+    if names.in_index {
+        return Err(LowerError::Refused("an undefined value is used in an index, a condition or a call".into()));
     }
-    impl StmtVisitor for Left {}
-    let mut left = Left(None);
+    let undefined = |e: &PrimExpr| names.is_undefined(e) && !effects(e);
+    let kept = without(func, |stmt| match stmt {
+        Stmt::Store(n) => undefined(&n.value),
+        Stmt::Bind(n) => undefined(&n.value),
+        _ => false,
+    });
+    let mut left = Undefined { names: names.names.clone(), ..Undefined::default() };
     left.visit_stmt(&kept.body);
-    match left.0 {
-        Some(message) => Err(LowerError::Refused(message)),
-        None => no_op::remove_no_ops(&kept),
+    match left.is_used {
+        true => Err(LowerError::Refused("an undefined value is used in an index, a condition or a call".into())),
+        false => no_op::remove_no_ops(&kept),
+    }
+}
+
+/// The names of undefined values, and where these are used.
+#[derive(Default)]
+struct Undefined {
+    names: HashSet<Ref<Var>>,
+    in_index: bool,
+    is_used: bool,
+}
+
+impl Undefined {
+    fn is_undefined(&self, e: &PrimExpr) -> bool {
+        any(e, |e| is_call(e, "tirx.undef") || e.as_var().is_some_and(|var| self.names.contains(var)))
+    }
+}
+
+impl PrimVisitor for Undefined {
+    fn visit_prim(&mut self, e: &PrimExpr) {
+        if let PrimExpr::Load(n) = e {
+            self.in_index |= n.indices.iter().any(|index| self.is_undefined(index));
+        }
+        self.is_used |= is_call(e, "tirx.undef") || e.as_var().is_some_and(|var| self.names.contains(var));
+        self.walk_prim(e);
+    }
+}
+
+impl StmtVisitor for Undefined {
+    fn visit_stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Bind(n) if self.is_undefined(&n.value) => drop(self.names.insert(n.var.clone())),
+            Stmt::Store(n) => self.in_index |= n.indices.iter().any(|index| self.is_undefined(index)),
+            _ => {}
+        }
+        self.walk_stmt(stmt);
     }
 }
 
 fn is_call(e: &PrimExpr, name: &str) -> bool {
     matches!(e, PrimExpr::Call(n) if n.op == name)
-}
-
-fn has_undef(e: &PrimExpr) -> bool {
-    any(e, |e| is_call(e, "tirx.undef"))
 }
 
 /// Whether evaluating an expression does more than to give a value.

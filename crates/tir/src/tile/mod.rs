@@ -25,6 +25,15 @@ pub(crate) use walk::{mutated, visit};
 /// The attribute over the part of a kernel that runs on the device.
 pub const DEVICE_ENTRY: &str = "tirx.device_entry";
 
+/// The attribute that tells a reader something of the statements under it: what it is about is a map of texts and numbers.
+pub const HINT: &str = "tirx_hint";
+
+/// The text of a [`HINT`].
+pub const HINT_MESSAGE: &str = "message";
+
+/// The attribute of kernels whose blocks stay and take one tile after another.
+pub const PERSISTENT_KERNEL: &str = "tirx.persistent_kernel";
+
 /// The prefix of the names of tile primitives.
 pub const TILE_PREFIX: &str = "tirx.tile.";
 

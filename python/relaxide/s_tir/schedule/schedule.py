@@ -13,6 +13,10 @@ from .state import ScheduleState
 from .trace import Trace
 
 
+#: How much an error tells of the kernel: all, what is wrong, or nothing.
+_LEVELS = ("detail", "fast", "none")
+
+
 def _seed_of(seed):
     if seed is None or seed == -1:
         return random.randint(1, 2147483647)
@@ -28,7 +32,8 @@ class Schedule(RegionSteps, _core.Schedule):
 
     Blocks and loops are named by random variables, which steps take and give. A step that would change what a kernel
     computes raises a ``ScheduleError`` that says why, and leaves the schedule as it was. ``seed`` fixes what is drawn at
-    random. ``enable_check=False`` trusts steps of which legality is asked of the caller.
+    random. ``enable_check=False`` trusts steps of which legality is asked of the caller. ``error_render_level`` is how much an error
+    tells: ``"detail"`` shows the kernel, ``"fast"`` says what is wrong alone, ``"none"`` that a step was not legal.
     """
 
     #: What marks of loops and blocks can be.
@@ -38,7 +43,11 @@ class Schedule(RegionSteps, _core.Schedule):
     def __new__(cls, mod, *, seed=None, debug_mask="none", error_render_level="detail", enable_check=True):
         if isinstance(mod, PrimFunc):
             mod = IRModule({"main": mod})
-        return super().__new__(cls, mod, _seed_of(seed), enable_check)
+        if error_render_level not in _LEVELS:
+            raise ValueError(f"error_render_level is one of {', '.join(_LEVELS)}, not {error_render_level!r}")
+        made = super().__new__(cls, mod, _seed_of(seed), enable_check)
+        made._level = error_render_level
+        return made
 
     @staticmethod
     def _create_non_traced(mod, **options):
@@ -48,6 +57,7 @@ class Schedule(RegionSteps, _core.Schedule):
         return made
 
     _is_traced = True
+    _level = "detail"
 
     @property
     def trace(self):
@@ -72,7 +82,7 @@ class Schedule(RegionSteps, _core.Schedule):
     def copy(self):
         """A schedule at the same point; random variables of this one are good for it."""
         copied = self._copy(type(self))
-        copied._is_traced = self._is_traced
+        copied._is_traced, copied._level = self._is_traced, self._level
         return copied
 
     def seed(self, seed):
@@ -121,14 +131,24 @@ class Schedule(RegionSteps, _core.Schedule):
         """The block of a name, of which the trace does not tell."""
         return self.copy().get_sblock(block) if isinstance(block, str) else block
 
+    def _told(self, name, inputs, attrs, decision):
+        """What a step gives; an error says as much of the kernel as the schedule was asked to tell."""
+        try:
+            return self._step(name, list(inputs), list(attrs), decision)
+        except ScheduleError as error:
+            if self._level == "detail":
+                raise
+            told = str(error).split("\n")[0] if self._level == "fast" else f"`{name}` cannot be executed (not rendered)"
+            raise type(error)(told) from None
+
     def _one(self, name, inputs=(), attrs=(), decision=None):
-        return self._step(name, list(inputs), list(attrs), decision)[0]
+        return self._told(name, inputs, attrs, decision)[0]
 
     def _list(self, name, inputs=(), attrs=(), decision=None):
-        return list(self._step(name, list(inputs), list(attrs), decision))
+        return list(self._told(name, inputs, attrs, decision))
 
     def _only(self, name, inputs=(), attrs=()):
-        self._step(name, list(inputs), list(attrs), None)
+        self._told(name, inputs, attrs, None)
 
     # Numbers.
 
@@ -157,7 +177,7 @@ class Schedule(RegionSteps, _core.Schedule):
             func_name = self._working_on
             if func_name is None:
                 raise ValueError(
-                    "The schedule works on no function: its module has several and none is `main`. "
+                    "The schedule does not know which function to be working on: its module has several and none is `main`. "
                     "`work_on` chooses one, or `func_name` says which."
                 )
         return self._one("GetSBlock", (), (name, func_name))

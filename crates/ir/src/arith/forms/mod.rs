@@ -32,7 +32,7 @@ use relaxide_ffi::{DataType, Ref};
 
 use super::sum::is_index;
 use super::{Analyzer, Quotients, same};
-use crate::prim::{self, Binary, BufferLoad, Let, PrimCall};
+use crate::prim::{self, Binary, BufferLoad, Let, PrimCall, PrimVisitor};
 use crate::{BinaryOp, PrimExpr};
 use matching::{Bindings, calculate, find};
 use term::{Condition, Node, Rule, Term};
@@ -83,11 +83,20 @@ impl Analyzer {
     /// The canonical form of what [`rewrite`](Analyzer::rewrite) makes of an expression, which kernels of the compute language have in TVM.
     pub fn rewrite_and_simplify(&mut self, e: &PrimExpr) -> PrimExpr {
         let form = self.rewrite(e);
-        self.simplify_as_tvm(&form)
+        self.canonical_as_tvm(&form)
+    }
+
+    /// The canonical form of what [`rewrite`](Analyzer::rewrite) makes of an expression, or that itself where the canonical form is longer or
+    /// has the same parts in another order: sums keep the order that they were written in, and products of sums stay.
+    pub fn simplify_as_tvm(&mut self, e: &PrimExpr) -> PrimExpr {
+        let form = self.rewrite(e);
+        let canonical = self.canonical_as_tvm(&form);
+        let (long, short) = (prim::count_parts(&canonical), prim::count_parts(&form));
+        if long > short || long == short && pieces(&canonical) == pieces(&form) { form } else { canonical }
     }
 
     /// As [`simplify`](Analyzer::simplify), with quotients where TVM has them.
-    pub fn simplify_as_tvm(&mut self, e: &PrimExpr) -> PrimExpr {
+    pub fn canonical_as_tvm(&mut self, e: &PrimExpr) -> PrimExpr {
         // What was found under the other forms does not hold here.
         let answers = std::mem::take(&mut self.answers);
         self.quotients = Quotients::Outside;
@@ -103,6 +112,26 @@ impl Analyzer {
         let mut rewriter = Rewriter { analyzer: self, steps: MAX_STEPS, counts: RewriteCounts::default() };
         (rewriter.any(e), rewriter.counts)
     }
+}
+
+/// What an expression is made of, whatever the order.
+fn pieces(e: &PrimExpr) -> Vec<String> {
+    struct Pieces(Vec<String>);
+    impl PrimVisitor for Pieces {
+        fn visit_prim(&mut self, e: &PrimExpr) {
+            match e {
+                PrimExpr::Binary(n) => self.0.push(format!("{:?}", n.op)),
+                PrimExpr::Call(n) => self.0.push(n.op.clone()),
+                PrimExpr::Int(_) | PrimExpr::Float(_) | PrimExpr::Var(_) => self.0.push(e.to_string()),
+                _ => {}
+            }
+            self.walk_prim(e);
+        }
+    }
+    let mut pieces = Pieces(Vec::new());
+    pieces.visit_prim(e);
+    pieces.0.sort();
+    pieces.0
 }
 
 /// How much work [`Analyzer::rewrite_counted`] did.

@@ -132,7 +132,7 @@ impl Lower<'_> {
             out.insert(0, Ref::new(VarBinding { var: none, value }).into());
         }
         let checks = Ref::new(BindingBlock { bindings: out, dataflow: false });
-        let blocks = std::iter::once(checks).chain(body.blocks.iter().cloned()).collect();
+        let blocks = joined(std::iter::once(checks).chain(body.blocks.iter().cloned()));
         let body = Ref::new(SeqExpr { blocks, body: body.body.clone() });
         Ref::new(Function { body, ..Function::clone(f) })
     }
@@ -167,7 +167,7 @@ impl Lower<'_> {
         matching::check_cast(&body.body, &known, &f.ret_ty, &context, &mut out, &mut pending);
         self.match_all(pending, &mut out);
         let checks = Ref::new(BindingBlock { bindings: out, dataflow: false });
-        let blocks = body.blocks.iter().cloned().chain([checks]).collect();
+        let blocks = joined(body.blocks.iter().cloned().chain([checks]));
         Ref::new(SeqExpr { blocks, body: body.body.clone() })
     }
 
@@ -276,6 +276,21 @@ impl ExprMutator for Lower<'_> {
             if out.is_empty() { Vec::new() } else { vec![Ref::new(BindingBlock { bindings: out, dataflow: false })] };
         Ref::new(SeqExpr { blocks, body })
     }
+}
+
+/// Blocks in a row, plain ones as one.
+fn joined(blocks: impl Iterator<Item = Ref<BindingBlock>>) -> Vec<Ref<BindingBlock>> {
+    let mut made: Vec<Ref<BindingBlock>> = Vec::new();
+    for block in blocks {
+        match made.last_mut() {
+            Some(last) if !last.dataflow && !block.dataflow => {
+                let bindings = last.bindings.iter().chain(&block.bindings).cloned().collect();
+                *last = Ref::new(BindingBlock { bindings, dataflow: false });
+            }
+            _ => made.push(block),
+        }
+    }
+    made
 }
 
 impl Lower<'_> {

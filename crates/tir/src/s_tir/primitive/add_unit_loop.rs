@@ -25,13 +25,8 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
         Err(_) => sch.loop_ref(&call.loop_(0)?)?,
     };
     place.scope()?;
-    let dtype = match place.stmt() {
-        Stmt::For(n) => n.var.dtype(),
-        _ => {
-            let first = place.realize()?.block.iter_vars.first().map(|iter| iter.var.dtype());
-            first.unwrap_or(relaxide_ir::DataType::int(32))
-        }
-    };
+    // Its counter is used nowhere, so that the types of the loops around it do not matter.
+    let dtype = relaxide_ir::DataType::int(32);
     let var = Var::prim("u", dtype);
     let unit = Stmt::serial(var.clone(), prim::int_of(dtype, 1), place.stmt().clone());
     let body = replace(&sch.func(&place.func)?.body, &[(place.stmt().clone(), unit)]);

@@ -47,6 +47,7 @@ fn apply(sch: &mut Schedule, call: &mut Call<'_>) -> Result<Vec<Value>, Schedule
     let mut analyzer = analyzer_at(&outer.tree, outer.node);
     let product = loops.iter().fold(prim::int_of(dtype, 1), |p, l| prim::mul(p, prim::cast(dtype, l.extent.clone())));
     let extent = analyzer.simplify_as_tvm(&product);
+    analyzer.bind(&fused, prim::int_of(dtype, 0), extent.clone());
     let body = substitute_stmt(&inner.for_loop()?.body, &parts(&fused, &loops, &mut analyzer));
     let nest = Stmt::serial(fused.clone(), extent, body);
     let nest = simplify_bindings(&nest, &outer.tree, outer.node, keep_unit);
@@ -62,7 +63,7 @@ fn counter_type(loops: &[Ref<For>]) -> DataType {
     if count.is_some_and(|count| !prim::holds(widest, count)) { DataType::int(64) } else { widest }
 }
 
-/// The counters of the loops, as digits of the one counter.
+/// The counters of the loops, as digits of the one counter, whose range is known: the digit of a loop of one iteration is 0.
 fn parts(fused: &Ref<Var>, loops: &[Ref<For>], analyzer: &mut Analyzer) -> VarMap {
     let mut inner = prim::int_of(fused.dtype(), 1);
     let mut values = VarMap::new();
@@ -70,6 +71,8 @@ fn parts(fused: &Ref<Var>, loops: &[Ref<For>], analyzer: &mut Analyzer) -> VarMa
         let count = analyzer.simplify_as_tvm(&prim::mul(inner.clone(), prim::cast(fused.dtype(), l.extent.clone())));
         let from_here = if i == 0 { fused.into() } else { prim::floormod(PrimExpr::from(fused), count.clone()) };
         let digit = if inner.is_int(1) { from_here } else { prim::floordiv(from_here, inner) };
+        let bounds = analyzer.bounds(&digit);
+        let digit = if (bounds.min, bounds.max) == (Some(0), Some(0)) { prim::int_of(fused.dtype(), 0) } else { digit };
         values.insert(l.var.clone(), prim::cast(l.var.dtype(), digit));
         inner = count;
     }

@@ -42,6 +42,12 @@ pub(super) fn index_axes(block: &SBlock, store: &BufferStore) -> Result<Vec<(usi
         }
     }
     let used = free_vars(&store.value);
+    // Along a dimension of one element, an axis of one value is the index.
+    let zeros = (0..store.indices.len()).filter(|d| store.indices[*d].is_int(0));
+    let missing = |i: &&Ref<IterVar>| i.extent.is_int(1) && i.min.is_int(0) && used.contains(&i.var);
+    let units: Vec<Ref<Var>> = block.iter_vars.iter().filter(missing).map(|i| i.var.clone()).collect();
+    let units = units.into_iter().filter(|var| axes.iter().all(|(_, v)| v != var)).collect::<Vec<_>>();
+    axes.extend(zeros.zip(units));
     let free = block.iter_vars.iter().find(|i| used.contains(&i.var) && axes.iter().all(|(_, v)| *v != i.var));
     match free.filter(|iter| !iter.extent.is_int(1)) {
         Some(iter) => {

@@ -221,8 +221,8 @@ fn inside(
         let Some(value) = at.get(&iter.var) else { continue };
         let value = analyzer.simplify_as_tvm(&substitute(value, &values));
         let low = prim::le(prim::int_of(value.dtype(), 0), value.clone());
-        conditions.push(analyzer.simplify_as_tvm(&low));
-        conditions.push(analyzer.simplify_as_tvm(&prim::lt(value, iter.extent.clone())));
+        conditions.push(analyzer.canonical_as_tvm(&low));
+        conditions.push(analyzer.canonical_as_tvm(&prim::lt(value, iter.extent.clone())));
     }
     let open = conditions.into_iter().filter(|e| !e.is_int(1));
     Ok(open.reduce(prim::and).unwrap_or_else(|| prim::boolean(true)))

@@ -137,7 +137,7 @@ fn complete(
     }
     let above = prim::add(prim::cast(dtype, loop_.extent.clone()), prim::sub(product.clone(), prim::int_of(dtype, 1)));
     let open = prim::floordiv(above, product.clone());
-    let open = if product.as_int().is_some() { open } else { analyzer.simplify_as_tvm(&open) };
+    let open = analyzer.simplify_as_tvm(&open);
     Ok(given.iter().map(|f| f.as_ref().map_or_else(|| open.clone(), |f| prim::cast(dtype, f.clone()))).collect())
 }
 

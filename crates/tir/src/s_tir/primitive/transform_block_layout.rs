@@ -116,7 +116,7 @@ pub(super) fn is_trivial(realize: &SBlockRealize, loops: &[Ref<For>]) -> bool {
 }
 
 fn new_axes(block: &SBlock, map: &IndexMap, extents: &[PrimExpr]) -> Result<Vec<Ref<IterVar>>, ScheduleError> {
-    let dtype = block.iter_vars.first().map_or(relaxide_ir::DataType::int(64), |i| i.var.dtype());
+    let of_block = block.iter_vars.first().map_or(relaxide_ir::DataType::int(64), |i| i.var.dtype());
     let mut axes = Vec::with_capacity(extents.len());
     for (d, (index, extent)) in map.final_indices.iter().zip(extents).enumerate() {
         let used = free_vars(index);
@@ -127,6 +127,8 @@ fn new_axes(block: &SBlock, map: &IndexMap, extents: &[PrimExpr]) -> Result<Vec<
             let reason = format!("axis {d} of the new block would be made of axes of several kinds");
             return Err(ScheduleError::at_block(block, reason).with_help("keep spatial and reduction axes apart"));
         }
+        // A number says its own type; an index that is computed is of the type of the block's axes.
+        let dtype = if used.is_empty() { index.dtype() } else { of_block };
         let extent = prim::cast(dtype, Analyzer::new().simplify_as_tvm(extent));
         axes.push(Ref::new(IterVar {
             var: Var::prim(format!("v{d}"), dtype),

@@ -306,7 +306,7 @@ def is_broadcast_epilogue(sch, block, epilogue):
     """Whether a block reads the result of another in every value of an axis that the result does not have."""
     written = {region.buffer for region in sch.get(block).writes}
     node = sch.get(epilogue)
-    axes = {axis.var for axis in node.iter_vars if getattr(axis.extent, "value", None) != 1}
+    axes = {axis.var for axis in node.iter_vars}
     for read in node.reads:
         if read.buffer in written:
             return len(collect_block_iter_vars_used_in_access_region(node, read.region) & axes) < len(axes)

@@ -1,8 +1,10 @@
 """The rule for reductions."""
 
+from dataclasses import dataclass
+
 from ....tirx import PrimFunc
 from ...schedule import Schedule, ScheduleError
-from ..analysis import normalize_prim_func
+from ..analysis import is_broadcast_epilogue, normalize_prim_func
 from ..analysis.gemv import access_order, get_reduction_expr
 from ..base import suggest_threads_per_block, try_inline_contiguous_spatial
 from .base import GPUScheduleRule
@@ -25,52 +27,112 @@ class Reduction(GPUScheduleRule):
         if not info.is_reduction() or len(block.writes) != 1 or get_reduction_expr(block) is None:
             return None
         try:
-            inner = _fused(sch, info)
-            if inner is None:
+            loops = _Loops.of(sch, info)
+            if loops is None:
                 return None
-            schedule = _over_rows if inner else _over_columns
-            return schedule(sch, target, info.block_rv, epilogue)
+            schedule = _over_rows if loops.is_inner_reduced else _over_columns
+            return schedule(sch, target, info.block_rv, loops, epilogue)
         except (ScheduleError, ValueError):
             return None
 
 
-def _fused(sch, info):
-    """Make one loop of the results and one of what is reduced; whether the innermost index of the largest read is a reduced one."""
-    order = access_order(sch.get(info.block_rv))
-    kinds = {axis.var: axis.kind for axis in info.iters}
-    if not order or set(info.dom_kind()) - {"S", "R"} or any(var not in kinds for var, _ in order):
-        return None
-    spatial = [axis.loop_rv for axis in info.iters if axis.kind == "S"]
-    reduced = [axis.loop_rv for axis in info.iters if axis.kind == "R"]
-    if not reduced:
-        return None
-    if not spatial:
-        spatial = [sch.add_unit_loop(info.block_rv)]
-    sch.reorder(*spatial, *reduced)
-    sch.fuse(*spatial)
-    sch.fuse(*reduced)
-    return kinds[order[-1][0]] == "R"
+@dataclass
+class _Loops:
+    """The loops of a reduction: one of the results, one of what is reduced, and one of what a thread does at once.
+
+    ``order`` has the axes of the results in the order in which the largest read goes through memory, by their numbers. Where so many
+    neighbours of one of these axes read one element, ``packed`` is their number, and ``at`` the place of the axis in the order.
+    """
+
+    is_inner_reduced: bool
+    order: list
+    packed: int = 1
+    at: int = 0
+
+    @staticmethod
+    def of(sch, info):
+        """The loops, made of those of the axes; ``None`` where the largest read does not go through memory along axes."""
+        places = access_order(sch.get(info.block_rv))
+        axes = {axis.var: axis for axis in info.iters}
+        if not places or set(info.dom_kind()) - {"S", "R"} or any(var not in axes for var, _ in places):
+            return None
+        named = [var for var, _ in places]
+        places = places + [(axis.var, 1) for axis in info.iters if axis.kind == "S" and axis.var not in named]
+        missing = [axis for axis in info.iters if axis.kind == "R" and axis.var not in named]
+        if len(set(named)) != len(named) or missing or not any(axis.kind == "R" for axis in info.iters):
+            return None
+        spatial, reduced, once = [], [], None
+        made = _Loops(axes[named[-1]].kind == "R", [])
+        for var, factor in places:
+            axis = axes[var]
+            loop = axis.loop_rv
+            if factor > 1 and once is not None:
+                return None
+            if factor > 1:
+                loop, once = sch.split(loop, factors=[None, factor])
+            if factor > 1 and axis.kind == "S":
+                made.packed, made.at = factor, len(spatial)
+            (reduced if axis.kind == "R" else spatial).append(loop)
+        results = [axis.var for axis in info.iters if axis.kind == "S"]
+        made.order = [results.index(var) for var, _ in places if axes[var].kind == "S"]
+        spatial = spatial or [sch.add_unit_loop(info.block_rv)]
+        once = once or sch.add_unit_loop(info.block_rv)
+        sch.reorder(*spatial, *reduced, once)
+        sch.fuse(*spatial)
+        sch.fuse(*reduced)
+        return made
+
+    def written_back(self, sch, results):
+        """``(one loop over the results, what a thread writes of them at once)`` of the loops of the block that writes them."""
+        if self.packed == 1:
+            return sch.fuse(*results), None
+        results = [results[index] for index in self.order]
+        results[self.at], once = sch.split(results[self.at], factors=[None, self.packed])
+        sch.reorder(*results, once)
+        return sch.fuse(*results), once
 
 
-def _over_rows(sch, target, block, epilogue):
+def _over_rows(sch, target, block, loops, epilogue):
     """Threads along what is reduced."""
-    _, reduced = sch.get_loops(block)
-    threads = sharing(sch, target, reduced)
+    _, reduced, _ = sch.get_loops(block)
+    threads = _dividing(sch, reduced, suggest_threads_per_block(target, [sch.get(reduced)])[0])
     _, tx = sch.split(reduced, factors=[None, threads])
     parts = sch.rfactor(tx, 0)
-    loops = sch.get_loops(parts)
-    thread, bx, own = _named(sch, parts, loops)
+    bx, own, thread, _ = sch.get_loops(parts)
     sch.reorder(bx, thread, own)
     sch.bind(bx, "blockIdx.x")
     sch.bind(thread, "threadIdx.x")
-    sch.annotate(own, ann_key="pragma_auto_unroll_max_step", ann_val=256)
-    sch.annotate(own, ann_key="pragma_unroll_explicit", ann_val=1)
+    sch.annotate(thread, ann_key="pragma_auto_unroll_max_step", ann_val=256)
+    sch.annotate(thread, ann_key="pragma_unroll_explicit", ann_val=1)
     sch.set_scope(parts, 0, "local")
     sch.decompose_reduction(parts, own)
     sch.reverse_compute_at(block, bx, preserve_unit_loops=True)
-    sch.bind(sch.get_loops(block)[-1], "threadIdx.x")
-    _finish(sch, block, epilogue, bx, threads)
+    _, thread, *results = sch.get_loops(block)
+    result, once = loops.written_back(sch, results)
+    sch.reorder(*([result, thread] if once is None else [result, thread, once]))
+    sch.bind(thread, "threadIdx.x")
+    if epilogue is not None:
+        sch.reverse_compute_at(epilogue, bx, preserve_unit_loops=True)
+        if is_broadcast_epilogue(sch, block, epilogue):
+            _shared(sch, block, epilogue, 1, threads)
+        else:
+            sch.set_scope(block, 0, "local")
     return sch
+
+
+def _dividing(sch, loop, threads):
+    """As many threads as are asked for, or fewer where the length of the loop is a number that they do not divide."""
+    length = getattr(sch.get(loop).extent, "value", None)
+    return threads if length is None or length % threads == 0 else sharing(sch, None, loop)
+
+
+def _shared(sch, block, epilogue, outer, threads):
+    """The threads of a block share what follows the reduction, which reads its results more than once; ``outer`` loops stay."""
+    sch.set_scope(block, 0, "shared")
+    own = sch.get_loops(epilogue)[outer:]
+    fused = sch.fuse(*own) if own else sch.add_unit_loop(epilogue)
+    _, tx = sch.split(fused, factors=[None, threads])
+    sch.bind(tx, "threadIdx.x")
 
 
 def sharing(sch, target, loop, most=256):
@@ -81,44 +143,42 @@ def sharing(sch, target, loop, most=256):
     return max(count for count in range(1, min(most, length) + 1) if length % count == 0)
 
 
-def _named(sch, parts, loops):
-    """The loops of the parts: over threads, results, and what a thread adds up."""
-    from ...meta_schedule.schedule_rule._blocks import loop_kinds
-
-    kinds = loop_kinds(sch, parts)
-    own = [loop for loop, kind in zip(loops, kinds) if kind == "R"]
-    spatial = [loop for loop, kind in zip(loops, kinds) if kind != "R"]
-    if len(own) != 1 or len(spatial) != 2:
-        raise ValueError("the parts have other loops than over threads, results and the rest")
-    # The split loop stands behind that of the results.
-    return spatial[1], spatial[0], own[0]
-
-
-def _over_columns(sch, target, block, epilogue):
+def _over_columns(sch, target, block, loops, epilogue):
     """Threads along the results, and along what is reduced."""
-    spatial, reduced = sch.get_loops(block)
-    tx, ty = 16, sharing(sch, target, reduced, 16)
-    bx, inner = sch.split(spatial, factors=[None, tx])
+    spatial, reduced, _ = sch.get_loops(block)
+    # Where nobody knows how many results there are, a block computes one.
+    is_known = getattr(sch.get(spatial).extent, "value", None) is not None
+    tx, ty = sharing(sch, target, spatial, 16) if is_known else 1, sharing(sch, target, reduced, 16)
+    sch.split(spatial, factors=[None, tx])
     _, thread = sch.split(reduced, factors=[None, ty])
     parts = sch.rfactor(thread, 0)
-    from ...meta_schedule.schedule_rule._blocks import loop_kinds
-
-    loops, kinds = sch.get_loops(parts), loop_kinds(sch, parts)
-    own = [loop for loop, kind in zip(loops, kinds) if kind == "R"]
-    outer, row, column = [loop for loop, kind in zip(loops, kinds) if kind != "R"]
-    sch.reorder(outer, row, column, *own)
+    outer, row, own, column, _ = sch.get_loops(parts)
+    sch.reorder(outer, row, column, own)
+    sch.bind(row, "threadIdx.x")
+    sch.bind(column, "threadIdx.y")
     sch.bind(outer, "blockIdx.x")
-    sch.bind(row, "threadIdx.x")
-    sch.bind(column, "threadIdx.y")
-    sch.annotate(own[0], ann_key="pragma_auto_unroll_max_step", ann_val=256)
-    sch.annotate(own[0], ann_key="pragma_unroll_explicit", ann_val=1)
     sch.set_scope(parts, 0, "local")
-    sch.decompose_reduction(parts, own[0])
+    sch.decompose_reduction(parts, own)
     sch.reverse_compute_at(block, outer, preserve_unit_loops=True)
-    row, column = sch.get_loops(block)[-2:]
-    sch.bind(row, "threadIdx.x")
-    sch.bind(column, "threadIdx.y")
-    _finish(sch, block, epilogue, outer, tx)
+    _, thread, *results = sch.get_loops(block)
+    result, once = loops.written_back(sch, results)
+    sch.reorder(*([result, thread] if once is None else [result, once, thread]))
+    sch.bind(result, "threadIdx.x")
+    sch.bind(thread, "threadIdx.y")
+    if epilogue is None:
+        return sch
+    sch.reverse_compute_at(epilogue, outer, preserve_unit_loops=True)
+    if is_broadcast_epilogue(sch, block, epilogue):
+        sch.set_scope(block, 0, "shared")
+        own = sch.get_loops(epilogue)[1:]
+        _, tx, ty = sch.split(sch.fuse(*own), factors=[None, tx, ty])
+        sch.bind(tx, "threadIdx.x")
+        sch.bind(ty, "threadIdx.y")
+    else:
+        # Each thread of a row has its own result.
+        sch.set_scope(block, 0, "local")
+        thread, _ = sch.split(sch.fuse(*sch.get_loops(epilogue)[1:]), factors=[tx, None])
+        sch.bind(thread, "threadIdx.x")
     return sch
 
 

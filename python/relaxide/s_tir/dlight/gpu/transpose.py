@@ -1,11 +1,14 @@
 """The rule for matrices whose two axes are exchanged."""
 
 from ....tirx import BufferLoad, BufferStore, PrimFunc, Var
-from ...schedule import Schedule
+from ...schedule import Schedule, ScheduleError
 from ..analysis import normalize_prim_func
+from ..analysis.gemv import access_order
 from ..base import try_inline_contiguous_spatial
 from .base import GPUScheduleRule
 
+#: How many elements one thread stores at once at most.
+_LANES = 4
 #: ``(threads along x, threads along y, steps of unrolled loops)`` by kind of device.
 _SHAPES = {"cuda": (16, 8, 256), "opencl": (16, 8, 64)}
 
@@ -42,29 +45,39 @@ class Transpose(GPUScheduleRule):
                 break
             if not infos[index].is_injective():
                 return None
-        # What stands in front of it must be computed inside of it.
-        if found is None or try_inline_contiguous_spatial(sch, infos[:found]):
+        # What stands in front of it must be computed inside of it; the last of these blocks is when the tile is read.
+        if found is None or try_inline_contiguous_spatial(sch, infos[: max(found - 1, 0)]):
             return None
-        block = infos[found].block_rv
+        block, before = infos[found].block_rv, infos[found - 1].block_rv if found else None
         loops = sch.get_loops(block)
-        if len(loops) != 2:
+        order = access_order(sch.get(before)) if found else [(None, 1)]
+        if len(loops) != 2 or order is None:
             return None
-        self._tile(sch, block, loops, across, down, steps)
+        try:
+            self._tile(sch, block, loops, across, down, steps, order[0][1] if order else 1)
+            if before is not None:
+                sch.compute_inline(before)
+        except ScheduleError:
+            return None
         return sch
 
     @staticmethod
-    def _tile(sch, block, loops, across, down, steps):
-        i, inner = sch.split(loops[0], factors=[None, 1], preserve_unit_iters=True)
+    def _tile(sch, block, loops, across, down, steps, packed):
+        """``packed`` neighbours of the first axis read one element, and are one thread's."""
+        i, inner = sch.split(loops[0], factors=[None, packed], preserve_unit_iters=True)
         (bi, ti), (bj, tj) = (
             sch.split(loop, factors=[None, count], preserve_unit_iters=True) for loop, count in ((i, down), (loops[1], across))
         )
         sch.reorder(bi, bj, ti, tj, inner)
         for loop, thread in ((bi, "blockIdx.y"), (bj, "blockIdx.x"), (ti, "threadIdx.y"), (tj, "threadIdx.x")):
             sch.bind(loop, thread)
-        sch.split(inner, factors=[None, 1])
+        lanes = min(packed, _LANES)
+        _, inner = sch.split(inner, factors=[None, lanes])
+        if lanes > 1:
+            sch.vectorize(inner)
         tile = sch.cache_read(block, read_buffer_index=0, storage_scope="shared")
         sch.compute_at(tile, bj)
-        _, ty, tx, unit = sch.split(sch.fuse(*sch.get_loops(tile)[2:]), factors=[None, down, across, 1])
+        _, ty, tx, unit = sch.split(sch.fuse(*sch.get_loops(tile)[2:]), factors=[None, down, across, packed])
         sch.bind(ty, "threadIdx.y")
         sch.bind(tx, "threadIdx.x")
         sch.unroll(unit)

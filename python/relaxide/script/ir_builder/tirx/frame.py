@@ -172,15 +172,15 @@ class AssertFrame(TIRFrame):
 class AttrFrame(TIRFrame):
     """Statements under attributes."""
 
-    def __init__(self, attrs):
+    def __init__(self, attrs, node=None):
         super().__init__()
-        self.attrs = attrs
+        self.attrs, self.node = attrs, node
 
     def exit(self):
         """The attributes around the statements."""
         body = self.body()
         for key, value in reversed(self.attrs):
-            body = AttrStmt(None, key, value, body)
+            body = AttrStmt(self.node, key, value, body)
         put(body)
 
 

@@ -343,12 +343,11 @@ let = Let = LetStmt = bind
 
 
 def attr(node, attr_key=None, value=None):
-    """The frame of statements under an attribute, or under those of a dictionary. Attributes are about statements: ``node`` is ``None``."""
+    """The frame of statements under an attribute, or under those of a dictionary. ``node`` is what it is about: ``None`` or a number for the
+    statements themselves, a text, a variable, a buffer."""
     if isinstance(node, dict):
         return frame.AttrFrame(list(node.items()))
-    if not isinstance(getattr(node, "value", node), (int, type(None))):
-        raise NotImplementedError("attributes are about statements: give None for node")
-    return frame.AttrFrame([(attr_key, value)])
+    return frame.AttrFrame([(attr_key, value)], node)
 
 
 def While(condition):

@@ -1,0 +1,1 @@
+"""Operations on tiles, and what implements them."""
