@@ -9,6 +9,9 @@ from ..analysis.gemv import access_order, get_reduction_expr
 from ..base import suggest_threads_per_block, try_inline_contiguous_spatial
 from .base import GPUScheduleRule
 
+#: Steps of a thread's loop that are written one behind the other.
+_UNROLLED = 256
+
 
 class Reduction(GPUScheduleRule):
     """A block of threads for each result, or for several where the innermost dimension is one of the results; each thread adds up a part,
@@ -30,8 +33,12 @@ class Reduction(GPUScheduleRule):
             loops = _Loops.of(sch, info)
             if loops is None:
                 return None
-            schedule = _over_rows if loops.is_inner_reduced else _over_columns
-            return schedule(sch, target, info.block_rv, loops, epilogue)
+            threads = _Threads.of(sch, target, info.block_rv, loops)
+            outer = threads.add_up(sch, info.block_rv)
+            threads.combine(sch, info.block_rv, outer, loops)
+            if epilogue is not None:
+                threads.follow(sch, info.block_rv, outer, epilogue)
+            return sch
         except (ScheduleError, ValueError):
             return None
 
@@ -92,32 +99,74 @@ class _Loops:
         return sch.fuse(*results), once
 
 
-def _over_rows(sch, target, block, loops, epilogue):
-    """Threads along what is reduced."""
-    _, reduced, _ = sch.get_loops(block)
-    threads = _dividing(sch, reduced, suggest_threads_per_block(target, [sch.get(reduced)])[0])
-    _, tx = sch.split(reduced, factors=[None, threads])
-    parts = sch.rfactor(tx, 0)
-    bx, own, thread, _ = sch.get_loops(parts)
-    sch.reorder(bx, thread, own)
-    sch.bind(bx, "blockIdx.x")
-    sch.bind(thread, "threadIdx.x")
-    sch.annotate(thread, ann_key="pragma_auto_unroll_max_step", ann_val=256)
-    sch.annotate(thread, ann_key="pragma_unroll_explicit", ann_val=1)
-    sch.set_scope(parts, 0, "local")
-    sch.decompose_reduction(parts, own)
-    sch.reverse_compute_at(block, bx, preserve_unit_loops=True)
-    _, thread, *results = sch.get_loops(block)
-    result, once = loops.written_back(sch, results)
-    sch.reorder(*([result, thread] if once is None else [result, thread, once]))
-    sch.bind(thread, "threadIdx.x")
-    if epilogue is not None:
-        sch.reverse_compute_at(epilogue, bx, preserve_unit_loops=True)
-        if is_broadcast_epilogue(sch, block, epilogue):
-            _shared(sch, block, epilogue, 1, threads)
-        else:
-            sch.set_scope(block, 0, "local")
-    return sch
+@dataclass
+class _Threads:
+    """The threads of a block: how many there are for the parts of a sum, and for neighbouring results, where it computes several."""
+
+    parts: int
+    results: int | None = None
+
+    @staticmethod
+    def of(sch, target, block, loops):
+        """As many as suit the lengths of the loops."""
+        results, reduced, _ = sch.get_loops(block)
+        if loops.is_inner_reduced:
+            return _Threads(_dividing(sch, reduced, suggest_threads_per_block(target, [sch.get(reduced)])[0]))
+        # Where nobody knows how many results there are, a block computes one.
+        is_known = getattr(sch.get(results).extent, "value", None) is not None
+        return _Threads(sharing(sch, target, reduced, 16), sharing(sch, target, results, 16) if is_known else 1)
+
+    @property
+    def axes(self):
+        """What the loops over results and parts are bound to."""
+        return ["threadIdx.x"] if self.results is None else ["threadIdx.x", "threadIdx.y"]
+
+    def bind(self, sch, loops):
+        """The loops over results and parts, in this order, are those of threads."""
+        for loop, axis in zip(loops, self.axes):
+            sch.bind(loop, axis)
+
+    def add_up(self, sch, block):
+        """Makes a block of partial sums, one for each thread, and gives the loop over blocks of threads."""
+        results, reduced, _ = sch.get_loops(block)
+        if self.results is not None:
+            sch.split(results, factors=[None, self.results])
+        partial = sch.rfactor(sch.split(reduced, factors=[None, self.parts])[1], 0)
+        outer, *own, part, _ = sch.get_loops(partial)
+        terms = own.pop()
+        sch.reorder(outer, *own, part, terms)
+        if self.results is None:
+            sch.annotate(part, ann_key="pragma_auto_unroll_max_step", ann_val=_UNROLLED)
+            sch.annotate(part, ann_key="pragma_unroll_explicit", ann_val=1)
+        self.bind(sch, [*own, part])
+        sch.bind(outer, "blockIdx.x")
+        sch.decompose_reduction(partial, terms)
+        sch.set_scope(partial, 0, "local")
+        return outer
+
+    def combine(self, sch, block, outer, loops):
+        """Adds up the partial sums below the loop that made them."""
+        sch.reverse_compute_at(block, outer, preserve_unit_loops=True)
+        _, part, *results = sch.get_loops(block)
+        result, once = loops.written_back(sch, results)
+        inner = [part] if once is None else [part, once] if self.results is None else [once, part]
+        sch.reorder(result, *inner)
+        self.bind(sch, [part] if self.results is None else [result, part])
+
+    def follow(self, sch, block, outer, epilogue):
+        """What follows the sum is computed by the same threads; they share its results where they are read more than once."""
+        sch.reverse_compute_at(epilogue, outer, preserve_unit_loops=True)
+        is_shared = is_broadcast_epilogue(sch, block, epilogue)
+        sch.set_scope(block, 0, "shared" if is_shared else "local")
+        if is_shared:
+            own = sch.get_loops(epilogue)[1:]
+            fused = sch.fuse(*own) if own else sch.add_unit_loop(epilogue)
+            counts = [self.parts] if self.results is None else [self.results, self.parts]
+            self.bind(sch, sch.split(fused, factors=[None, *counts])[1:])
+        elif self.results is not None:
+            # Each thread of a row has its own result.
+            thread, _ = sch.split(sch.fuse(*sch.get_loops(epilogue)[1:]), factors=[self.results, None])
+            self.bind(sch, [thread])
 
 
 def _dividing(sch, loop, threads):
@@ -126,60 +175,12 @@ def _dividing(sch, loop, threads):
     return threads if length is None or length % threads == 0 else sharing(sch, None, loop)
 
 
-def _shared(sch, block, epilogue, outer, threads):
-    """The threads of a block share what follows the reduction, which reads its results more than once; ``outer`` loops stay."""
-    sch.set_scope(block, 0, "shared")
-    own = sch.get_loops(epilogue)[outer:]
-    fused = sch.fuse(*own) if own else sch.add_unit_loop(epilogue)
-    _, tx = sch.split(fused, factors=[None, threads])
-    sch.bind(tx, "threadIdx.x")
-
-
 def sharing(sch, target, loop, most=256):
     """How many threads share a loop: as many as divide its length, so that each has as much to do."""
     length = getattr(sch.get(loop).extent, "value", None)
     if length is None:
         return min(most, suggest_threads_per_block(target, [sch.get(loop)])[0])
     return max(count for count in range(1, min(most, length) + 1) if length % count == 0)
-
-
-def _over_columns(sch, target, block, loops, epilogue):
-    """Threads along the results, and along what is reduced."""
-    spatial, reduced, _ = sch.get_loops(block)
-    # Where nobody knows how many results there are, a block computes one.
-    is_known = getattr(sch.get(spatial).extent, "value", None) is not None
-    tx, ty = sharing(sch, target, spatial, 16) if is_known else 1, sharing(sch, target, reduced, 16)
-    sch.split(spatial, factors=[None, tx])
-    _, thread = sch.split(reduced, factors=[None, ty])
-    parts = sch.rfactor(thread, 0)
-    outer, row, own, column, _ = sch.get_loops(parts)
-    sch.reorder(outer, row, column, own)
-    sch.bind(row, "threadIdx.x")
-    sch.bind(column, "threadIdx.y")
-    sch.bind(outer, "blockIdx.x")
-    sch.set_scope(parts, 0, "local")
-    sch.decompose_reduction(parts, own)
-    sch.reverse_compute_at(block, outer, preserve_unit_loops=True)
-    _, thread, *results = sch.get_loops(block)
-    result, once = loops.written_back(sch, results)
-    sch.reorder(*([result, thread] if once is None else [result, once, thread]))
-    sch.bind(result, "threadIdx.x")
-    sch.bind(thread, "threadIdx.y")
-    if epilogue is None:
-        return sch
-    sch.reverse_compute_at(epilogue, outer, preserve_unit_loops=True)
-    if is_broadcast_epilogue(sch, block, epilogue):
-        sch.set_scope(block, 0, "shared")
-        own = sch.get_loops(epilogue)[1:]
-        _, tx, ty = sch.split(sch.fuse(*own), factors=[None, tx, ty])
-        sch.bind(tx, "threadIdx.x")
-        sch.bind(ty, "threadIdx.y")
-    else:
-        # Each thread of a row has its own result.
-        sch.set_scope(block, 0, "local")
-        thread, _ = sch.split(sch.fuse(*sch.get_loops(epilogue)[1:]), factors=[tx, None])
-        sch.bind(thread, "threadIdx.x")
-    return sch
 
 
 def _finish(sch, block, epilogue, loop, threads):

@@ -38,15 +38,12 @@ class Transpose(GPUScheduleRule):
         infos = normalize_prim_func(sch)
         if infos is None:
             return None
-        found = None
-        for index in reversed(range(len(infos))):
-            if self.is_transpose(sch, infos[index].block_rv):
-                found = index
-                break
-            if not infos[index].is_injective():
-                return None
+        exchanges = (at for at, info in reversed(list(enumerate(infos))) if self.is_transpose(sch, info.block_rv))
+        found = next(exchanges, None)
+        if found is None or not all(info.is_injective() for info in infos[found + 1 :]):
+            return None
         # What stands in front of it must be computed inside of it; the last of these blocks is when the tile is read.
-        if found is None or try_inline_contiguous_spatial(sch, infos[: max(found - 1, 0)]):
+        if try_inline_contiguous_spatial(sch, infos[: max(found - 1, 0)]):
             return None
         block, before = infos[found].block_rv, infos[found - 1].block_rv if found else None
         loops = sch.get_loops(block)
