@@ -212,7 +212,7 @@ fn compare_split(module: &IRModule, seed: u32, args: &[Any], expected: &[f64]) -
     if !module.vdevices.is_empty() {
         return Ok(());
     }
-    let second = if seed % 2 == 0 { Device::cpu(1) } else { Device::new(device::TYPE, 0) };
+    let second = if seed.is_multiple_of(2) { Device::cpu(1) } else { Device::new(device::TYPE, 0) };
     let target = match second.device_type {
         device::TYPE => format!(r#"{{"kind": "llvm", "target_device_type": {}}}"#, device::TYPE),
         _ => "llvm".to_string(),
@@ -224,7 +224,7 @@ fn compare_split(module: &IRModule, seed: u32, args: &[Any], expected: &[f64]) -
     ];
     let Ok(changed) = devices::split(module.clone(), vdevices, seed) else { return Ok(()) };
     // TVM's default build leaves devices to its users; the pipeline finds them itself.
-    let library = if seed / 2 % 2 == 0 {
+    let library = if (seed / 2).is_multiple_of(2) {
         match compiled(&changed, Pipeline::Default) {
             // What this pipeline refuses of the program as it is, it may refuse here.
             Err(_) if compiled(module, Pipeline::Default).is_err() => return Ok(()),
