@@ -1,14 +1,14 @@
 //! Runs a compiled program over the CPU and a device of handles: `over_handles MODEL.so INPUTS OUTPUTS`.
 //!
 //! The program's first device is the CPU, and its second one [`relaxide_testkit::device`], whose memory no kernel of the CPU reaches. INPUTS
-//! are tensors in the form that parameters are saved in, named `0`, `1`, …; OUTPUTS become such a file. What was copied is printed:
-//! to the device, from it, and within it.
+//! are tensors in the form that parameters are saved in, named by their number and the index of the device that they are to lie on, `0@0`,
+//! `1@1`, …; OUTPUTS become such a file, named `0`, `1`, …. What the run copied is printed: to the device, from it, and within it.
 
 use std::error::Error;
 use std::process::ExitCode;
 
 use relaxide_ffi::{Any, AnyView, Array, Device, ErrorKind, Tensor};
-use relaxide_runtime::device::on_host;
+use relaxide_runtime::device::{on_host, to_device};
 use relaxide_runtime::memory::AllocatorKind;
 use relaxide_testkit::device;
 use relaxide_vm::executable::params;
@@ -34,9 +34,13 @@ fn run(model: &str, inputs: &str, outputs: &str) -> Result<(), Box<dyn Error>> {
     let program = device::program(&load_module(model)?)?;
     let devices = [(Device::cpu(0), AllocatorKind::Pooled), (there, AllocatorKind::Pooled)];
     let machine = VirtualMachine::new(&program, &devices)?;
-    let numbered = |(name, tensor): (String, Tensor)| Ok((name.parse()?, tensor));
-    let given = params::load(&std::fs::read(inputs)?)?.into_iter().map(numbered);
-    let mut given = given.collect::<Result<Vec<(usize, Tensor)>, std::num::ParseIntError>>()?;
+    let placed = |(name, tensor): (String, Tensor)| -> Result<(usize, Tensor), Box<dyn Error>> {
+        let (number, index) = name.split_once('@').ok_or("an input is named NUMBER@DEVICE")?;
+        let (device, _) = devices.get(index.parse::<usize>()?).ok_or("there are devices 0 and 1")?;
+        Ok((number.parse()?, to_device(&tensor, *device)?))
+    };
+    let given = params::load(&std::fs::read(inputs)?)?.into_iter().map(placed);
+    let mut given = given.collect::<Result<Vec<_>, _>>()?;
     given.sort_by_key(|(number, _)| *number);
     let views: Vec<AnyView<'_>> = given.iter().map(|(_, tensor)| AnyView::from(tensor)).collect();
     let (result, counts) = device::copies(|| machine.invoke("main", &views));
