@@ -30,6 +30,10 @@ fn float(value: f32) -> Value {
     Value::Constant(Tensor::from_slice(&[value], &[]).unwrap())
 }
 
+fn floats(values: &[f32]) -> Value {
+    Value::Constant(Tensor::from_slice(values, &[values.len() as i64]).unwrap())
+}
+
 /// Attributes from names and integers; a list is an integer list.
 fn attributes(list: &[(&str, &[i64])]) -> Vec<AttributeProto> {
     let scalar = |name: &str| matches!(name, "axis" | "to" | "keepdims");
@@ -172,6 +176,7 @@ fn constants_of_floats_are_computed_where_that_is_exact() {
         ("a sum that is rounded, too", eval("Add", &[&float(16_777_216.0), &float(0.5)], &[]), "untracked"),
         ("a zero that is negative, too", eval("Mul", &[&float(-2.0), &float(0.0)], &[]), "untracked"),
         ("and one that is given", eval("Add", &[&float(-0.0), &float(-0.0)], &[]), "untracked"),
+        ("a sum of many, too", eval("ReduceSum", &[&floats(&[16_777_216.0, 1.0, -16_777_216.0])], &[]), "untracked"),
         ("less than half rounded up", eval("Ceil", &[&float(-0.5)], &[]), "untracked"),
     ];
     check(cases);

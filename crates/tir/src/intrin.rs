@@ -291,6 +291,12 @@ impl Intrinsic {
         )
     }
 
+    /// Whether it gives an integer that has no sign, or is not negative, as it is.
+    pub const fn keeps_integers(self) -> bool {
+        use Intrinsic::*;
+        matches!(self, Fabs | Floor | Ceil | Trunc | Round | Nearbyint)
+    }
+
     /// Whether each lane of its result depends on the same lane of its arguments only, and nothing else happens.
     pub const fn is_elementwise(self) -> bool {
         use Intrinsic::*;

@@ -166,15 +166,7 @@ impl Body<'_, '_> {
                 let function = integers::of_intrinsic(self.source, intrinsic, kind)?;
                 Some(Code::call(&function, &[a]))
             }
-            (
-                Intrinsic::Fabs
-                | Intrinsic::Floor
-                | Intrinsic::Ceil
-                | Intrinsic::Trunc
-                | Intrinsic::Round
-                | Intrinsic::Nearbyint,
-                ScalarKind::Int { .. },
-            ) => Some(a.clone()),
+            (_, ScalarKind::Int { .. }) if intrinsic.keeps_integers() => Some(a.clone()),
             (Intrinsic::IsNullptr, ScalarKind::Ptr) => Some(Code::infix(a, "==", &Code::atom("NULL"), Level::Compare)),
             (Intrinsic::IsNan | Intrinsic::IsInf, ScalarKind::Int { .. } | ScalarKind::Bool) => {
                 Some(Code::atom("false"))

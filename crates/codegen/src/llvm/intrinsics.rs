@@ -226,15 +226,7 @@ impl Body<'_, '_> {
                 let name = format!("llvm.abs.{}", a.ty.mangled());
                 Some(self.f.call_with_immediates(&name, a.ty, &[a, &Val::int(Ty::BOOL, 0)], &[1]))
             }
-            (
-                Intrinsic::Fabs
-                | Intrinsic::Floor
-                | Intrinsic::Ceil
-                | Intrinsic::Trunc
-                | Intrinsic::Round
-                | Intrinsic::Nearbyint,
-                ScalarKind::Int { .. },
-            ) => Some(a.clone()),
+            (_, ScalarKind::Int { .. }) if intrinsic.keeps_integers() => Some(a.clone()),
             (Intrinsic::IsNullptr, ScalarKind::Ptr) => Some(self.f.icmp("eq", a, &Val::zero(Ty::PTR))),
             (Intrinsic::IsNan | Intrinsic::IsInf, ScalarKind::Int { .. } | ScalarKind::Bool) => {
                 Some(Val::int(result, 0))

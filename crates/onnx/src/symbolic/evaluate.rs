@@ -32,6 +32,10 @@ fn is_representable(node: &Node, inputs: &[Option<Symbolic>], value: &Symbolic) 
         (true, 16) => 8,
         (true, _) => return false,
     };
+    // Whose partial results may be rounded.
+    if node.op().starts_with("Reduce") {
+        return false;
+    }
     let most = 1i64 << bits;
     let are_whole = |input: &Symbolic| input.literals().is_some();
     let held = |e: &Ratio| {
