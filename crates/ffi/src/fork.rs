@@ -9,9 +9,15 @@ use std::time::{Duration, Instant};
 
 use crate::{builtin, capi, container_lock, env, global, signal, tensor_source, type_attr, type_info};
 
-/// How long a lock is waited for. They are held for microseconds; whoever holds one for longer may be waiting for the
-/// thread that forks.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a lock is waited for. They are held for microseconds, or until a thread that was preempted gets a core again; whoever
+/// holds one for longer may be waiting for the thread that forks.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Tries before the thread sleeps in between, which leaves its core to whoever holds the lock; a thread that yields may be the next to run.
+const YIELDS: usize = 100;
+
+/// How long it sleeps.
+const NAP: Duration = Duration::from_micros(500);
 
 /// A lock that is held, until this is dropped.
 pub type Held = Box<dyn Any>;
@@ -37,15 +43,16 @@ pub fn hold<T>(lock: &'static Mutex<T>) -> Option<Held> {
 /// Tries until it succeeds, or for as long as a fork may take.
 pub fn patiently<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
-    loop {
+    for tried in 0.. {
         if let Some(done) = attempt() {
             return Some(done);
         }
         if begin.elapsed() > PATIENCE {
-            return None;
+            break;
         }
-        std::thread::yield_now();
+        if tried < YIELDS { std::thread::yield_now() } else { std::thread::sleep(NAP) }
     }
+    None
 }
 
 /// Holds the tables of this crate: functions, types and their attributes, symbols, containers, what front ends have lent.
