@@ -85,27 +85,33 @@ fn wrap_param(cx: &CallCx, _: &mut BlockBuilder) -> Result<Expr, OpError> {
 /// The type of a call with the device of its arguments, for operators whose result lies where they do. Where arguments lie
 /// on different devices, element-wise operators are refused and the others' results lie nowhere in particular.
 pub fn placed(cx: &CallCx, ty: Type) -> Result<Type, OpError> {
-    let mut devices = Vec::new();
-    cx.args.iter().for_each(|arg| collect(&arg.ty(), &mut devices));
-    let Some(first) = devices.first() else { return Ok(ty) };
-    match devices.iter().find(|d| !d.is_same(first)) {
-        None => Ok(on(&ty, first)),
-        Some(other) if cx.def.pattern == OpPattern::Broadcast => cx.invalid(format!(
+    match device_of(cx.args) {
+        Ok(Some(device)) => Ok(on(&ty, &device)),
+        Err((first, other)) if cx.def.pattern == OpPattern::Broadcast => cx.invalid(format!(
             "its arguments lie on different devices, {} and {}; move one with to_vdevice",
-            name(first),
-            name(other)
+            name(&first),
+            name(&other)
         )),
-        Some(_) => Ok(ty),
+        _ => Ok(ty),
     }
 }
 
 /// The type of what a kernel computes from arguments: it lies on their device, where they say one.
 pub fn beside(args: &[Expr], ty: Type) -> Type {
+    match device_of(args) {
+        Ok(Some(device)) => on(&ty, &device),
+        _ => ty,
+    }
+}
+
+/// The device that arguments say they lie on, if any says one; two that differ are an error.
+fn device_of(args: &[Expr]) -> Result<Option<Ref<VDevice>>, (Ref<VDevice>, Ref<VDevice>)> {
     let mut devices = Vec::new();
     args.iter().for_each(|arg| collect(&arg.ty(), &mut devices));
-    match devices.split_first() {
-        Some((first, rest)) if rest.iter().all(|device| device.is_same(first)) => on(&ty, first),
-        _ => ty,
+    let Some(first) = devices.first() else { return Ok(None) };
+    match devices.iter().find(|device| !device.is_same(first)) {
+        None => Ok(Some(first.clone())),
+        Some(other) => Err((first.clone(), other.clone())),
     }
 }
 
