@@ -4,10 +4,10 @@
 //! `a // c == q + r // c` and `a % c == r % c`, and if `0 <= r < c` the rest vanishes from the quotient and is the
 //! remainder. What is left of `r // c` is made smaller by common divisors before it becomes an atom.
 
-use super::Analyzer;
 use super::atom::Atom;
 use super::gcd;
 use super::sum::{Sum, without};
+use super::{Analyzer, Quotients};
 
 impl Analyzer {
     /// `a // b`, rounding down.
@@ -73,7 +73,7 @@ impl Analyzer {
     }
 
     /// Divides a sum into terms that are multiples of some `g > 1` that divides `c` and a rest in `0 .. g`. The rest does
-    /// not change `sum // c`, and `sum // c == (multiples / g) // (c / g)`.
+    /// not change `sum // c`, and `sum // c == (multiples / g) // (c / g)`. TVM leaves sums as they are whose constant is not all rest.
     fn split_by_divisor(&self, sum: &Sum, c: i64) -> Option<(Sum, i64, Sum)> {
         let mut divisors: Vec<i64> = sum.terms.iter().map(|(_, k)| gcd(*k, c)).filter(|g| *g > 1).collect();
         divisors.sort_unstable_by(|a, b| b.cmp(a));
@@ -82,7 +82,8 @@ impl Analyzer {
             let (mut multiples, mut rest) = sum.partition(|_, k| k % g == 0);
             multiples.constant = rest.constant - rest.constant.rem_euclid(g);
             rest.constant = rest.constant.rem_euclid(g);
-            if self.bounds_of(&rest).within(0, g) {
+            let is_kept = self.quotients == Quotients::Outside && multiples.constant != 0;
+            if !is_kept && self.bounds_of(&rest).within(0, g) {
                 return Some((multiples.divided_by(g), g, rest));
             }
         }

@@ -11,10 +11,10 @@
 //! that know better. The loop must begin at zero and carry no annotation and no thread, which would get lost.
 
 use relaxide_ffi::{DataType, Ref};
+use relaxide_ir::Var;
 use relaxide_ir::arith::Analyzer;
 use relaxide_ir::attrs::AttrValue;
 use relaxide_ir::prim::{self, PrimExpr, VarMap};
-use relaxide_ir::{BinaryOp, Var};
 
 use crate::functor::substitute_stmt;
 use crate::s_tir::instruction::{InstructionKind, Param, Results};
@@ -137,8 +137,7 @@ fn complete(
     }
     let above = prim::add(prim::cast(dtype, loop_.extent.clone()), prim::sub(product.clone(), prim::int_of(dtype, 1)));
     let open = prim::floordiv(above, product.clone());
-    let simple = analyzer.simplify_as_tvm(&open);
-    let open = if cancels(&simple, &loop_.extent, &product) { open } else { simple };
+    let open = analyzer.simplify_as_tvm(&open);
     Ok(given.iter().map(|f| f.as_ref().map_or_else(|| open.clone(), |f| prim::cast(dtype, f.clone()))).collect())
 }
 
@@ -154,17 +153,4 @@ impl Schedule {
 /// A factor as an operand: a literal is a number, as traces write it.
 pub(super) fn factor_operand(factor: PrimExpr) -> AttrValue {
     factor.as_int().map_or(AttrValue::Prim(factor), AttrValue::Int)
-}
-
-/// Whether a quotient by fewer than `product` was found that is rounded up, `(n + 15) // 16` for `(n * 16 + 255) // 256`: TVM
-/// cancels a factor only where nothing but multiples are left of the sum.
-fn cancels(simple: &PrimExpr, extent: &PrimExpr, product: &PrimExpr) -> bool {
-    let Some(product) = product.as_int() else { return false };
-    prim::any(simple, |e| {
-        let PrimExpr::Binary(quotient) = e else { return false };
-        let PrimExpr::Binary(sum) = &quotient.a else { return false };
-        let is_rounded = quotient.op == BinaryOp::FloorDiv && sum.op == BinaryOp::Add && sum.b.as_int().is_some();
-        let is_new = || !prim::any(extent, |part| part == e);
-        is_rounded && quotient.b.as_int().is_some_and(|divisor| divisor < product) && is_new()
-    })
 }
