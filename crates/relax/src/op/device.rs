@@ -87,7 +87,7 @@ fn wrap_param(cx: &CallCx, _: &mut BlockBuilder) -> Result<Expr, OpError> {
 pub fn placed(cx: &CallCx, ty: Type) -> Result<Type, OpError> {
     match device_of(cx.args) {
         Ok(Some(device)) => Ok(on(&ty, &device)),
-        Err((first, other)) if cx.def.pattern == OpPattern::Broadcast => cx.invalid(format!(
+        Err(Apart(first, other)) if cx.def.pattern == OpPattern::Broadcast => cx.invalid(format!(
             "its arguments lie on different devices, {} and {}; move one with to_vdevice",
             name(&first),
             name(&other)
@@ -104,14 +104,17 @@ pub fn beside(args: &[Expr], ty: Type) -> Type {
     }
 }
 
+/// Two devices that differ, where arguments should lie on one.
+struct Apart(Ref<VDevice>, Ref<VDevice>);
+
 /// The device that arguments say they lie on, if any says one; two that differ are an error.
-fn device_of(args: &[Expr]) -> Result<Option<Ref<VDevice>>, (Ref<VDevice>, Ref<VDevice>)> {
+fn device_of(args: &[Expr]) -> Result<Option<Ref<VDevice>>, Apart> {
     let mut devices = Vec::new();
     args.iter().for_each(|arg| collect(&arg.ty(), &mut devices));
     let Some(first) = devices.first() else { return Ok(None) };
     match devices.iter().find(|device| !device.is_same(first)) {
         None => Ok(Some(first.clone())),
-        Some(other) => Err((first.clone(), other.clone())),
+        Some(other) => Err(Apart(first.clone(), other.clone())),
     }
 }
 
