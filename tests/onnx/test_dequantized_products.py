@@ -47,7 +47,7 @@ class Network:
     def run(self, output, feeds, functions=(), kind=T.FLOAT):
         infos = [h.make_tensor_value_info(name, CODES[str(value.dtype)], [f"{name}_{i}" if i == 0 else n for i, n in enumerate(value.shape)]) for name, value in feeds.items()]
         graph = h.make_graph(self.nodes, "g", infos, [h.make_tensor_value_info(output, kind, None)], self.constants)
-        imports = [h.make_opsetid("", 23), *(h.make_opsetid(function.domain, 1) for function in functions)]
+        imports = [h.make_opsetid("", 23), h.make_opsetid("com.microsoft", 1), *(h.make_opsetid(function.domain, 1) for function in functions)]
         model = h.make_model(graph, opset_imports=imports, ir_version=10, functions=functions)
         mod = relax.frontend.onnx.from_onnx(model)
         machine = relax.VirtualMachine(tvm.compile(mod, "llvm"), tvm.cpu())

@@ -1,5 +1,5 @@
-"""Products between `DequantizeLinear` and `QuantizeLinear` are those of `QLinearConv` and `QLinearMatMul`: the same integers, and a step at most from
-the numbers that the file says."""
+"""Products and sums between `DequantizeLinear` and `QuantizeLinear` are those of `QLinearConv`, `QLinearMatMul`, `QLinearAdd` and `QLinearMul`: the same
+integers, and a step at most from the numbers that the file says."""
 
 import numpy as np
 import pytest
@@ -93,6 +93,36 @@ def test_convolutions(form, kind, left, out):
 def test_matrices(right, left, out):
     found, same, steps = compared(3, left, out, multiplied, right, "plain")
     assert found.dtype == out and steps <= 1 and np.array_equal(found, same)
+
+
+BY_ELEMENT = {"Add": ("QLinearAdd", np.add), "Mul": ("QLinearMul", np.multiply)}
+SHAPES = {"equal": [(3, 5, 7), (3, 5, 7)], "broadcast": [(3, 5, 7), (5, 1)]}
+
+
+def by_element(op, shapes):
+    def make(net, left, out, right, form):
+        """The nodes, the input, the numbers, and the same in one node."""
+        a, b = (net.integers(shape, dtype) for shape, dtype in zip(SHAPES[shapes], (left, right)))
+        x, numbers = net.dequantized("x", "a", a)
+        y, others = net.dequantized("w", net.constant("wq", b), b)
+        net.nodes.append(h.make_node(op, [x, y], ["sum"]))
+        inputs = ["a", "x_scale", "x_zero", "wq", "w_scale", "w_zero", "y_scale", "y_zero"]
+        return a, BY_ELEMENT[op][1](numbers, others), h.make_node(BY_ELEMENT[op][0], inputs, ["y"], domain="com.microsoft")
+
+    return make
+
+
+@pytest.mark.parametrize("out", RANGES)
+@pytest.mark.parametrize("left", RANGES)
+@pytest.mark.parametrize("right", RANGES)
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("op", BY_ELEMENT)
+@pytest.mark.parametrize("form", ["plain", "relu", "relu of signed"])
+def test_sums_and_products_by_element(form, op, shapes, right, left, out):
+    found, same, steps = compared(5 + list(SHAPES).index(shapes), left, out, by_element(op, shapes), right, form)
+    assert found.dtype == out and steps <= 1
+    if form != "relu of signed":
+        assert np.array_equal(found, same)
 
 
 def test_others_still_read_the_numbers():

@@ -24,7 +24,7 @@ use crate::options::ImportOptions;
 use crate::order;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
 use crate::quantized::dequantized::{self, Dequantized};
-use crate::quantized::requantized::Product;
+use crate::quantized::requantized::OfIntegers;
 use crate::scope::Scope;
 use crate::symbolic::{self, Symbolic};
 use crate::value::Value;
@@ -233,12 +233,12 @@ impl<'m> Graphs<'m> {
         None
     }
 
-    /// Notes what the output of a `DequantizeLinear`, or of a product of such, is made of.
+    /// Notes what the output of a `DequantizeLinear`, or of a product or sum of such, is made of.
     fn remember_integers(&mut self, proto: &NodeProto, domain: &str, opset: i64) {
         // A function of the model may have the name, too.
         let is_function = self.model.function(domain, &proto.op_type, &proto.overload).is_some();
         let is_known = domain.is_empty() || (domain == "com.microsoft" && proto.op_type == "DequantizeLinear");
-        let is_noted = ["DequantizeLinear", "Conv", "MatMul", "Relu"].contains(&proto.op_type.as_str());
+        let is_noted = ["DequantizeLinear", "Conv", "MatMul", "Add", "Mul", "Relu"].contains(&proto.op_type.as_str());
         if !is_known || !is_noted || is_function {
             return;
         }
@@ -251,14 +251,14 @@ impl<'m> Graphs<'m> {
                 self.names.set_dequantized(output, from);
             }
             "Relu" => {
-                let Some(product) = proto.input.first().and_then(|name| self.names.product(name)) else { return };
-                let product = product.clipped();
-                self.names.set_product(output, product);
+                let Some(value) = proto.input.first().and_then(|name| self.names.of_integers(name)) else { return };
+                let value = value.clipped();
+                self.names.set_of_integers(output, value);
             }
             _ => {
                 let Some((a, w)) = dequantized(0).zip(dequantized(1)) else { return };
-                let Some(product) = Product::of(&node, a, w, dequantized(2)) else { return };
-                self.names.set_product(output, product);
+                let Some(value) = OfIntegers::of(&node, a, w, dequantized(2)) else { return };
+                self.names.set_of_integers(output, value);
             }
         }
     }
@@ -304,7 +304,7 @@ impl<'m> Graphs<'m> {
         if let Some(value) = self.integer_product(builder, &node, domain)? {
             return Ok(Some(Step::Values(vec![value])));
         }
-        if let Some(value) = self.quantized_product(builder, &node, domain)? {
+        if let Some(value) = self.requantized(builder, &node, domain)? {
             return Ok(Some(Step::Values(vec![value])));
         }
         let values = import_node(&mut Scope::new(builder), rule, &node)?;
@@ -326,17 +326,17 @@ impl<'m> Graphs<'m> {
         Ok(product.map(Value::Computed))
     }
 
-    /// A product of values that were dequantized, as it is quantized again.
-    fn quantized_product(
+    /// A product or a sum of values that were dequantized, as it is quantized again.
+    fn requantized(
         &mut self,
         builder: &mut BlockBuilder,
         node: &Node,
         domain: &str,
     ) -> Result<Option<Value>, NodeError> {
         let of = node.proto.input.first().filter(|_| domain.is_empty() && node.op() == "QuantizeLinear");
-        let Some(product) = of.and_then(|name| self.names.product(name)) else { return Ok(None) };
-        let product = product.quantized(&mut Scope::new(builder), node)?;
-        Ok(product.map(Value::Computed))
+        let Some(value) = of.and_then(|name| self.names.of_integers(name)) else { return Ok(None) };
+        let quantized = value.quantized(&mut Scope::new(builder), node)?;
+        Ok(quantized.map(Value::Computed))
     }
 
     fn note(&mut self, proto: &NodeProto, domain: &str, opset: i64, error: &NodeError) {

@@ -14,7 +14,7 @@ use relaxide_relax::shape::vars_of;
 
 use crate::flow::capture;
 use crate::quantized::dequantized::Dequantized;
-use crate::quantized::requantized::Product;
+use crate::quantized::requantized::OfIntegers;
 use crate::value::Value;
 
 /// A name of a graph during import.
@@ -43,8 +43,8 @@ struct Level {
     names: HashMap<String, Known>,
     /// What values of its own nodes were dequantized from.
     dequantized: HashMap<String, Dequantized>,
-    /// Which of them are products of values that were.
-    products: HashMap<String, Product>,
+    /// Which of them are products and sums of values that were.
+    of_integers: HashMap<String, OfIntegers>,
     /// The symbolic variables that values of the level are described with, whatever its names mean by now.
     dims: HashSet<Ref<Var>>,
     /// Names of long expressions of lengths.
@@ -104,16 +104,16 @@ impl Names {
         self.levels.last()?.dequantized.get(name)
     }
 
-    /// Notes that a name of the innermost graph is a product of values that were dequantized.
-    pub fn set_product(&mut self, name: &str, product: Product) {
+    /// Notes that a name of the innermost graph is a product or a sum of values that were dequantized.
+    pub fn set_of_integers(&mut self, name: &str, value: OfIntegers) {
         if let Some(level) = self.levels.last_mut() {
-            level.products.insert(name.to_string(), product);
+            level.of_integers.insert(name.to_string(), value);
         }
     }
 
-    /// The product that a name of the innermost graph is.
-    pub fn product(&self, name: &str) -> Option<&Product> {
-        self.levels.last()?.products.get(name)
+    /// The product or sum of dequantized values that a name of the innermost graph is.
+    pub fn of_integers(&self, name: &str) -> Option<&OfIntegers> {
+        self.levels.last()?.of_integers.get(name)
     }
 
     /// The symbolic variable that stands for an expression of lengths in the innermost graph.
@@ -169,7 +169,7 @@ impl Level {
             self.dims.extend(value.dim_vars());
         }
         self.dequantized.remove(name);
-        self.products.remove(name);
+        self.of_integers.remove(name);
         self.names.insert(name.to_string(), known);
     }
 }

@@ -48,6 +48,9 @@ impl Body<'_, '_> {
     fn eval_node(&mut self, e: &PrimExpr) -> Result<Val, CodegenError> {
         match e {
             PrimExpr::Cast(n) => {
+                if let Some(ints) = self.whole_numbers(n)? {
+                    return Ok(ints);
+                }
                 let (to, value) = (self.kernel.ty(n.dtype)?, self.eval(&n.value)?);
                 if to.kind.is_float() && value.ty.kind == ScalarKind::Ptr
                     || to.kind == ScalarKind::Ptr && value.ty.kind.is_float()

@@ -63,6 +63,8 @@ pub(crate) struct Kernel {
     pub gathers: bool,
     /// What there is for products of bytes.
     pub dots: DotUnits,
+    /// Whether one instruction rounds floats to integers of 32 bits, lane by lane, and gives 0x80000000 for what is no number.
+    pub rounds_to_ints: bool,
     /// Whether masks are vectors of the elements' width, as those of AVX are.
     pub masks_are_vectors: bool,
     /// For which machine, in errors.
@@ -115,6 +117,7 @@ impl Kernel {
             scalable,
             gathers,
             dots: DotUnits::of(native),
+            rounds_to_ints: native.rounds_to_ints(),
             masks_are_vectors: native.has_vectors_as_masks(),
             triple: native.triple.clone(),
             contract,

@@ -45,6 +45,7 @@ mod strided_load;
 mod tensor_check;
 mod value;
 mod warp;
+mod whole;
 
 pub(crate) use backend::Llvm;
 pub use debug::DebugInfo;

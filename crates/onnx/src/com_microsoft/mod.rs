@@ -19,7 +19,7 @@ pub mod qlinear;
 
 use crate::ops::Rule::{Flow, Node};
 use crate::ops::{OpRow, activation as standard, gather_scatter, pad, shape};
-use crate::quantized::linear;
+use crate::quantized::{elementwise, linear};
 use crate::recurrent;
 use crate::text_ops;
 
@@ -51,12 +51,12 @@ pub static TABLE: &[OpRow] = &[
     OpRow { name: "QAttention", versions: &[(1, Node(attention::quantized))] },
     OpRow { name: "QEmbedLayerNormalization", versions: &[(1, Node(embedding::quantized))] },
     OpRow { name: "QGemm", versions: &[(1, Node(product::q_gemm))] },
-    OpRow { name: "QLinearAdd", versions: &[(1, Node(qlinear::add))] },
+    OpRow { name: "QLinearAdd", versions: &[(1, Node(elementwise::qlinear_add))] },
     OpRow { name: "QLinearAveragePool", versions: &[(1, Node(qlinear::average_pool))] },
     OpRow { name: "QLinearConcat", versions: &[(1, Node(qlinear::concat))] },
     OpRow { name: "QLinearGlobalAveragePool", versions: &[(1, Node(qlinear::global_average_pool))] },
     OpRow { name: "QLinearLeakyRelu", versions: &[(1, Node(qlinear::leaky_relu))] },
-    OpRow { name: "QLinearMul", versions: &[(1, Node(qlinear::multiply))] },
+    OpRow { name: "QLinearMul", versions: &[(1, Node(elementwise::qlinear_multiply))] },
     OpRow { name: "QLinearReduceMean", versions: &[(1, Node(qlinear::reduce_mean))] },
     OpRow { name: "QLinearSigmoid", versions: &[(1, Node(qlinear::sigmoid))] },
     OpRow { name: "QLinearSoftmax", versions: &[(1, Node(qlinear::softmax))] },

@@ -71,6 +71,17 @@ pub(super) fn is_single(scope: &Scope, scale: &Value) -> bool {
     }
 }
 
+/// Whether a value was dequantized from integers of 8 bits by one scale.
+pub(super) fn is_whole_byte(scope: &Scope, from: &Dequantized) -> Result<bool> {
+    let dtype = match &from.x {
+        Value::Constant(tensor) => tensor.dtype(),
+        Value::Computed(expr) => scope.dtype(expr),
+        _ => return Ok(false),
+    };
+    let is_byte = [DataType::int(8), DataType::uint(8)].contains(&dtype);
+    Ok(is_byte && from.is_whole(scope)? && is_single(scope, &from.scale))
+}
+
 /// Whether a product of values that were dequantized has a weight that is known, one scale for its left side, and sums that 32 bits hold.
 pub(super) fn is_served(scope: &Scope, node: &Node, a: &Dequantized, w: &Dequantized) -> Result<bool> {
     let Value::Constant(weight) = &w.x else { return Ok(false) };

@@ -4,6 +4,7 @@
 //! whose results are no sums (`QLinearSigmoid` …) are computed on real numbers.
 
 pub mod dequantized;
+pub mod elementwise;
 pub mod exact;
 pub mod integer;
 pub mod linear;

@@ -1,19 +1,21 @@
-//! A product between `DequantizeLinear` and `QuantizeLinear`: one of integers whose sum is scaled once, as `QLinearConv` and `QLinearMatMul` are.
+//! Products and sums between `DequantizeLinear` and `QuantizeLinear`: of integers, scaled once, as `QLinearConv`, `QLinearMatMul`, `QLinearAdd` and
+//! `QLinearMul` are.
 //!
 //! ```text
 //! y = QuantizeLinear(Conv(DequantizeLinear(qx, sx, zx), DequantizeLinear(qw, sw, zw), b), sy, zy)
 //!     →    y = QLinearConv(qx, sx, zx, qw, sw, zw, sy, zy, qb)        # b = DequantizeLinear(qb, sx * sw)
 //! ```
 //!
-//! The file says that the sum is scaled by `sx * sw` and divided by `sy`; one factor for both takes no division, and gives the neighbouring
+//! The file says that a sum of products is scaled by `sx * sw` and divided by `sy`; one factor for both takes no division, and gives the neighbouring
 //! step where a number lies on the border between two, as it is in ONNX Runtime. A `Relu` in between is what rounding to the least integer
-//! does, where that stands for zero. What the product is as a float is still there for whoever else reads it.
+//! does, where that stands for zero. Both sides of a sum are counted in steps of the result. What the value is as a float is still there for whoever
+//! else reads it.
 
 use relaxide_ffi::DataType;
 use relaxide_relax::Expr;
 
-use super::dequantized::{Dequantized, is_one_step, is_served, is_single};
-use super::integer;
+use super::dequantized::{Dequantized, is_one_step, is_served, is_single, is_whole_byte};
+use super::{elementwise, integer};
 use crate::constant;
 use crate::error::NodeError;
 use crate::node::Node;
@@ -26,11 +28,12 @@ type Result<T> = std::result::Result<T, NodeError>;
 /// How far the scale of a bias may be from the product of both sides' scales, as a part of that.
 const NEAR: f64 = 1e-4;
 
-/// A product of values that were dequantized.
+/// A product, or a sum of two, of values that were dequantized.
 #[derive(Clone, Debug)]
-pub struct Product {
+pub struct OfIntegers {
     proto: NodeProto,
     opset: i64,
+    /// Both sides; of a convolution and a product of matrices the second is the weight.
     a: Dequantized,
     w: Dequantized,
     /// The integers of the bias, in the steps of the sum.
@@ -39,27 +42,39 @@ pub struct Product {
     clipped: bool,
 }
 
-impl Product {
-    /// A node whose sides were dequantized, and its bias, where it is such a product.
-    pub fn of(node: &Node, a: &Dequantized, w: &Dequantized, bias: Option<&Dequantized>) -> Option<Product> {
+impl OfIntegers {
+    /// A node whose sides were dequantized, and its bias, where it is such a product or sum.
+    pub fn of(node: &Node, a: &Dequantized, w: &Dequantized, bias: Option<&Dequantized>) -> Option<OfIntegers> {
         let has_bias = node.optional(2).is_some();
         let bias = match (node.op(), has_bias, bias) {
-            ("Conv" | "MatMul", false, _) => None,
+            ("Conv" | "MatMul" | "Add" | "Mul", false, _) => None,
             ("Conv", true, Some(bias)) => Some(in_steps(bias, a, w)?),
             _ => return None,
         };
-        Some(Product { proto: node.proto.clone(), opset: node.opset, a: a.clone(), w: w.clone(), bias, clipped: false })
+        Some(OfIntegers {
+            proto: node.proto.clone(),
+            opset: node.opset,
+            a: a.clone(),
+            w: w.clone(),
+            bias,
+            clipped: false,
+        })
     }
 
     /// What `Relu` makes of it.
-    pub fn clipped(&self) -> Product {
-        Product { clipped: true, ..self.clone() }
+    pub fn clipped(&self) -> OfIntegers {
+        OfIntegers { clipped: true, ..self.clone() }
     }
 
     /// What a `QuantizeLinear` makes of it; none where that has several scales, or other integers than those of 8 bits.
     pub fn quantized(&self, scope: &mut Scope, node: &Node) -> Result<Option<Expr>> {
         let served = Node { proto: &self.proto, inputs: Vec::new(), opset: self.opset };
-        if !is_served(scope, &served, &self.a, &self.w)? || !self.fits(scope, node)? {
+        let by_element = ["Add", "Mul"].contains(&served.op());
+        let is_served = match by_element {
+            true => is_whole_byte(scope, &self.a)? && is_whole_byte(scope, &self.w)?,
+            false => is_served(scope, &served, &self.a, &self.w)?,
+        };
+        if !is_served || !self.fits(scope, node)? {
             return Ok(None);
         }
         let own = |from: &Dequantized| [Some(from.x.clone()), Some(from.scale.clone()), from.zero.clone()];
@@ -68,6 +83,8 @@ impl Product {
         let integers = Node { inputs, ..served };
         let outputs = match self.proto.op_type.as_str() {
             "Conv" => integer::qlinear_conv(scope, &integers)?,
+            "Add" => elementwise::qlinear_add(scope, &integers)?,
+            "Mul" => elementwise::qlinear_multiply(scope, &integers)?,
             _ => integer::qlinear_matmul(scope, &integers)?,
         };
         integer::only(outputs).map(Some)

@@ -71,7 +71,7 @@ use record::Record;
 pub use record::{Note, PieceError};
 use recurrence::Laid;
 pub use recurrence::RECURRENCE;
-pub use rules::{SORTS_RANKS, names as rule_names, tile_columns, words};
+pub use rules::{SORTS_RANKS, copies_image, names as rule_names, tile_columns, words};
 pub use separate::separates;
 pub use stage::{Axis, Item, Program, Reduction, Stage};
 #[cfg(test)]

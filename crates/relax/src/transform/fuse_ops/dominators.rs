@@ -77,6 +77,7 @@ mod tests {
             lengths: None,
             made: None,
             widens: false,
+            image: None,
         };
         Graph { nodes: (0..count).map(node).collect() }
     }

@@ -6,7 +6,7 @@ use relaxide_ir::prim::{PrimExpr, VarMap, substitute};
 use relaxide_ir::{IRModule, TensorType, Type, VDevice};
 use relaxide_tir::PrimFunc;
 use relaxide_tir::schedule::affine::cost;
-use relaxide_tir::schedule::{Item, Program};
+use relaxide_tir::schedule::{Item, Program, copies_image};
 
 use super::super::annotate_op_pattern::{PATTERN_ATTR, rows};
 use super::super::reshape_proof::{is_reshape, is_unit_reshape};
@@ -25,6 +25,8 @@ struct Kernel {
     /// What an element costs, as the schedule rules count.
     cost: i64,
     rows: Option<(Vec<PrimExpr>, Vec<PrimExpr>)>,
+    /// Whether its image may be computed from narrower elements as it is read ([`copies_image`]).
+    copies_image: bool,
     /// Shapes of the parameters, to bind symbolic dimensions at a call.
     shapes: Vec<Option<Vec<PrimExpr>>>,
 }
@@ -49,7 +51,8 @@ impl Kernel {
         let items = Program::read(func).items;
         let cost =
             items.iter().map(|item| if let Item::Stage(stage) = item { cost(&stage.value) } else { OF_TABLE }).sum();
-        Kernel { pattern, cost, rows, shapes }
+        let copies_image = pattern == OpPattern::OutFusable && copies_image(func);
+        Kernel { pattern, cost, rows, copies_image, shapes }
     }
 
     /// Number of rows and their length over the caller's variables.
@@ -111,6 +114,8 @@ pub(super) struct BindingNode {
     pub(super) made: Option<i64>,
     /// Whether it is a tensor in a wider type, element by element: twice the memory of what it is made of, or more.
     pub(super) widens: bool,
+    /// The node whose value is an image that it copies before it is used ([`copies_image`]).
+    pub(super) image: Option<usize>,
 }
 
 /// The values of a block in order, by the place of their bindings.
@@ -163,6 +168,8 @@ impl Graph {
             let lengths = dims.and_then(|dims| dims.iter().map(PrimExpr::as_int).collect());
             let widens = pattern <= OpPattern::Broadcast
                 && call.as_ref().is_some_and(|(call, _)| is_widened(call, binding.var().ty()));
+            let is_copied = call.as_ref().is_some_and(|(_, kernel)| kernel.copies_image);
+            let image = args.first().copied().flatten().filter(|_| is_copied);
             let made = call.as_ref().and_then(|(call, kernel)| made_of_lengths(call, kernel, &args, &nodes));
             nodes.push(BindingNode {
                 pattern,
@@ -175,6 +182,7 @@ impl Graph {
                 lengths,
                 made,
                 widens,
+                image,
             });
         }
         Graph { nodes }

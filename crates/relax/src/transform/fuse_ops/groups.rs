@@ -97,6 +97,10 @@ impl Size {
     }
 }
 
+/// Elements of an image from which it is read in a narrow type rather than in the one that it is summed in: 2 MB of float32, which leave the
+/// second-level cache.
+const LARGE_IMAGE: i64 = 512 << 10;
+
 impl<'a> Groups<'a> {
     /// Groups of at most `limit` nodes; with `products`, of two products and the rows between them too.
     pub(super) fn of(graph: &'a Graph, limit: usize, products: bool) -> Groups<'a> {
@@ -156,7 +160,37 @@ impl<'a> Groups<'a> {
     /// the narrow tensor then.
     fn goes_on(&self, node: usize) -> bool {
         let Some((user, used)) = self.tree.parent(node).filter(|_| self.graph.nodes[node].widens) else { return false };
-        used <= Broadcast && self.pattern_of(user) == OutFusable && self.root(user) != self.root(node)
+        let in_epilogue =
+            used <= Broadcast && self.pattern_of(user) == OutFusable && self.root(user) != self.root(node);
+        in_epilogue || self.becomes_image(node)
+    }
+
+    /// Whether a node is an image that is copied, or what that alone is made of element by element.
+    fn becomes_image(&self, node: usize) -> bool {
+        let elements = self.graph.nodes[node].lengths.iter().flatten().try_fold(1i64, |all, n| all.checked_mul(*n));
+        if self.graph.nodes[node].lengths.is_none() || elements.is_some_and(|elements| elements < LARGE_IMAGE) {
+            return false;
+        }
+        let mut at = node;
+        while let [only] = self.graph.nodes[at].uses[..] {
+            if self.graph.nodes[only.node].image == Some(at) {
+                return !self.graph.nodes[at].escapes;
+            }
+            if self.graph.nodes[at].escapes
+                || only.pattern != Elemwise
+                || self.graph.nodes[only.node].pattern > Broadcast
+            {
+                return false;
+            }
+            at = only.node;
+        }
+        false
+    }
+
+    /// Whether the group of a node, element by element, begins with a tensor that it widens.
+    fn widens(&self, node: usize) -> bool {
+        let own = self.root(node);
+        (0..=node).any(|n| self.root(n) == own && self.graph.nodes[n].widens)
     }
 
     /// Makes one group of the products and the rows of a chain that ends with a node.
@@ -178,6 +212,7 @@ impl<'a> Groups<'a> {
             }
             Injective => self.all(between, sink, Injective, |p| p <= Injective),
             Reduce => self.all(between, sink, Broadcast, |p| p == Reduce) || self.along_rows(node, between, sink),
+            OutFusable => between.is_empty() && self.graph.nodes[sink].image == Some(node) && self.widens(node),
             _ => false,
         }
     }

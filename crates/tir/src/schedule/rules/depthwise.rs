@@ -27,13 +27,13 @@ use super::super::inline::freshen_lets;
 use super::super::lanes::{multiply_add, splat};
 use super::super::nest::Tile;
 use super::super::parameters::{Choices, Domain, Guess};
-use super::super::{Axis, Cx, Machine, Reduce, Refusal, nest};
+use super::super::{Axis, Cx, Machine, Program, Reduce, Refusal, Work, group, inline, nest};
 use super::channel_lanes::{self, ChannelLanes};
 use super::contraction::Contraction;
 use super::register_tile::{self, RegisterTile, Rows, Shape};
 use super::rule::{self, Rule};
 use super::window::{Windowed, Workspace, least_rows, rows_per_block};
-use crate::Stmt;
+use crate::{PrimFunc, Stmt};
 
 /// Pixels of a row of an unknown length below which vectors lie along channels.
 const SHORT_ROW: i64 = 32;
@@ -113,6 +113,17 @@ impl Rule for Depthwise {
         let channels = ChannelLanes::of(&found.window)?;
         Ok(Stmt::if_else(channels.is_short(decided.lanes, pixels), channels.emit(cx, shape)?, rows))
     }
+}
+
+/// Whether a kernel ends in a depthwise convolution, whose workspace holds each element of its image once: the image may be what is
+/// computed as it is copied.
+pub fn copies_image(func: &PrimFunc) -> bool {
+    let mut program = Program::read(func);
+    inline::run(&mut program);
+    let work = group::plan(&program);
+    let [Work::Reduce(reduce)] = work.as_slice() else { return false };
+    let Ok(contraction) = Contraction::of(reduce) else { return false };
+    contraction.rows.is_empty() && Windowed::of(contraction).is_ok_and(|window| window.channels.is_empty())
 }
 
 /// Which rows have vectors along channels, where their length is not known: code for both is there, and the length chooses.

@@ -31,6 +31,7 @@ mod window;
 
 pub(super) use column_terms::has_column_terms;
 pub use contraction::{Contraction, words};
+pub use depthwise::copies_image;
 pub use device::SORTS_RANKS;
 pub(super) use device::fits_threads;
 pub use register_tile::tile_columns;
