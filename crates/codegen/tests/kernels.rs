@@ -11,6 +11,7 @@ mod processors;
 mod scalable;
 mod small_elements;
 mod webassembly;
+mod whole_numbers;
 mod words;
 
 use crate::harness::{Kernels, Packed, Tensor, elementwise, emulated, kernel};

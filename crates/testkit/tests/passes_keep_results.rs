@@ -223,16 +223,24 @@ fn compare_split(module: &IRModule, seed: u32, args: &[Any], expected: &[f64]) -
         VDevice::new(target, second.device_id.into(), "global"),
     ];
     let Ok(changed) = devices::split(module.clone(), vdevices, seed) else { return Ok(()) };
-    // TVM's default build leaves devices to its users; the pipeline finds them itself.
-    let library = if (seed / 2).is_multiple_of(2) {
-        match compiled(&changed, Pipeline::Default) {
+    // TVM's pipelines leave devices to their users; the default finds them itself.
+    let context = PassContext::default();
+    let realized = || make("RealizeVDevice")?.run(changed.clone(), &context).map_err(|e| e.to_string());
+    let library = match seed / 2 % 3 {
+        0 => match compiled(&changed, Pipeline::Default) {
             // What this pipeline refuses of the program as it is, it may refuse here.
             Err(_) if compiled(module, Pipeline::Default).is_err() => return Ok(()),
             library => library?,
+        },
+        1 => compiled(&realized()?, Pipeline::DefaultBuild)?,
+        _ => {
+            let passes = transform::pipeline("cpu_generic").ok_or("there is no such pipeline")?;
+            match passes.run(realized()?, &context) {
+                Err(_) if passes.run(module.clone(), &context).is_err() => return Ok(()),
+                // Passes that have run find nothing more to do.
+                lowered => compiled(&lowered.map_err(|e| e.to_string())?, Pipeline::DefaultBuild)?,
+            }
         }
-    } else {
-        let realized = make("RealizeVDevice")?.run(changed.clone(), &PassContext::default());
-        compiled(&realized.map_err(|e| e.to_string())?, Pipeline::DefaultBuild)?
     };
     let program = device::program(&library).map_err(|e| e.to_string())?;
     let machine = machine(&program, &[Device::cpu(0), second])?;

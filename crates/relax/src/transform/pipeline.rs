@@ -10,7 +10,8 @@
 //! | [`Stage::Lower`] | graphs become statements |
 //! | [`Stage::Finalize`] | memory is planned, shapes become computations |
 //!
-//! `default_build` and those named after devices are TVM's, step by step; `default` is what a build here runs.
+//! `default_build` and those named after devices are TVM's, step by step, and find the devices of what passes have made; `default` is what a build here
+//! runs.
 
 use relaxide_ir::pass::{Pass, PassContext, PassError, PassInfo, PassResult};
 use relaxide_ir::target::TargetKind;
@@ -104,6 +105,7 @@ const SYMBOLS: &[&str] = &["AttachGlobalSymbol"];
 const GPU: &[(Stage, &[&str])] = &[
     (Stage::Dispatch, DISPATCH),
     (Stage::Legalize, FUSED),
+    (Stage::Legalize, PLACE),
     (Stage::Legalize, SPREAD),
     (Stage::Lower, OPEN),
     (Stage::Lower, CALLS),
@@ -158,6 +160,7 @@ static PIPELINES: &[Pipeline] = &[
         stages: &[
             (Stage::Dispatch, DISPATCH),
             (Stage::Legalize, FUSED),
+            (Stage::Legalize, PLACE),
             (Stage::Lower, OPEN),
             (Stage::Lower, CALLS),
             (Stage::Finalize, PLAN),
@@ -173,6 +176,7 @@ static PIPELINES: &[Pipeline] = &[
         stages: &[
             (Stage::Dispatch, DISPATCH),
             (Stage::Legalize, FUSED),
+            (Stage::Legalize, PLACE),
             (Stage::Legalize, SPREAD),
             (Stage::Lower, OPEN),
             (Stage::Lower, CALLS),
