@@ -6,6 +6,7 @@ mod dot_bytes;
 mod dot_pairs;
 mod many_elements;
 mod masked_loads;
+mod masked_stores;
 mod neighbours;
 mod processors;
 mod scalable;

@@ -65,6 +65,8 @@ pub(crate) struct Kernel {
     pub dots: DotUnits,
     /// Whether one instruction rounds floats to integers of 32 bits, lane by lane, and gives 0x80000000 for what is no number.
     pub rounds_to_ints: bool,
+    /// Whether a masked store takes the last bits of wider elements.
+    pub narrows_as_it_stores: bool,
     /// Whether masks are vectors of the elements' width, as those of AVX are.
     pub masks_are_vectors: bool,
     /// For which machine, in errors.
@@ -118,6 +120,7 @@ impl Kernel {
             gathers,
             dots: DotUnits::of(native),
             rounds_to_ints: native.rounds_to_ints(),
+            narrows_as_it_stores: native.narrows_as_it_stores(),
             masks_are_vectors: native.has_vectors_as_masks(),
             triple: native.triple.clone(),
             contract,

@@ -448,10 +448,10 @@ impl Body<'_, '_> {
         }
         let mask = self.matching_mask(mask, memory.lanes)?;
         match &place.pattern {
-            Pattern::Contiguous(pointer) => self.masked_store_at(pointer, place, value, &mask),
+            Pattern::Contiguous(pointer) => self.masked_store_at(pointer, value, &mask),
             Pattern::Reversed(pointer) => {
                 let (value, mask) = (self.reverse(value), self.reverse(&mask));
-                self.masked_store_at(pointer, place, &value, &mask);
+                self.masked_store_at(pointer, &value, &mask);
             }
             Pattern::Same(pointer) => {
                 let pointers = self.f.splat(pointer, memory.lanes);
@@ -468,12 +468,6 @@ impl Body<'_, '_> {
             Pattern::Gathered(pointers) => self.scatter(pointers, place, value, &mask),
         }
         Ok(())
-    }
-
-    fn masked_store_at(&mut self, pointer: &Val, place: &MemoryAccess, value: &Val, mask: &Val) {
-        let align = Val::int(Ty::I32, place.memory.kind.alignment() as i64);
-        let name = format!("llvm.masked.store.{}.p0", place.memory.mangled());
-        self.f.effect_call(&name, &[value, pointer, &align, mask], &[2]);
     }
 
     pub fn matching_mask(&mut self, mask: &Val, lanes: u32) -> Result<Val, CodegenError> {

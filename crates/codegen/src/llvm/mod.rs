@@ -27,6 +27,7 @@ mod intrinsics;
 mod kernel;
 mod lanes;
 mod masked_load;
+mod masked_store;
 mod math;
 mod memory;
 mod module;

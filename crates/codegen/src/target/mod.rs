@@ -147,6 +147,11 @@ impl NativeTarget {
         self.architecture == Architecture::X86_64 && features.contains("avx") && !features.contains("avx512f")
     }
 
+    /// Whether a masked store takes the last bits of wider elements.
+    pub(crate) fn narrows_as_it_stores(&self) -> bool {
+        self.architecture == Architecture::X86_64 && self.kernel_features().contains("avx512f")
+    }
+
     /// Whether an instruction rounds floats to integers of 32 bits, lane by lane, to nearest even, and LLVM knows it: before 20 it went lane by lane.
     pub(crate) fn rounds_to_ints(&self) -> bool {
         self.architecture == Architecture::X86_64 && !cfg!(feature = "llvm19")
