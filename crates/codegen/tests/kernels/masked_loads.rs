@@ -26,20 +26,29 @@ struct Case {
     stride: i64,
     /// Whether a number that the kernel is given decides besides.
     asks: bool,
+    /// Whether integers are widened to 32 bits behind the load.
+    widens: bool,
 }
 
 impl Case {
     fn any() -> impl Strategy<Value = Case> {
-        let dtypes =
-            [DataType::float(32), DataType::float(64), DataType::int(32), DataType::int(64), DataType::int(16)];
+        let dtypes = [
+            DataType::float(32),
+            DataType::float(64),
+            DataType::int(32),
+            DataType::int(64),
+            DataType::int(16),
+            DataType::uint(8),
+        ];
         // Whole registers, a few lanes more or less, and all sorts.
         let lanes = prop_oneof![3 => (0..4u32).prop_map(|n| 8i64 << n), 1 => 2..9i64, 1 => 9..70i64];
-        let parts = (0..dtypes.len(), lanes, 0..=64i64, 0..=64i64, 0..4usize, any::<[bool; 2]>());
-        parts.prop_map(move |(dtype, lanes, a, b, stride, [asks, is_even])| {
+        let parts = (0..dtypes.len(), lanes, 0..=64i64, 0..=64i64, 0..4usize, any::<[bool; 3]>());
+        parts.prop_map(move |(dtype, lanes, a, b, stride, [asks, is_even, widens])| {
             let step = if is_even { 4 } else { 1 };
             let bound = |at: i64| at * lanes / 64 / step * step;
             let inside = bound(a.min(b))..bound(a.max(b));
-            Case { dtype: dtypes[dtype], lanes, inside, stride: [1, 1, -1, 2][stride], asks }
+            let widens = widens && dtypes[dtype].bits < 32;
+            Case { dtype: dtypes[dtype], lanes, inside, stride: [1, 1, -1, 2][stride], asks, widens }
         })
     }
 
@@ -48,10 +57,15 @@ impl Case {
         if self.stride < 0 { ELEMENTS - 1 - lane } else { self.stride * lane }
     }
 
+    /// The type of what is stored.
+    fn stored(&self) -> DataType {
+        if self.widens { DataType::int(32) } else { self.dtype }
+    }
+
     /// `B[lanes] = if inside { A[..] } else { 0 }`
     fn kernel(&self, name: &str) -> PrimFunc {
         let read = Buffer::new("A", self.dtype, [ELEMENTS]);
-        let written = Buffer::new("B", self.dtype, [self.lanes]);
+        let written = Buffer::new("B", self.stored(), [self.lanes]);
         let number = Var::prim("r", DataType::int(64));
         let count = self.lanes;
         let all = |value: i64| prim::broadcast(value, count);
@@ -64,7 +78,8 @@ impl Case {
         }
         let value = prim::load(&read, [prim::ramp(self.element(0), self.stride, count)]);
         let nothing = prim::broadcast(prim::constant(self.dtype, 0.0), count);
-        let body = Stmt::store(&written, [lanes], prim::if_then_else(inside, value, nothing));
+        let chosen = prim::if_then_else(inside, value, nothing);
+        let body = Stmt::store(&written, [lanes], prim::cast(self.stored().with_lanes(count as u16), chosen));
         kernel(name, &[read, written], &[number], body)
     }
 
@@ -77,12 +92,19 @@ impl Case {
         for (word, eight) in read.data.iter_mut().zip(filled.chunks(8)) {
             *word = u64::from_le_bytes(eight.try_into().unwrap());
         }
-        let mut tensors = [read, Tensor::zeros(self.dtype, &[self.lanes])];
+        let mut tensors = [read, Tensor::zeros(self.stored(), &[self.lanes])];
         let called = kernels.call(name, &mut tensors, &[Packed::int(number)]);
         called.unwrap_or_else(|(kind, message)| panic!("{kind}: {message} ({self:?})"));
         let counts = |lane: &i64| self.inside.contains(lane) && (!self.asks || number < LIMIT);
         let wanted = |lane: i64| if counts(&lane) { pattern(self.element(lane)) } else { 0 };
-        let expected: Vec<u8> = (0..self.lanes).flat_map(|lane| vec![wanted(lane); bytes]).collect();
+        let element = |lane: i64| match (self.widens, vec![wanted(lane); bytes]) {
+            (false, bytes) => bytes,
+            (true, bytes) => match bytes[..] {
+                [byte] => i32::from(byte).to_le_bytes().to_vec(),
+                _ => i32::from(i16::from_le_bytes([bytes[0], bytes[1]])).to_le_bytes().to_vec(),
+            },
+        };
+        let expected: Vec<u8> = (0..self.lanes).flat_map(element).collect();
         assert_eq!(tensors[1].bytes(), expected, "{self:?} with {number}");
     }
 }
