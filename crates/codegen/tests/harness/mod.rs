@@ -59,6 +59,9 @@ struct DlTensor {
     byte_offset: u64,
 }
 
+/// Words behind the elements of a tensor, which no kernel may write.
+const GUARD: usize = 8;
+
 /// A tensor in host memory.
 #[derive(Clone, Debug)]
 pub struct Tensor {
@@ -78,7 +81,7 @@ impl Tensor {
     pub fn zeros(dtype: DataType, shape: &[i64]) -> Self {
         let bytes = dtype.bytes_of(shape.iter().product::<i64>() as usize).unwrap();
         Self {
-            data: vec![0; bytes.div_ceil(8)],
+            data: [vec![0; bytes.div_ceil(8)], vec![0x5a5a_5a5a_5a5a_5a5a; GUARD]].concat(),
             shape: shape.to_vec(),
             strides: None,
             dtype,
@@ -118,6 +121,14 @@ impl Tensor {
     pub fn bytes(&self) -> Vec<u8> {
         let count = self.dtype.bytes_of(self.shape.iter().product::<i64>() as usize).unwrap();
         self.data.iter().flat_map(|word| word.to_le_bytes()).take(count).collect()
+    }
+
+    /// The bytes behind the last element; none where it has strides of its own.
+    fn behind(&self) -> Vec<u8> {
+        let count = self.dtype.bytes_of(self.shape.iter().product::<i64>().max(0) as usize).unwrap_or(0);
+        let end = count + self.skip + self.byte_offset as usize;
+        let words = if self.strides.is_some() || self.null { None } else { self.data.get(end / 8..) };
+        words.into_iter().flatten().flat_map(|word| word.to_le_bytes()).skip(end % 8).collect()
     }
 
     fn describe(&mut self) -> DlTensor {
@@ -321,6 +332,20 @@ impl Kernels {
 
     /// Calls a kernel with tensors and then scalars.
     pub fn call(&self, name: &str, tensors: &mut [Tensor], scalars: &[Packed]) -> Result<Packed, (String, String)> {
+        let behind: Vec<Vec<u8>> = tensors.iter().map(Tensor::behind).collect();
+        let result = self.call_unguarded(name, tensors, scalars);
+        for (i, (tensor, before)) in tensors.iter().zip(behind).enumerate() {
+            assert_eq!(tensor.behind(), before, "`{name}` writes behind its tensor {i}");
+        }
+        result
+    }
+
+    fn call_unguarded(
+        &self,
+        name: &str,
+        tensors: &mut [Tensor],
+        scalars: &[Packed],
+    ) -> Result<Packed, (String, String)> {
         if let LoadedIn::Emulated(process) = &self.place {
             let answer = process.call(&format!("__tvm_ffi_{name}"), tensors, scalars);
             assert_eq!(answer.open_workspaces, 0, "a kernel gives its workspaces back");
