@@ -217,8 +217,8 @@ def test_options_keep_what_they_are_told(ort):
 
 def test_what_cannot_be_done_says_so():
     options = door.SessionOptions()
-    with pytest.raises(door.NotImplemented, match="LoraAdapter.Load is not here: adapters"):
-        door.LoraAdapter.Load("adapter")
+    with pytest.raises(door.NotImplemented, match="ModelPackage.open is not here: `relaxide compile"):
+        door.ModelPackage.open("package")
     with pytest.raises(door.NotImplemented, match="relaxide compile"):
         options.optimized_model_filepath = "x.onnx"
     with pytest.raises(door.NotImplemented, match="functions"):

@@ -18,6 +18,7 @@ does not, their import says what to install.
 
 from . import _absent, capi
 from ._absent import *  # noqa: F403
+from ._adapters import AdapterFormat, LoraAdapter
 from ._binding import IOBinding
 from ._devices import *  # noqa: F403
 from ._devices import __all__ as _DEVICES
@@ -49,11 +50,13 @@ import_capi_exception = None
 SessionIOBinding = IOBinding
 
 __all__ = [
+    "AdapterFormat",
     "ExecutionMode",
     "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
+    "LoraAdapter",
     "ModelMetadata",
     "NodeArg",
     "OrtAllocatorType",

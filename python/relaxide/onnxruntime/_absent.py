@@ -10,8 +10,6 @@ _WEIGHTS = "its weights are packed by ONNX Runtime's own kernels: quantize with 
 
 #: Classes, with what to do instead.
 _CLASSES = {
-    "AdapterFormat": "adapters (LoRA) are not applied when a model runs; merge them into its weights",
-    "LoraAdapter": "adapters (LoRA) are not applied when a model runs; merge them into its weights",
     "ModelCompiler": _LIBRARY,
     "ModelPackage": _LIBRARY,
     "ModelPackageComponentContext": _LIBRARY,

@@ -2,6 +2,7 @@
 
 import os
 
+from ._adapters import LoraAdapter
 from ._apart import Apart
 from ._errors import Fail, NotImplemented
 from ._providers import PROVIDERS
@@ -210,7 +211,7 @@ def _fix(lengths, name, value):
 class RunOptions(_Config):
     """How a model is run; ``terminate`` ends runs that begin afterwards."""
 
-    __slots__ = ()
+    __slots__ = ("_adapters",)
 
     log_severity_level = number(-1)
     log_verbosity_level = number(0)
@@ -223,9 +224,21 @@ class RunOptions(_Config):
         """Keep an entry, which nothing here reads."""
         self._add(key, value)
 
+    def __init__(self):
+        super().__init__()
+        self._adapters = []
+
     def add_active_adapter(self, adapter):
-        """Refused: adapters are not applied."""
-        raise NotImplemented("adapters (LoRA) are not applied when a model runs; merge them into its weights")
+        """Give the parameters of an adapter to every run, in the place of the weights that the model lists among its inputs."""
+        if not isinstance(adapter, LoraAdapter):
+            raise TypeError(f"adapter is a LoraAdapter, not {type(adapter).__name__}")
+        self._adapters.append(adapter)
+
+    def _adapted(self, feed):
+        """What is given to a run, and the parameters of all adapters."""
+        for adapter in self._adapters:
+            feed = {**feed, **adapter._parameters}
+        return feed
 
     def get_run_config_entry(self, key):
         """The entry of a key."""

@@ -219,7 +219,9 @@ class InferenceSession:
         if not names:
             raise RuntimeError("no output is bound: use bind_output")
         try:
-            values = self._call(names, iobinding._inputs, run_options)
+            if run_options is not None and run_options._adapters:
+                warnings.warn("adapters of run_options have no effect where inputs are bound: bind their values", UserWarning, stacklevel=2)
+            values = self._call(names, iobinding._inputs, run_options, adapts=False)
         except (OnnxRuntimeError, ValueError) as error:
             raise RuntimeError(f"Error in execution: {error}") from error
         iobinding._keep(names, values)
@@ -267,17 +269,19 @@ class InferenceSession:
         if not options:
             raise RuntimeError("there are no options to set")
 
-    def _call(self, output_names, feed, run_options):
+    def _call(self, output_names, feed, run_options, adapts=True):
         if run_options is not None:
             if not isinstance(run_options, RunOptions):
                 raise TypeError(f"run_options is RunOptions, not {type(run_options).__name__}")
             if run_options.terminate:
                 raise Fail("the run was ended by RunOptions.terminate")
         self._check_missing(feed)
+        if run_options is not None and adapts:
+            feed = run_options._adapted(feed)
         for name in feed:
             taken_text(name, "the name of an input")
         if not self._weights.isdisjoint(feed):
-            return self._opening(self._weights.intersection(feed))._call(output_names, feed, run_options)
+            return self._opening(self._weights.intersection(feed))._call(output_names, feed, run_options, adapts=False)
         wanted = self._wanted(output_names)
         args = self._arguments(feed)
         try:

@@ -189,7 +189,7 @@ class OrtValue:
         element = element_of(number)
         if element == "string":
             return OrtValue.ortvalue_from_numpy(data)
-        kind = _dtype_of(element)
+        kind = dtype_of(element)
         if data.dtype.itemsize != np.dtype(kind).itemsize:
             raise RuntimeError(f"elements of {data.dtype} have another size than those of {element}")
         return OrtValue(_tensor(data.view(kind)), data)
@@ -329,7 +329,8 @@ def taken_dims(shape):
     return dims
 
 
-def _dtype_of(element):
+def dtype_of(element):
+    """What numpy calls an element type."""
     return array_type(DataType(ELEMENTS[element][1]))
 
 

@@ -2,6 +2,7 @@
 
 from .._absent import *  # noqa: F403
 from .._absent import __all__ as _ABSENT
+from .._adapters import AdapterFormat, LoraAdapter
 from .._binding import IOBinding as SessionIOBinding
 from .._devices import *  # noqa: F403
 from .._devices import __all__ as _DEVICES
@@ -22,10 +23,12 @@ def get_default_session_options():
 
 
 __all__ = [
+    "AdapterFormat",
     "ExecutionMode",
     "ExecutionOrder",
     "GraphOptimizationLevel",
     "InferenceSession",
+    "LoraAdapter",
     "ModelMetadata",
     "NodeArg",
     "OrtAllocatorType",
