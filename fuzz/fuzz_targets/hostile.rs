@@ -15,7 +15,8 @@ static PAGES: Pages = Pages;
 static PROGRAMS: LazyLock<Vec<Program>> =
     LazyLock::new(|| (0..kinds()).map(|kind| Program::new(kind).unwrap_or_else(|e| panic!("{e}"))).collect());
 
-fuzz_target!(|bytes: &[u8]| {
+// The programs are compiled before the first input, whose time would not do for all of them.
+fuzz_target!(init: LazyLock::force(&PROGRAMS), |bytes: &[u8]| {
     let mut random = Random::from_bytes(bytes);
     let program = &PROGRAMS[random.below(PROGRAMS.len())];
     if let Err(problem) = program.run(&mut random) {
