@@ -373,3 +373,40 @@ def test_the_name_is_taken_over_before_it_is_imported_or_not_at_all():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert onnxruntime.get_available_providers()
+
+
+@BOTH
+def test_vectors_of_values_are_taken_and_given(ort):
+    session, state = ort.InferenceSession(sums()), ort.capi.onnxruntime_pybind11_state
+    binding = session.io_binding()
+    for name in ("x", "y"):
+        binding.bind_cpu_input(name, X)
+    binding.bind_output("z")
+    session.run_with_iobinding(binding)
+    [given] = binding.get_outputs_as_ortvaluevector()
+    np.testing.assert_array_equal(given.numpy(), X + X)
+    feeds, fetches = state.OrtValueVector(), state.OrtValueVector()
+    feeds.reserve(2)
+    for _ in range(2):
+        feeds.push_back(ort.OrtValue.ortvalue_from_numpy(X)._ortvalue)
+    device = ort.OrtDevice.make("cpu", 0)
+    devices = [device if ort is door else device._get_c_device()]
+    session.run_with_ortvaluevector(ort.RunOptions(), ["x", "y"], feeds, ["z"], fetches, devices)
+    assert (len(fetches), fetches.element_type_at(0), list(fetches[0].shape())) == (1, 1, list(X.shape))
+    np.testing.assert_array_equal(fetches[0].numpy(), X + X)
+
+
+@BOTH
+def test_parts_for_other_providers_answer(ort):
+    options, session = ort.SessionOptions(), ort.InferenceSession(sums())
+    options.set_ep_context_data_read_func(lambda name, buffer: None, 16)
+    options.clear_ep_context_data_read_func()
+    with pytest.raises(TypeError):
+        options.set_ep_context_data_read_func(3, 16)
+    session.release_captured_graph()
+    with pytest.raises(TypeError):
+        session.release_captured_graph("x")
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.Fail, match="record_ep_graph_assignment_info"):
+        session.get_provider_graph_assignment_info()
+    with pytest.raises(RuntimeError):
+        ort.get_ep_devices()[0].create_sync_stream()

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _onnx_values
 from ._typed import taken_text
-from ._values import ELEMENTS, OrtValue, checked_device, element_of, taken_dims
+from ._values import ELEMENTS, OrtValue, OrtValueVector, checked_device, element_of, taken_dims
 
 
 class IOBinding:
@@ -65,6 +65,10 @@ class IOBinding:
     def get_outputs(self):
         """The outputs in the order in which they were bound: those of the last run, or the values that the next is to fill."""
         return [self._results.get(name) or _shown(value) for name, value in self._outputs.items()]
+
+    def get_outputs_as_ortvaluevector(self):
+        """The same as the extension module holds them."""
+        return OrtValueVector(self.get_outputs())
 
     def copy_outputs_to_cpu(self):
         """The outputs of the last run as arrays."""

@@ -78,6 +78,10 @@ class OrtEpDevice:
         """Where its memory is."""
         return OrtMemoryInfo.of_host()
 
+    def create_sync_stream(self):
+        """Refused: calls of the processor end before the next begins."""
+        raise RuntimeError("the processor has no streams: every call ends before the next begins")
+
 
 class OrtArenaCfg:
     """How memory would be kept between calls, which Relaxide decides by itself; values are kept and change nothing."""

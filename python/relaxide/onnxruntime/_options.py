@@ -154,6 +154,15 @@ class SessionOptions(_Config):
         for device in ep_devices:
             self.add_provider(device.ep_name, provider_options)
 
+    def set_ep_context_data_read_func(self, read_func, max_data_size):
+        """Kept for its name: models that other providers have compiled are not read."""
+        taken_number(max_data_size, "max_data_size")
+        if not callable(read_func):
+            raise TypeError(f"read_func is a function, not {type(read_func).__name__}")
+
+    def clear_ep_context_data_read_func(self):
+        """Kept for its name, as :meth:`set_ep_context_data_read_func`."""
+
     def set_provider_selection_policy(self, policy):
         """Kept for its name: there is nothing to choose from."""
 

@@ -10,11 +10,11 @@ from ..runtime import set_num_threads
 from . import _compiled
 from ._binding import IOBinding
 from ._devices import get_ep_devices
-from ._errors import Fail, InvalidArgument, ModelLoadCanceled, OnnxRuntimeError, RuntimeException
+from ._errors import Fail, InvalidArgument, ModelLoadCanceled, NotImplemented, OnnxRuntimeError, RuntimeException
 from ._options import RunOptions, SessionOptions
 from ._profile import Profile
 from ._providers import KNOWN, PROVIDERS, asked_for, warn_of_absent
-from ._typed import taken_text
+from ._typed import taken_number, taken_text
 from ._values import ELEMENTS, OrtMemoryInfo, OrtValue, element_of_tensor
 
 #: For how many lengths of its inputs a session compiles its model anew, beside the program for any length.
@@ -268,6 +268,22 @@ class InferenceSession:
             raise TypeError(f"options is a dictionary of texts, not {type(options).__name__}")
         if not options:
             raise RuntimeError("there are no options to set")
+
+    def get_provider_graph_assignment_info(self):
+        """Refused: the nodes of a model are joined into kernels, which belong to no provider."""
+        if self._options._entries.get("session.record_ep_graph_assignment_info") != "1":
+            raise Fail('the entry "session.record_ep_graph_assignment_info" of the options is not "1"')
+        raise NotImplemented("nodes are joined into kernels, all on the processor: `relaxide inspect --graph` shows what became of them")
+
+    def release_captured_graph(self, graph_annotation_id=0):
+        """Kept for its name: the processor captures no graphs."""
+        taken_number(graph_annotation_id, "graph_annotation_id")
+
+    def run_with_ortvaluevector(self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices):
+        """Run on a vector of values, and append what comes out to another."""
+        if len(feed_names) != len(feeds):
+            raise InvalidArgument(f"there are {len(feed_names)} names of inputs, and {len(feeds)} values")
+        fetches.extend(self.run_with_ort_values(fetch_names, dict(zip(feed_names, feeds)), run_options))
 
     def _call(self, output_names, feed, run_options, adapts=True):
         if run_options is not None:

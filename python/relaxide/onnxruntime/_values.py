@@ -217,6 +217,18 @@ class OrtValue:
         except (RuntimeError, ValueError):
             return cls(_onnx_values.shared(data))  # It has gaps.
 
+    @property
+    def _ortvalue(self):
+        """The value itself: programs ask the extension module's for what this one has."""
+        return self
+
+    def _get_c_value(self):
+        return self
+
+    def to_dlpack(self):
+        """A capsule that another library takes."""
+        return self.__dlpack__()
+
     def __dlpack__(self, **options):
         return self._tensor("__dlpack__").__dlpack__(**options)
 
@@ -319,6 +331,33 @@ class OrtValue:
         tensor.copyfrom(source)
 
 
+class OrtValueVector(list):
+    """Values in order, as the extension module holds them."""
+
+    def push_back(self, value):
+        """Append a value, or what another library's tensor holds."""
+        self.append(value if isinstance(value, OrtValue) else OrtValue.from_dlpack(value))
+
+    def element_type_at(self, idx):
+        """The number of the element type of one of them."""
+        return self[idx].element_type()
+
+    def dlpack_at(self, idx):
+        """One of them as a capsule that another library takes."""
+        return self[idx].to_dlpack()
+
+    def to_dlpacks(self, to_tensor):
+        """All of them, each by a function of its capsule where there is one."""
+        capsules = [value.to_dlpack() for value in self]
+        return capsules if to_tensor is None else [to_tensor(capsule) for capsule in capsules]
+
+    def reserve(self, count):
+        """Kept for its name: a list grows by itself."""
+
+    def shrink_to_fit(self):
+        """Kept for its name: a list shrinks by itself."""
+
+
 def taken_dims(shape):
     """The lengths of a shape."""
     if isinstance(shape, (str, bytes)) or not hasattr(shape, "__iter__"):
@@ -334,4 +373,4 @@ def dtype_of(element):
     return array_type(DataType(ELEMENTS[element][1]))
 
 
-__all__ = ["OrtAllocatorType", "OrtDevice", "OrtMemType", "OrtMemoryInfo", "OrtValue"]
+__all__ = ["OrtAllocatorType", "OrtDevice", "OrtMemType", "OrtMemoryInfo", "OrtValue", "OrtValueVector"]

@@ -14,7 +14,7 @@ from .._process import __all__ as _PROCESS
 from .._providers import get_available_providers
 from .._session import InferenceSession, ModelMetadata, NodeArg
 from .._sparse import OrtSparseFormat, SparseTensor
-from .._values import OrtAllocatorType, OrtDevice, OrtMemoryInfo, OrtMemType, OrtValue
+from .._values import OrtAllocatorType, OrtDevice, OrtMemoryInfo, OrtMemType, OrtValue, OrtValueVector
 
 
 def get_default_session_options():
@@ -37,6 +37,7 @@ __all__ = [
     "OrtMemoryInfo",
     "OrtSparseFormat",
     "OrtValue",
+    "OrtValueVector",
     "RunOptions",
     "SessionIOBinding",
     "SessionOptions",
