@@ -22,6 +22,7 @@ use crate::{
     rejection,
     shards::{originals, split},
     shared::ENTRY_PREFIX,
+    static_library::LinkedObject,
     target::{Architecture, NativeTarget},
 };
 
@@ -41,6 +42,8 @@ pub struct CompiledLib {
     /// The processors that it has kernels for, where they are several: `target` is the first, and kernels for others have
     /// a [`suffix`] behind their names.
     pub variants: Option<Variants>,
+    /// What others compiled, to be linked with the kernels.
+    pub linked: Vec<LinkedObject>,
     /// What came out of a cache.
     pub cached: CacheUse,
 }
@@ -180,7 +183,16 @@ pub fn compile_with(
         cached.problem = cached.problem.or(part.used.problem);
     }
     let (foreign, slots) = (foreign.into_iter().collect(), slots.into_iter().collect());
-    Ok(CompiledLib { target: native, objects, kernels: names_of(funcs)?, foreign, slots, variants: None, cached })
+    Ok(CompiledLib {
+        target: native,
+        objects,
+        kernels: names_of(funcs)?,
+        foreign,
+        slots,
+        variants: None,
+        linked: Vec::new(),
+        cached,
+    })
 }
 
 /// What the object of a part is found under.
@@ -321,7 +333,8 @@ impl CompiledLib {
         let others = self.variants.iter().flat_map(|variants| variants.rows().iter().skip(1));
         let others: Vec<String> =
             others.flat_map(|variant| plain.iter().map(|name| format!("{name}{}", suffix(&variant.name)))).collect();
-        [plain, others].concat()
+        let linked = self.linked.iter().flat_map(|object| object.functions.iter().cloned());
+        plain.into_iter().chain(others).chain(linked).collect()
     }
 
     /// Which processors the kernels are for.

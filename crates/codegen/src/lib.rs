@@ -27,6 +27,7 @@ mod shards;
 mod shared;
 mod signature;
 mod stack;
+mod static_library;
 mod target;
 mod uses;
 
@@ -45,6 +46,7 @@ pub use processors::{ForProcessor, in_order, parse_targets};
 use relaxide_ffi::SavedBytes;
 use relaxide_runtime::processor;
 use shared::ENTRY_PREFIX;
+pub use static_library::{LinkedObject, STATIC_LIBRARY, StaticLibrary};
 pub use target::{Architecture, Facts, NativeTarget, known_architectures, llvm_version};
 
 impl CompiledLib {
@@ -54,10 +56,38 @@ impl CompiledLib {
         for (index, object) in self.objects.iter().enumerate() {
             library.object(format!("kernels{index}.o"), object)?;
         }
+        for object in &self.linked {
+            library.object(&object.name, &object.bytes)?;
+        }
         for function in &self.foreign {
             library.host_symbol(function);
         }
         Ok(library)
+    }
+
+    /// The kernels alone as one relocatable object, under the names that libraries have for them: nothing is entered anywhere
+    /// when a program with it starts.
+    pub fn plain_object(&self) -> Result<Vec<u8>, CodegenError> {
+        let mut object = RelocatableObject::new(self.target.architecture.elf()?).for_libraries();
+        self.add_objects(&mut object)?;
+        // The other name of an only kernel is the library's to give.
+        let is_own = |entry: &&String| *entry != "main" || self.kernels.contains(*entry);
+        for entry in self.entries().iter().filter(is_own) {
+            object.offer(format!("{ENTRY_PREFIX}{entry}"), format!("{ENTRY_PREFIX}{entry}"));
+        }
+        let mut bytes = Vec::new();
+        object.write_to(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn add_objects<'a>(&'a self, object: &mut RelocatableObject<'a>) -> Result<(), CodegenError> {
+        for (index, kernels) in self.objects.iter().enumerate() {
+            object.object(format!("kernels{index}.o"), kernels)?;
+        }
+        for linked in &self.linked {
+            object.object(&linked.name, &linked.bytes)?;
+        }
+        Ok(())
     }
 
     /// An object that enters the kernels, and the module tree if it is under that symbol, into the process's table of system
@@ -74,9 +104,7 @@ impl CompiledLib {
         let (entries, tree_symbol) = (self.entries(), (!tree.is_empty()).then_some(LIBRARY_BIN_SYMBOL));
         let registration = self.registration(tree_symbol, prefix)?;
         object.object("registration.o", &registration)?;
-        for (index, kernels) in self.objects.iter().enumerate() {
-            object.object(format!("kernels{index}.o"), kernels)?;
-        }
+        self.add_objects(&mut object)?;
         if !tree.is_empty() {
             object.data(LIBRARY_BIN_SYMBOL, tree).offer(LIBRARY_BIN_SYMBOL, format!("{prefix}{LIBRARY_BIN_SYMBOL}"));
         }
@@ -104,6 +132,9 @@ impl CompiledLib {
         module.object("registration.o", &registration)?;
         for (index, kernels) in self.objects.iter().enumerate() {
             module.object(format!("kernels{index}.o"), kernels)?;
+        }
+        for linked in &self.linked {
+            module.object(&linked.name, &linked.bytes)?;
         }
         if !tree.is_empty() {
             module.data(LIBRARY_BIN_SYMBOL, tree);

@@ -44,6 +44,11 @@ pub trait ModuleImpl: std::any::Any + Send + Sync {
     /// The function of a name. Whatever the function needs, it must keep alive itself.
     fn get_function(&self, name: &str) -> Option<Function>;
 
+    /// Whether there is a function of that name that cannot be called yet: in code that is linked first.
+    fn declares(&self, _name: &str) -> bool {
+        false
+    }
+
     /// The function of a name, for kinds whose functions need the module itself, or its imports.
     fn get_bound_function(&self, module: &Module, name: &str) -> Option<Function> {
         let _ = module;
@@ -200,9 +205,12 @@ impl Module {
         self.imports().iter().find_map(|import| import.get_function(name, true))
     }
 
-    /// True if the module, or with `query_imports` one of its imports, has a function of that name.
+    /// True if the module, or with `query_imports` one of its imports, has a function of that name, be it in code that is
+    /// still to be linked.
     pub fn implements_function(&self, name: &str, query_imports: bool) -> bool {
-        self.get_function(name, query_imports).is_some()
+        self.0.body.declares(name)
+            || self.get_function(name, false).is_some()
+            || query_imports && self.imports().iter().any(|import| import.implements_function(name, true))
     }
 
     /// The function that compiled code in this module means by a name: from the imports, else from the global table. The

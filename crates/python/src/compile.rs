@@ -41,6 +41,21 @@ impl CompiledModule {
         py.detach(export).map_err(compiler)
     }
 
+    /// Write the kernels alone as an object, under their own names.
+    fn write_object(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.write_object(&path)).map_err(compiler)
+    }
+
+    /// Add a module to call into, or, of a static library, to link with.
+    fn import_module(&self, module: &Module) -> PyResult<()> {
+        self.0.module().import(module.0.clone()).map_err(to_py)
+    }
+
+    /// Whether it has functions of the virtual machine, and not kernels alone.
+    fn has_functions(&self) -> bool {
+        self.0.has_functions()
+    }
+
     /// Load it into this process.
     fn jit(&self) -> PyResult<Module> {
         self.0.jit().map(Module).map_err(compiler)

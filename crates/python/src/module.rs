@@ -169,6 +169,15 @@ fn load_module(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Bound<'_, P
     Module::wrap(py, relaxide::load_module(&path).map_err(to_py)?)
 }
 
+#[pyfunction]
+fn load_static_library(
+    py: Python<'_>,
+    path: std::path::PathBuf,
+    func_names: Vec<String>,
+) -> PyResult<Bound<'_, PyAny>> {
+    Module::wrap(py, relaxide::codegen::StaticLibrary::load(&path, func_names).map_err(to_py)?)
+}
+
 /// Makes a virtual machine of an executable module, with an allocator on each device.
 #[pyfunction]
 fn load_virtual_machine(py: Python<'_>, module: &Module, devices: Vec<(Device, i64)>) -> PyResult<Module> {
@@ -205,6 +214,7 @@ fn module_from_bytes<'py>(py: Python<'py>, kind: &str, bytes: &Bound<'py, PyByte
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(load_module, m)?)?;
+    m.add_function(wrap_pyfunction!(load_static_library, m)?)?;
     m.add_function(wrap_pyfunction!(load_virtual_machine, m)?)?;
     m.add_function(wrap_pyfunction!(module_from_bytes, m)?)
 }

@@ -42,6 +42,6 @@ pub mod timing;
 pub mod weights;
 pub mod workspace;
 
-pub use library::{ensure_symbols_global, load_module, save_module_tree, system_library};
+pub use library::{SavedTree, ensure_symbols_global, load_module, save_module_tree, system_library};
 pub use register::register;
 pub use threads::{num_threads, set_num_threads};

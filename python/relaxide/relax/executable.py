@@ -125,10 +125,26 @@ class VMExecutable(Executable):
         return True
 
     def write_to_file(self, file_name, fmt=""):
-        """Write it to a file of the kind that its ending says, an object for instance; see :meth:`export_library`."""
+        """Write it to a file of the kind that its ending says; see :meth:`export_library`.
+
+        An object (`.o`) of kernels alone has them under their own names: :func:`relaxide.runtime.load_static_library` reads it.
+        """
         if fmt and not str(file_name).endswith(f".{fmt}"):
             raise ValueError(f"the file {file_name} ends in something else than the format {fmt!r}: they must agree")
-        self.export_library(file_name)
+        if str(file_name).endswith(".o") and self._is_only_kernels() and not (self._is_c() or self._has_prefix()):
+            self.mod.write_object(file_name)
+        else:
+            self.export_library(file_name)
+
+    def _is_only_kernels(self):
+        """Whether no function of the virtual machine is in it."""
+        return not self.mod.has_functions()
+
+    def import_module(self, module):
+        """Add a module to call into: a static library (:func:`relaxide.runtime.load_static_library`) is linked where the
+        program is exported or loaded."""
+        self.mod.import_module(module)
+        self._jitted_mod = self._main = None
 
     def output_names(self, func_name="main"):
         """The names of what a function returns, in order: those of the ONNX model for ``main``; empty if there are none.

@@ -10,7 +10,7 @@ from . import _device_queries, _storage, profiling
 from ._device_queries import RPC_SESS_MASK  # noqa: F401 where TVM's file has it
 from .constant import const
 from .executable import Executable
-from .module import BenchmarkResult, Module, enabled, load_module, system_lib
+from .module import BenchmarkResult, Module, enabled, load_module, load_static_library, system_lib
 from .params import load_param_dict, load_param_dict_from_file, load_weights, save_param_dict, save_param_dict_to_file
 
 #: Text crosses as Python's own.
@@ -58,6 +58,7 @@ __all__ = [
     "load_module",
     "load_param_dict",
     "load_param_dict_from_file",
+    "load_static_library",
     "load_weights",
     "metal",
     "num_threads",

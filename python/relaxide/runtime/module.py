@@ -112,6 +112,29 @@ _RUNS = {"cpu": True, "llvm": True, "rpc": True}
 _RUNS |= dict.fromkeys("cuda gpu opencl cl gles vulkan metal mtl rocm hip hexagon nvptx".split(), False)
 
 
+def load_static_library(path, func_names):
+    """The code of an object file (`.o`) or archive (`.a`), to be linked into the library of a module that imports it.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. Its functions are in the packed convention, under the symbols ``__tvm_ffi_<name>``.
+    func_names : list of str
+        The names of its functions.
+
+    Returns
+    -------
+    Module
+        A module whose functions can be called once it is linked: ``executable.import_module(it)``, and then ``export_library`` or ``jit``.
+
+    Raises
+    ------
+    ValueError
+        Where the file is no object or archive, or lacks one of the functions.
+    """
+    return _core.load_static_library(path, list(func_names))
+
+
 def enabled(target):
     """Whether programs for a target can run: for its kind, given as text, as a dictionary or as a target."""
     if isinstance(target, dict):

@@ -50,7 +50,7 @@ fn header(name: &str, size: usize, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The names that an object offers to others.
-fn global_definitions(object: &[u8]) -> Result<Vec<&[u8]>, ExportError> {
+pub(crate) fn global_definitions(object: &[u8]) -> Result<Vec<&[u8]>, ExportError> {
     let bad = |error: object::Error| ExportError::Object(error.to_string());
     let header = Header::parse(object).map_err(bad)?;
     let table = header.sections(LE, object).map_err(bad)?;

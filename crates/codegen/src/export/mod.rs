@@ -32,7 +32,7 @@
 //!
 //! # Left out
 //!
-//! Thread-local storage, common symbols, symbol versions, archives as input, section garbage collection, range-extension thunks
+//! Thread-local storage, common symbols, symbol versions, section garbage collection, range-extension thunks
 //! (AArch64 code beyond 128 MiB is refused). Sources: the System V ABI (generic, x86-64, AArch64 supplements).
 
 mod archive;
@@ -50,6 +50,7 @@ mod relocatable;
 mod resolve;
 mod webassembly;
 
+pub(crate) use archive::global_definitions;
 pub use archive::write_archive;
 pub use error::ExportError;
 pub use file::write_file;

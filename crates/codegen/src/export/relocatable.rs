@@ -10,7 +10,8 @@
 //! Sections of a class follow each other in one, and relocations and symbols move along. Every object is linked with the
 //! others here and now, so that only functions of the runtime and of libc stay undefined. Several models may be linked into
 //! one program: what a model offers carries its prefix, and everything else becomes local to the object. What is offered is
-//! hidden from dynamic linking, so that a model may end up in a shared library too.
+//! hidden from dynamic linking, so that a model may end up in a shared library too. Objects that are made for that
+//! ([`RelocatableObject::for_libraries`]) offer it to dynamic linking, and leave weak symbols, of which a library has one, as they are.
 //!
 //! # Left out
 //!
@@ -46,12 +47,19 @@ pub struct RelocatableObject<'a> {
     data: Vec<(String, &'a [u8])>,
     /// Names that stay visible: as the objects have them, and as they are offered.
     offered: HashMap<String, String>,
+    for_libraries: bool,
 }
 
 impl<'a> RelocatableObject<'a> {
     /// An empty object for `machine`.
     pub fn new(machine: Machine) -> Self {
-        Self { machine, objects: Vec::new(), data: Vec::new(), offered: HashMap::new() }
+        Self { machine, objects: Vec::new(), data: Vec::new(), offered: HashMap::new(), for_libraries: false }
+    }
+
+    /// What is offered is for the users of the library that the object is linked into.
+    pub fn for_libraries(mut self) -> Self {
+        self.for_libraries = true;
+        self
     }
 
     /// Adds a relocatable object; `name` is what errors call it.
@@ -93,6 +101,18 @@ impl<'a> RelocatableObject<'a> {
 enum Definition {
     Symbol { object: usize, symbol: usize },
     Data { section: SectionId, size: u64 },
+}
+
+/// Who sees a symbol of the new object, and whether others may define it too.
+#[derive(Debug, Clone, Copy)]
+struct Visibility {
+    scope: SymbolScope,
+    weak: bool,
+}
+
+impl Visibility {
+    const OBJECT: Visibility = Visibility { scope: SymbolScope::Compilation, weak: false };
+    const WEAK: Visibility = Visibility { scope: SymbolScope::Dynamic, weak: true };
 }
 
 /// A symbol of the new object, and what to add to offsets from the old one.
@@ -232,7 +252,7 @@ impl<'l, 'a> Joined<'l, 'a> {
                 symbols.push(match (symbol.place, symbol.binding) {
                     (InputPlace::Dropped, _) => None,
                     _ if symbol.name.is_empty() => self.section_symbol(at, symbol),
-                    (_, elf::STB_LOCAL) => self.defined_symbol(at, symbol, symbol.name.to_vec(), false),
+                    (_, elf::STB_LOCAL) => self.defined_symbol(at, symbol, symbol.name.to_vec(), Visibility::OBJECT),
                     _ => Some((self.global(symbol.name, at, index, definitions, &mut globals)?, 0)),
                 });
             }
@@ -264,15 +284,17 @@ impl<'l, 'a> Joined<'l, 'a> {
         }
         let shown = String::from_utf8_lossy(name);
         let offered = self.from.offered.get(shown.as_ref()).cloned();
-        let is_offered = offered.is_some();
+        let visibility = if offered.is_some() { self.visibility_of_offered() } else { Visibility::OBJECT };
         let new_name = offered.map_or_else(|| name.to_vec(), String::into_bytes);
         let id = match definitions.get(name).copied() {
             Some(Definition::Data { section, size }) => {
-                Some(self.add(new_name, 0, size, SymbolKind::Data, SymbolSection::Section(section), is_offered))
+                Some(self.add(new_name, 0, size, SymbolKind::Data, SymbolSection::Section(section), visibility))
             }
             Some(Definition::Symbol { object, symbol }) => {
                 let from = self.from.objects.get(object).and_then(|object| object.symbols.get(symbol));
-                from.and_then(|from| self.defined_symbol(object, from, new_name, is_offered)).map(|(id, _)| id)
+                let stays = |from: &&InputSymbol<'_>| self.from.for_libraries && from.binding == elf::STB_WEAK;
+                let visibility = if from.as_ref().is_some_and(stays) { Visibility::WEAK } else { visibility };
+                from.and_then(|from| self.defined_symbol(object, from, new_name, visibility)).map(|(id, _)| id)
             }
             None => {
                 let weak = self.from.objects.get(at).and_then(|object| object.symbols.get(index));
@@ -290,7 +312,7 @@ impl<'l, 'a> Joined<'l, 'a> {
         object: usize,
         symbol: &InputSymbol<'_>,
         name: Vec<u8>,
-        is_offered: bool,
+        visibility: Visibility,
     ) -> Option<NewPlace> {
         let (section, value) = match symbol.place {
             InputPlace::Absolute(value) => (SymbolSection::Absolute, value),
@@ -305,7 +327,7 @@ impl<'l, 'a> Joined<'l, 'a> {
             elf::STT_OBJECT => SymbolKind::Data,
             _ => SymbolKind::Label,
         };
-        Some((self.add(name, value, symbol.size, kind, section, is_offered), 0))
+        Some((self.add(name, value, symbol.size, kind, section, visibility), 0))
     }
 
     fn add(
@@ -315,11 +337,25 @@ impl<'l, 'a> Joined<'l, 'a> {
         size: u64,
         kind: SymbolKind,
         section: SymbolSection,
-        is_offered: bool,
+        Visibility { scope, weak }: Visibility,
     ) -> SymbolId {
+        let symbol_type = if kind == SymbolKind::Text { elf::STT_FUNC } else { elf::STT_OBJECT };
+        let flags = if weak {
+            // Code finds it by its distance, which linkers allow where no other library can take its place.
+            SymbolFlags::Elf {
+                st_info: elf::SymbolInfo::new(elf::STB_WEAK, symbol_type),
+                st_other: elf::STV_PROTECTED.into(),
+            }
+        } else {
+            SymbolFlags::None
+        };
+        self.out.add_symbol(Symbol { name, value, size, kind, scope, weak, section, flags })
+    }
+
+    fn visibility_of_offered(&self) -> Visibility {
         // In ELF, the scope of a whole link is a global symbol that is hidden.
-        let scope = if is_offered { SymbolScope::Linkage } else { SymbolScope::Compilation };
-        self.out.add_symbol(Symbol { name, value, size, kind, scope, weak: false, section, flags: SymbolFlags::None })
+        let scope = if self.from.for_libraries { SymbolScope::Dynamic } else { SymbolScope::Linkage };
+        Visibility { scope, weak: false }
     }
 
     fn undefined(&mut self, name: Vec<u8>, weak: bool) -> SymbolId {

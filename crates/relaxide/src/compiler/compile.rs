@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use relaxide_codegen::{
     Artifact, Cache, CacheUse, CodegenError, CompileSettings, CompiledLib, DebugInfo, DeviceCode, Emitted, Share,
-    backend, check_target, emit, host_of,
+    StaticLibrary, backend, check_target, emit, host_of,
 };
 use relaxide_ffi::{self as ffi, Function, Module, ModuleImpl, ModuleProperties, Ref};
 use relaxide_ir::pass::{Pass, PassContext, PassError, Refusal};
@@ -20,6 +20,7 @@ use relaxide_tir::schedule::{KernelNote, Overrides};
 use super::{run_kernel, signature};
 use crate::Error;
 use crate::compiler::cost::KernelCost;
+use crate::compiler::export::{library_with, linked_objects};
 use crate::compiler::front::Params;
 use crate::compiler::kernels::TargetedKernel;
 use crate::compiler::processors::{CompiledKernels, Processors};
@@ -66,7 +67,7 @@ impl FromStr for Pipeline {
 const SYSTEM_LIB_PREFIX: &str = "system_lib_prefix";
 
 /// The kind of the module of kernels.
-const KERNELS: &str = "llvm";
+pub(crate) const KERNELS: &str = "llvm";
 
 /// Is told how far a compilation is.
 pub trait Progress {
@@ -344,12 +345,19 @@ impl Executable {
         };
         let empty = relaxide_vm::Executable::default().into_module();
         self.module.imports().into_iter().try_for_each(|import| empty.import(import))?;
-        let tree = relaxide_runtime::save_module_tree(&empty)?.bytes;
-        relaxide_codegen::export_library(&tree, library, file.path())?;
+        let tree = relaxide_runtime::save_module_tree(&empty)?;
+        let library = library_with(library, linked_objects(&tree));
+        relaxide_codegen::export_library(&tree.bytes, &library, file.path())?;
         let loaded = crate::load_module(file.path())?;
         let module = (*program).clone().into_module();
         loaded.imports().into_iter().try_for_each(|import| module.import(import))?;
         Ok(module)
+    }
+
+    /// Whether it has functions of the virtual machine, and not kernels alone.
+    pub fn has_functions(&self) -> bool {
+        let is_kernels = |program: Arc<relaxide_vm::Executable>| program.functions().is_empty();
+        !relaxide_vm::Executable::of_module(&self.module).is_some_and(is_kernels)
     }
 
     /// The module of the bytecode, without its kernels.
@@ -389,7 +397,8 @@ impl Executable {
 /// Writes bytecode, and modules that are saved as bytes, as one shared library. Native code is not among them: that is
 /// exported by the [`Executable`] that [`compile`] returns.
 pub fn export_bytecode(module: &Module, path: &Path) -> Result<(), Error> {
-    if !relaxide_runtime::save_module_tree(module)?.compiled.is_empty() {
+    let compiled = relaxide_runtime::save_module_tree(module)?.compiled;
+    if compiled.iter().any(|module| module.downcast::<StaticLibrary>().is_none()) {
         let message = "a module with native code is exported by the executable that it was compiled as";
         return Err(ffi::Error::new(ffi::ErrorKind::ValueError, message).into());
     }

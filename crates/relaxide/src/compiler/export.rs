@@ -13,19 +13,21 @@
 //! Weights are in the file, or in another beside it ([`WeightsIn::Safetensors`]): `model.so` has `model.safetensors`. Whoever
 //! loads the one looks for the other in the same folder; what is linked into a program, in the program's folder.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use relaxide_codegen::export::{ExportError, write_archive, write_file};
-use relaxide_codegen::{Architecture, Artifact, CSource, register_symbol};
+use relaxide_codegen::{Architecture, Artifact, CSource, CompiledLib, LinkedObject, StaticLibrary, register_symbol};
 use relaxide_ffi::{Error as FfiError, ErrorKind, Module};
+use relaxide_runtime::SavedTree;
 use relaxide_runtime::file;
 use relaxide_runtime::weights::{ALIGNMENT, Written, write_tensors};
 use relaxide_vm::executable::weights::{Parted, WeightsApart};
 
 use super::webassembly;
-use crate::compiler::compile::no_kernels;
+use crate::compiler::compile::{KERNELS, no_kernels};
 use crate::compiler::header::{header, identifier};
 use crate::{Error, Executable, signature_of_file};
 
@@ -182,9 +184,15 @@ impl Executable {
             WeightsIn::Safetensors => self.without_weights(path)?,
         };
         let form = FileKind::of(path);
-        let tree = relaxide_runtime::save_module_tree(&module)?.bytes;
-        let without_kernels;
+        let saved = relaxide_runtime::save_module_tree(&module)?;
+        let linked = linked_objects(&saved);
+        let tree = match self.code_alone().filter(|_| form == FileKind::SharedLibrary) {
+            Some(code) => relaxide_runtime::save_module_tree(&code)?.bytes,
+            None => saved.bytes,
+        };
+        let (without_kernels, with_linked);
         let library = match (&self.kernels, form) {
+            (Artifact::Source(_), _) if !linked.is_empty() => return Err(unfit(path, OBJECTS_TO_C)),
             (Artifact::Source(source), FileKind::Source) => {
                 return self.export_source(source, &tree.into_bytes(), path, prefix);
             }
@@ -197,6 +205,8 @@ impl Executable {
             }
             (Artifact::Functions(_), _) => return Err(unfit(path, FUNCTIONS_TO_OTHERS)),
         };
+        with_linked = library_with(library, linked);
+        let library = &*with_linked;
         match (library.target.architecture == Architecture::Wasm32, form) {
             (true, FileKind::WebAssembly) => {
                 let bytes = webassembly::module_of(&module, library, tree, options.wasm_runtime)?;
@@ -220,6 +230,24 @@ impl Executable {
         };
         write_file(path, 0o644, write).map_err(native)?;
         self.write_header(path, &prefix)
+    }
+
+    /// The kernels, where there is nothing else: a library of them is code, which no virtual machine has to read.
+    fn code_alone(&self) -> Option<Module> {
+        let mut imports = self.module.imports();
+        imports.retain(|import| import.downcast::<StaticLibrary>().is_none());
+        let [only] = &imports[..] else { return None };
+        (!self.has_functions() && only.kind() == KERNELS).then(|| only.clone())
+    }
+
+    /// Writes the kernels alone as one object, under their own names: what [`StaticLibrary`] reads.
+    pub fn write_object(&self, path: &Path) -> Result<(), Error> {
+        let Artifact::Library(library) = &self.kernels else {
+            return Err(unfit(path, "its kernels are not native code"));
+        };
+        let linked = linked_objects(&relaxide_runtime::save_module_tree(&self.module)?);
+        let object = library_with(library, linked).plain_object()?;
+        write_file(path, 0o644, |out| Ok(out.write_all(&object)?)).map_err(native)
     }
 
     /// A program of the Relay VM is a shared library with its constants in it.
@@ -295,8 +323,22 @@ impl Executable {
     }
 }
 
+/// The objects of the static libraries among what a program imports.
+pub(crate) fn linked_objects(tree: &SavedTree) -> Vec<LinkedObject> {
+    let libraries = tree.compiled.iter().filter_map(Module::downcast::<StaticLibrary>);
+    libraries.flat_map(StaticLibrary::objects).cloned().collect()
+}
+
+/// Native code with the objects beside it.
+pub(crate) fn library_with(library: &CompiledLib, linked: Vec<LinkedObject>) -> Cow<'_, CompiledLib> {
+    if linked.is_empty() { Cow::Borrowed(library) } else { Cow::Owned(CompiledLib { linked, ..library.clone() }) }
+}
+
 const C_TO_OTHERS: &str = "the target `c` makes C: write a file that ends in .c and compile it, for a library that is loaded with \
                            `cc -shared -fPIC -DRELAXIDE_SHARED_LIBRARY`";
+
+const OBJECTS_TO_C: &str =
+    "the program imports a static library, which C has no place for: import none, and link it to the compiled file";
 
 const FUNCTIONS_TO_OTHERS: &str =
     "the kernels are functions of a module, not code: write a shared library, which carries the module";

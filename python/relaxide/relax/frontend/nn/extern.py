@@ -4,6 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from ....runtime.module import load_static_library
 from ....support import cc
 from ._calls import extern as call_extern
 
@@ -40,10 +41,7 @@ class ExternModule:
 
     def _load(self, path):
         """The object file as a module that is linked into the library."""
-        raise NotImplementedError(
-            f"object files ({path}) are not linked into libraries yet: load the functions from a shared library "
-            "(`relaxide.runtime.load_module`) or register them (`relaxide.register_global_func`), and call them by `op.extern`"
-        )
+        return load_static_library(path, list(self._symbols))
 
     def load(self):
         """The module that is linked into the library."""
