@@ -166,6 +166,11 @@ REASONS = [
         ["combine_parallel_matmul_mixed"],
     ),
     (
+        "TVM leaves products by constants that no variable is bound to.",
+        ["CombineParallelMatmul"],
+        ["narrow_weights_in_blocks"],
+    ),
+    (
         "TVM takes a batch_norm with training=False for one in training.",
         ["DecomposeOpsForTraining"],
         ["decompose_batch_norm", "decompose_for_training", "fold_batchnorm"],

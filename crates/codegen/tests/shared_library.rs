@@ -11,6 +11,7 @@ use inkwell::{
 use libloading::Library;
 use object::{Object, ObjectSection, ObjectSymbol, read::elf::ElfFile64};
 use proptest::prelude::*;
+use relaxide_codegen::StaticLibrary;
 use relaxide_codegen::export::{ExportError, ExtraSection, Machine, SharedLibrary};
 
 const X86_64: &str = "x86_64-unknown-linux-gnu";
@@ -326,6 +327,34 @@ proptest! {
         library.host_symbol("two");
         if library.object("damaged", &bytes).is_ok() {
             let _ = library.write_to(&mut std::io::sink());
+        }
+    }
+
+    /// So are damaged archives of them.
+    #[test]
+    fn damaged_archives_do_not_panic(damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..8), in_header in any::<bool>(), cut in proptest::option::of(any::<proptest::sample::Index>())) {
+        let object = object("define i32 @__tvm_ffi_one() { ret i32 0 }");
+        let mut bytes = format!("!<arch>\n{:<48}{:<10}`\n", "one.o/", object.len()).into_bytes();
+        let header = bytes.len();
+        bytes.extend(object);
+        for (at, value) in damage {
+            let at = at.index(if in_header { header } else { bytes.len() });
+            bytes[at] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("damaged.a");
+        std::fs::write(&path, &bytes).unwrap();
+        if let Ok(module) = StaticLibrary::load(&path, vec!["one".to_string()]) {
+            let library = module.downcast::<StaticLibrary>().unwrap();
+            for object in library.objects() {
+                let mut linked = SharedLibrary::new(Machine::X86_64);
+                if linked.object(&object.name, &object.bytes).is_ok() {
+                    let _ = linked.write_to(&mut std::io::sink());
+                }
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! empty piece of assembly, which costs nothing, register by register.
 
 use super::{
+    function::FunctionText,
     kernel::Body,
     value::{ScalarKind, Ty, Val},
 };
@@ -26,7 +27,7 @@ impl Body<'_, '_> {
         for first in (0..ty.lanes).step_by(lanes as usize) {
             let of = first..ty.lanes.min(first + lanes);
             let is_all = of.len() as u32 == ty.lanes;
-            let part = |f: &mut super::function::FunctionText<'_>, of_all: &Val| {
+            let part = |f: &mut FunctionText<'_>, of_all: &Val| {
                 if is_all { of_all.clone() } else { f.some_lanes(of_all, of.clone()) }
             };
             let (value, mask) = (part(&mut self.f, value), part(&mut self.f, mask));
@@ -53,7 +54,7 @@ impl Body<'_, '_> {
     }
 
     /// Stores one element where a condition holds.
-    pub(super) fn store_if(&mut self, pointer: &Val, value: &Val, condition: &Val) {
+    fn store_if(&mut self, pointer: &Val, value: &Val, condition: &Val) {
         let (then, done) = (self.f.label(), self.f.label());
         self.f.branch_if(condition, then, done);
         self.f.start(then);

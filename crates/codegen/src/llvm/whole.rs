@@ -36,10 +36,8 @@ impl Body<'_, '_> {
             return Ok(None);
         }
         let value = self.eval(&value)?;
-        let ints = {
-            let ints = value.ty.with_kind(Ty::I32);
-            self.f.intrinsic(&format!("lrint.{}", ints.mangled()), value.ty, ints, &[&value])
-        };
+        let words = value.ty.with_kind(Ty::I32);
+        let ints = self.f.intrinsic(&format!("lrint.{}", words.mangled()), value.ty, words, &[&value]);
         let to = self.kernel.ty(cast.dtype)?;
         Ok(Some(self.f.convert(&ints, to)))
     }
