@@ -9,7 +9,7 @@
 //! result's type do that already, and the instruction that converts rounds to nearest even, as `round` does. x86-64 has one, which gives
 //! 0x80000000 for what is no number: the last bits of that are zero, as they are to be.
 
-use relaxide_ir::prim::{BinaryOp, Cast, PrimExpr, binary, select};
+use relaxide_ir::prim::{BinaryOp, Cast, PrimExpr, binary, literal_float, select};
 use relaxide_tir::intrin::Intrinsic;
 
 use super::{
@@ -57,20 +57,20 @@ impl Bounded {
     fn of(e: &PrimExpr) -> Option<Bounded> {
         match e {
             PrimExpr::Binary(n) if matches!(n.op, BinaryOp::Min | BinaryOp::Max) => {
-                let (bound, inner) = match (number(&n.a), number(&n.b)) {
+                let (bound, inner) = match (literal_float(&n.a), literal_float(&n.b)) {
                     (None, Some(bound)) => (bound, &n.a),
                     (Some(bound), None) => (bound, &n.b),
                     _ => return None,
                 };
-                Bounded::of(inner)?.bounded(n.op, bound, |value| match number(&n.b) {
+                Bounded::of(inner)?.bounded(n.op, bound, |value| match literal_float(&n.b) {
                     Some(_) => binary(n.op, value, n.b.clone()),
                     None => binary(n.op, n.a.clone(), value),
                 })
             }
             PrimExpr::Select(n) => {
                 let PrimExpr::Binary(compared) = &n.condition else { return None };
-                let (bound, other) = (number(&n.false_value)?, &n.true_value);
-                let (op, is_first) = match (number(&compared.a), number(&compared.b)) {
+                let (bound, other) = (literal_float(&n.false_value)?, &n.true_value);
+                let (op, is_first) = match (literal_float(&compared.a), literal_float(&compared.b)) {
                     (Some(below), None) if below == bound && compared.b == *other => (BinaryOp::Max, true),
                     (None, Some(above)) if above == bound && compared.a == *other => (BinaryOp::Min, false),
                     _ => return None,
@@ -135,15 +135,6 @@ fn is_whole(e: &PrimExpr) -> bool {
             is_round(intrinsic) || matches!(intrinsic, Some(Intrinsic::Floor | Intrinsic::Ceil | Intrinsic::Trunc))
         }
         _ => false,
-    }
-}
-
-/// A number, in each lane.
-fn number(e: &PrimExpr) -> Option<f64> {
-    match e {
-        PrimExpr::Float(n) => Some(n.value),
-        PrimExpr::Broadcast(n) => number(&n.value),
-        _ => None,
     }
 }
 

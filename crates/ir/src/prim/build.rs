@@ -246,7 +246,8 @@ fn literal(e: &PrimExpr) -> Option<i64> {
     }
 }
 
-fn literal_float(e: &PrimExpr) -> Option<f64> {
+/// A floating-point literal, in each lane.
+pub fn literal_float(e: &PrimExpr) -> Option<f64> {
     match e {
         PrimExpr::Float(imm) => Some(imm.value),
         PrimExpr::Broadcast(b) => literal_float(&b.value),
